@@ -44,6 +44,18 @@ impl<V> Columns<V> {
         self.ts.is_empty()
     }
 
+    /// Whether another row would need more memory for its timestamp.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.ts.len() == self.ts.capacity()
+    }
+
+    /// Makes memory for so many more rows.
+    pub fn reserve(&mut self, rows: usize) {
+        self.ts.reserve_exact(rows);
+        self.values.reserve_exact(rows);
+    }
+
     pub fn span(&self, rows: Range<usize>) -> Span<'_, V> {
         Span {
             timestamps: &self.ts[rows.clone()],

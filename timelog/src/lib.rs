@@ -31,12 +31,13 @@
 //! Each imports only from those below it.
 //!
 //! ```text
+//!   keyed  dump  many logs; rows to files and back
 //!   mem_log      the log: writes, deletes, maintenance
 //!   write        memtable; flush and compaction as jobs in steps
 //!   version      what is held at one moment; snapshots
-//!   read         cursors, merge, rows, spans
-//!   column  search  segment  tombstones
-//!   ts  range  seq  config  stats  error
+//!   read         cursors, merge, rows, spans, windows
+//!   column  search  segment  segments  tombstones
+//!   ts  range  seq  config  stats  error  work
 //! ```
 //!
 //! Nothing here reads a clock (but [`TimeUnit::now`]), opens a file or starts a thread.
@@ -51,25 +52,30 @@ compile_error!("timelog supports little-endian targets only");
 
 mod column;
 mod config;
+pub mod dump;
 mod error;
+mod keyed;
 mod mem_log;
 mod range;
 mod read;
 mod search;
 mod segment;
+mod segments;
 mod seq;
 mod stats;
 mod tombstones;
 mod ts;
 mod version;
+mod work;
 mod write;
 
 pub use column::{Batch, Span};
 pub use config::{Busy, Config, Window};
 pub use error::{Broken, ConfigError, WriteError, WriteErrorKind};
-pub use mem_log::{Appended, MemLog, Progress};
+pub use keyed::Keyed;
+pub use mem_log::{Appended, MemLog, Progress, Reader};
 pub use range::TimeRange;
-pub use read::{Rows, Spans};
+pub use read::{Bucket, Buckets, Every, Number, Rows, Spans};
 pub use seq::Seq;
 pub use stats::Stats;
 pub use ts::{TimeUnit, Ts};

@@ -1,6 +1,8 @@
 //! Ranges of time.
 
-use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use std::ops::{
+    Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
+};
 
 use crate::Ts;
 
@@ -25,6 +27,17 @@ pub struct TimeRange {
 
 impl TimeRange {
     pub(crate) const EMPTY: Self = Self { bounds: None };
+
+    /// The timestamps of a range, as each call takes one.
+    ///
+    /// ```
+    /// use timelog::TimeRange;
+    ///
+    /// assert_eq!(TimeRange::new(3..6).bounds(), Some((3, 5)));
+    /// ```
+    pub fn new(range: impl RangeBounds<Ts>) -> Self {
+        (range.start_bound().cloned(), range.end_bound().cloned()).into()
+    }
 
     /// The range that holds `ts` alone.
     ///
@@ -58,6 +71,24 @@ impl TimeRange {
     }
 }
 
+impl RangeBounds<Ts> for TimeRange {
+    fn start_bound(&self) -> Bound<&Ts> {
+        self.bounds
+            .as_ref()
+            .map_or(Bound::Excluded(&Ts::MAX), |bounds| {
+                Bound::Included(&bounds.0)
+            })
+    }
+
+    fn end_bound(&self) -> Bound<&Ts> {
+        self.bounds
+            .as_ref()
+            .map_or(Bound::Excluded(&Ts::MIN), |bounds| {
+                Bound::Included(&bounds.1)
+            })
+    }
+}
+
 impl From<(Bound<Ts>, Bound<Ts>)> for TimeRange {
     fn from((start, end): (Bound<Ts>, Bound<Ts>)) -> Self {
         let first = match start {
@@ -76,43 +107,21 @@ impl From<(Bound<Ts>, Bound<Ts>)> for TimeRange {
     }
 }
 
-impl From<Range<Ts>> for TimeRange {
-    fn from(range: Range<Ts>) -> Self {
-        (Bound::Included(range.start), Bound::Excluded(range.end)).into()
-    }
-}
-
-impl From<RangeInclusive<Ts>> for TimeRange {
-    fn from(range: RangeInclusive<Ts>) -> Self {
-        // One that was iterated to its end is empty, though its bounds do not show it.
-        if range.is_empty() {
-            return Self::EMPTY;
+macro_rules! from_std {
+    ($($range:ty),*) => {$(
+        impl From<$range> for TimeRange {
+            fn from(range: $range) -> Self {
+                Self::new(range)
+            }
         }
-        let (start, end) = range.into_inner();
-        (Bound::Included(start), Bound::Included(end)).into()
-    }
+    )*};
 }
 
-impl From<RangeFrom<Ts>> for TimeRange {
-    fn from(range: RangeFrom<Ts>) -> Self {
-        (Bound::Included(range.start), Bound::Unbounded).into()
-    }
-}
-
-impl From<RangeTo<Ts>> for TimeRange {
-    fn from(range: RangeTo<Ts>) -> Self {
-        (Bound::Unbounded, Bound::Excluded(range.end)).into()
-    }
-}
-
-impl From<RangeToInclusive<Ts>> for TimeRange {
-    fn from(range: RangeToInclusive<Ts>) -> Self {
-        (Bound::Unbounded, Bound::Included(range.end)).into()
-    }
-}
-
-impl From<RangeFull> for TimeRange {
-    fn from(_: RangeFull) -> Self {
-        (Bound::Unbounded, Bound::Unbounded).into()
-    }
-}
+from_std!(
+    Range<Ts>,
+    RangeInclusive<Ts>,
+    RangeFrom<Ts>,
+    RangeTo<Ts>,
+    RangeToInclusive<Ts>,
+    RangeFull
+);

@@ -32,6 +32,29 @@ pub(crate) fn count_while(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
     found + lines * LINE + line.iter().filter(|ts| holds(**ts)).count()
 }
 
+/// Two searches at once, level by level: neither waits for what the other loads.
+#[inline]
+pub(crate) fn count_both(
+    (a, a_holds): (&[Ts], impl Fn(Ts) -> bool),
+    (b, b_holds): (&[Ts], impl Fn(Ts) -> bool),
+) -> (usize, usize) {
+    let (mut a_found, mut a) = (0, a);
+    let (mut b_found, mut b) = (0, b);
+    while a.len() > FEW && b.len() > FEW {
+        let (a_half, b_half) = (a.len() / 2, b.len() / 2);
+        let a_passed = select_unpredictable(a_holds(a[a_half - 1]), a_half, 0);
+        let b_passed = select_unpredictable(b_holds(b[b_half - 1]), b_half, 0);
+        a_found += a_passed;
+        b_found += b_passed;
+        a = &a[a_passed..a_passed + (a.len() - a_half)];
+        b = &b[b_passed..b_passed + (b.len() - b_half)];
+    }
+    (
+        a_found + count_while(a, a_holds),
+        b_found + count_while(b, b_holds),
+    )
+}
+
 /// As `count_while`, where few are likely to hold: by doubling steps first.
 #[inline]
 pub(crate) fn gallop(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
@@ -173,6 +196,18 @@ mod tests {
                 let after = ts.len() - expected;
                 assert_eq!(gallop_back(&ts, |ts| ts > end), after);
                 assert_eq!(all_or_gallop_back(&ts, |ts| ts > end), after);
+            }
+        }
+    }
+
+    #[test]
+    fn two_places_are_found_at_once() {
+        for (a_len, b_len) in [(0, 5), (64, 65), (100, 4_096), (4_096, 4_096)] {
+            let (a, b): (Vec<Ts>, Vec<Ts>) = ((0..a_len).collect(), (0..b_len).collect());
+            for (first, last) in [(-1, 3), (0, 99), (63, 64), (1_000, 4_000), (5, 9_999)] {
+                let found = count_both((&a, |ts| ts < first), (&b, |ts| ts <= last));
+                let expected = (first.clamp(0, a_len), (last + 1).clamp(0, b_len));
+                assert_eq!(found, (expected.0 as usize, expected.1 as usize));
             }
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::column::{Columns, Span};
-use crate::search::{MARK_ROWS, Marked, count_while};
+use crate::search::{MARK_ROWS, Marked, count_both, count_while};
+use crate::segments::Segments;
 use crate::tombstones::Skyline;
 use crate::{Broken, Seq, Ts};
 
@@ -20,21 +21,61 @@ pub(crate) struct Segment<V> {
     watermark: Seq,
 }
 
-/// Pages and what is needed to find rows in them. None is empty.
+/// None is empty.
 #[derive(Debug)]
 enum Pages<V> {
     /// Without a directory: a snapshot makes some of these for every write before it.
     One(Arc<Columns<V>>),
-    Many {
-        pages: Vec<Arc<Columns<V>>>,
-        /// The first timestamp of each page.
-        fences: Vec<Ts>,
-        /// What lies before each page, and at the end everything.
-        starts: Vec<Start>,
-        /// Every so manieth timestamp of each page, the first one included: a search in a page
-        /// would miss the cache at almost every step, and these fit into it.
-        marks: Vec<Ts>,
-    },
+    Many(Directory<V>),
+}
+
+/// Pages, and what is needed to find rows in them.
+#[derive(Debug)]
+pub(crate) struct Directory<V> {
+    pages: Vec<Arc<Columns<V>>>,
+    /// The first timestamp of each page.
+    fences: Vec<Ts>,
+    /// What lies before each page, and at the end everything.
+    starts: Vec<Start>,
+    /// Every so manieth timestamp of each page, the first one included: a search in a page
+    /// would miss the cache at almost every step, and these fit into it.
+    marks: Vec<Ts>,
+}
+
+impl<V> Directory<V> {
+    pub fn new() -> Self {
+        Self {
+            pages: Vec::new(),
+            fences: Vec::new(),
+            starts: vec![Start::default()],
+            marks: Vec::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Adds a page that is not empty. Page by page, so that no step makes the directory of a whole
+    /// segment at once.
+    pub fn push(&mut self, page: Arc<Columns<V>>) {
+        self.fences.push(page.ts[0]);
+        self.marks.extend(page.ts.iter().step_by(MARK_ROWS));
+        self.starts.push(Start {
+            rows: self.starts[self.starts.len() - 1].rows + page.len(),
+            marks: self.marks.len(),
+        });
+        self.pages.push(page);
+    }
+
+    fn rows(&self) -> usize {
+        self.starts[self.pages.len()].rows
+    }
+
+    #[inline]
+    fn marks_of(&self, page: usize) -> &[Ts] {
+        &self.marks[self.starts[page].marks..self.starts[page + 1].marks]
+    }
 }
 
 /// Rows and marks before a page.
@@ -46,29 +87,16 @@ struct Start {
 
 impl<V> Segment<V> {
     /// # Panics
-    /// If there is no page, or an empty one.
-    pub fn new(mut pages: Vec<Arc<Columns<V>>>, watermark: Seq) -> Self {
+    /// If there is no page.
+    pub fn new(mut directory: Directory<V>, watermark: Seq) -> Self {
+        let pages = &directory.pages;
         let (first, last) = (&pages[0], &pages[pages.len() - 1]);
         let (min, max) = (first.ts[0], last.ts[last.len() - 1]);
-        let rows = pages.iter().map(|page| page.len()).sum();
+        let rows = directory.rows();
         let pages = if pages.len() == 1 {
-            Pages::One(pages.remove(0))
+            Pages::One(directory.pages.remove(0))
         } else {
-            let mut starts = vec![Start::default()];
-            let mut marks = Vec::new();
-            for page in &pages {
-                marks.extend(page.ts.iter().step_by(MARK_ROWS));
-                starts.push(Start {
-                    rows: starts[starts.len() - 1].rows + page.len(),
-                    marks: marks.len(),
-                });
-            }
-            Pages::Many {
-                fences: pages.iter().map(|page| page.ts[0]).collect(),
-                pages,
-                starts,
-                marks,
-            }
+            Pages::Many(directory)
         };
         Self::of(pages, rows, min, max, watermark)
     }
@@ -131,7 +159,7 @@ impl<V> Segment<V> {
     pub fn pages(&self) -> &[Arc<Columns<V>>] {
         match &self.pages {
             Pages::One(page) => std::slice::from_ref(page),
-            Pages::Many { pages, .. } => pages,
+            Pages::Many(directory) => &directory.pages,
         }
     }
 
@@ -143,14 +171,9 @@ impl<V> Segment<V> {
                 ts: &page.ts,
                 marks: &[],
             },
-            Pages::Many {
-                pages,
-                starts,
-                marks,
-                ..
-            } => Marked {
-                ts: &pages[page].ts,
-                marks: &marks[starts[page].marks..starts[page + 1].marks],
+            Pages::Many(directory) => Marked {
+                ts: &directory.pages[page].ts,
+                marks: directory.marks_of(page),
             },
         }
     }
@@ -159,7 +182,7 @@ impl<V> Segment<V> {
     fn fences(&self) -> &[Ts] {
         match &self.pages {
             Pages::One(_) => std::slice::from_ref(&self.min),
-            Pages::Many { fences, .. } => fences,
+            Pages::Many(directory) => &directory.fences,
         }
     }
 
@@ -186,24 +209,19 @@ impl<V> Segment<V> {
 
     #[inline]
     fn place(&self, is_before: impl Fn(Ts) -> bool + Copy) -> (usize, usize) {
-        let (fences, pages, starts, marks) = match &self.pages {
+        let directory = match &self.pages {
             Pages::One(page) => {
                 let row = count_while(&page.ts, is_before);
                 return if row == page.len() { (1, 0) } else { (0, row) };
             }
-            Pages::Many {
-                pages,
-                fences,
-                starts,
-                marks,
-            } => (fences, pages, starts, marks),
+            Pages::Many(directory) => directory,
         };
-        let page = count_while(fences, is_before);
+        let page = count_while(&directory.fences, is_before);
         let Some(before) = page.checked_sub(1) else {
             return (0, 0);
         };
-        let rows = &pages[before].ts;
-        let marks = &marks[starts[before].marks..starts[page].marks];
+        let rows = &directory.pages[before].ts;
+        let marks = directory.marks_of(before);
         // The first mark is before: the fence is.
         let end = count_while(marks, is_before) * MARK_ROWS;
         let start = end - MARK_ROWS;
@@ -215,11 +233,44 @@ impl<V> Segment<V> {
         }
     }
 
+    /// How many rows are before `first`, and how many are not after `last`: both searched at once.
+    #[inline]
+    pub fn ranks(&self, first: Ts, last: Ts) -> (usize, usize) {
+        let (is_before, is_within) = (|ts| ts < first, |ts| ts <= last);
+        let directory = match &self.pages {
+            Pages::One(page) => return count_both((&page.ts, is_before), (&page.ts, is_within)),
+            Pages::Many(directory) => directory,
+        };
+        let fences = &directory.fences;
+        let (a, b) = count_both((fences, is_before), (fences, is_within));
+        // At or before the first row: there is no page to search.
+        let (Some(a), Some(b)) = (a.checked_sub(1), b.checked_sub(1)) else {
+            let upper = self.rank(self.upper(last));
+            return (0, upper);
+        };
+        let (a_block, b_block) = count_both(
+            (directory.marks_of(a), is_before),
+            (directory.marks_of(b), is_within),
+        );
+        let rows = |page: usize, block: usize| {
+            let start = (block - 1) * MARK_ROWS;
+            let rows = &directory.pages[page].ts[start..];
+            (
+                directory.starts[page].rows + start,
+                &rows[..rows.len().min(MARK_ROWS)],
+            )
+        };
+        // The first mark is before: the fence is.
+        let ((a_start, a), (b_start, b)) = (rows(a, a_block), rows(b, b_block));
+        let (a, b) = count_both((a, is_before), (b, is_within));
+        (a_start + a, b_start + b)
+    }
+
     /// The rows before a place.
     pub fn rank(&self, (page, row): (usize, usize)) -> usize {
         match &self.pages {
             Pages::One(_) => page * self.rows + row,
-            Pages::Many { starts, .. } => starts[page].rows + row,
+            Pages::Many(directory) => directory.starts[page].rows + row,
         }
     }
 
@@ -231,27 +282,26 @@ impl<V> Segment<V> {
         if first <= self.min && self.max <= last {
             return self.rows();
         }
-        self.rank(self.upper(last)) - self.rank(self.lower(first))
-    }
-
-    /// The rows from rank `from` to rank `to` that deletes hide, given the timestamps of the first
-    /// and the last.
-    pub fn hidden(&self, cut: &Skyline, from: usize, to: usize, first: Ts, last: Ts) -> usize {
-        let hiding = cut
-            .between(first, last)
-            .iter()
-            .filter(|piece| piece.seq > self.watermark);
-        let hidden = hiding.map(|piece| {
-            let start = self.rank(self.lower(piece.first)).max(from);
-            let end = self.rank(self.upper(piece.last)).min(to);
-            end.saturating_sub(start)
-        });
-        hidden.sum()
+        let (start, end) = self.ranks(first, last);
+        end - start
     }
 
     /// All rows that deletes hide.
     pub fn hidden_rows(&self, cut: &Skyline) -> usize {
-        self.hidden(cut, 0, self.rows(), self.min(), self.max)
+        let hiding = cut.between(self.min, self.max);
+        let hiding = hiding.filter(|piece| piece.seq > self.watermark);
+        hiding
+            .map(|piece| self.rows_within(piece.first, piece.last))
+            .sum()
+    }
+
+    /// The pages, if there is no other owner.
+    pub fn into_pages(self: Arc<Self>) -> Vec<Arc<Columns<V>>> {
+        match Arc::into_inner(self).map(|segment| segment.pages) {
+            Some(Pages::One(page)) => vec![page],
+            Some(Pages::Many(directory)) => directory.pages,
+            None => Vec::new(),
+        }
     }
 
     pub fn check(&self, name: &str, last: Seq) -> Result<(), Broken> {
@@ -270,8 +320,8 @@ impl<V> Segment<V> {
             Broken::unless(self.rank((index, 0)) == rows, || {
                 format!("{name}: rows before page {index}")
             })?;
-            if let Pages::Many { starts, marks, .. } = &self.pages {
-                let marks = &marks[starts[index].marks..starts[index + 1].marks];
+            if let Pages::Many(directory) = &self.pages {
+                let marks = directory.marks_of(index);
                 Broken::unless(marks.iter().eq(page.ts.iter().step_by(MARK_ROWS)), || {
                     format!("{name}: marks of page {index}")
                 })?;
@@ -293,7 +343,7 @@ impl<V> Segment<V> {
 /// Segments in time order that are read as one source: a lane, a late run, a level.
 #[derive(Debug)]
 pub(crate) struct List<V> {
-    pub body: Option<Arc<Vec<Arc<Segment<V>>>>>,
+    pub body: Option<Arc<Segments<V>>>,
     pub tail: Option<Arc<Segment<V>>>,
 }
 
@@ -314,53 +364,40 @@ impl<V> List<V> {
         }
     }
 
-    /// Those that may have rows from one timestamp to another, both inside.
-    pub fn within(&self, first: Ts, last: Ts) -> impl Iterator<Item = &Arc<Segment<V>>> {
-        let body = self.body.as_ref().map_or(&[][..], |body| body);
-        within(body, first, last).iter().chain(&self.tail)
-    }
-
     pub fn segments(&self) -> impl Iterator<Item = &Arc<Segment<V>>> {
-        self.body
-            .iter()
-            .flat_map(|body| body.iter())
-            .chain(&self.tail)
+        let body = self.body.iter().flat_map(|body| body.iter());
+        body.chain(&self.tail)
     }
-}
 
-/// Of segments in time order those that may have rows from one timestamp to another, both inside.
-pub(crate) fn within<V>(segments: &[Arc<Segment<V>>], first: Ts, last: Ts) -> &[Arc<Segment<V>>] {
-    let start = segments.partition_point(|segment| segment.max() < first);
-    let count = segments[start..].partition_point(|segment| segment.min() <= last);
-    &segments[start..start + count]
+    /// Takes the segments out.
+    pub fn into_segments(self) -> impl Iterator<Item = Arc<Segment<V>>> {
+        let body = self.body.map(Arc::unwrap_or_clone);
+        let body = body.into_iter().flat_map(Segments::into_segments);
+        body.chain(self.tail)
+    }
 }
 
 /// The copy of a part that is still growing, as the last view has it: parts that did not change are
 /// not copied again.
 ///
-/// It is dropped when views are made and when the memtable is sealed, never in the middle of a
-/// write, since that may panic with the values' drop.
+/// What is copied is given out when it no longer shows the rows: deleted values must not stay
+/// alive in it. It is not dropped here, in the middle of a write, since a value's drop may panic.
 #[derive(Debug)]
-pub(crate) struct Copied<V> {
-    segment: Option<Arc<Segment<V>>>,
-    /// Whether rows were moved or removed since; added ones show in the number of rows.
-    is_stale: bool,
-}
+pub(crate) struct Copied<V>(Option<Arc<Segment<V>>>);
 
 impl<V> Copied<V> {
     pub const fn new() -> Self {
-        Self {
-            segment: None,
-            is_stale: false,
-        }
+        Self(None)
     }
 
-    pub fn invalidate(&mut self) {
-        self.is_stale = true;
+    /// Takes the copy out: rows were moved or removed. Added ones show in the number of rows.
+    #[must_use]
+    pub fn take(&mut self) -> Option<Arc<Segment<V>>> {
+        self.0.take()
     }
 
-    pub fn forget(&mut self) {
-        self.segment = None;
+    fn rows(&self) -> usize {
+        self.0.as_ref().map_or(0, |segment| segment.rows())
     }
 
     /// The copy of these rows. Those that were added since the last time are added to it, if no
@@ -369,14 +406,14 @@ impl<V> Copied<V> {
     where
         V: Clone,
     {
-        let held = self.segment.as_ref().map_or(0, |segment| segment.rows());
-        if !self.is_stale && (1..rows.len()).contains(&held) {
+        let held = self.rows();
+        if (1..rows.len()).contains(&held) {
             // Dropped if a clone panics.
-            let mut segment = self.segment.take()?;
+            let mut segment = self.0.take()?;
             let added = rows.span(held..rows.len());
             let is_alone = Arc::get_mut(&mut segment);
             if is_alone.is_some_and(|segment| segment.grow(added, watermark)) {
-                self.segment = Some(segment);
+                self.0 = Some(segment);
             }
         }
         let copy = || {
@@ -394,12 +431,9 @@ impl<V> Copied<V> {
         copy: impl FnOnce() -> Columns<V>,
         watermark: Seq,
     ) -> Option<Arc<Segment<V>>> {
-        let held = self.segment.as_ref().map_or(0, |segment| segment.rows());
-        if self.is_stale || held != rows {
-            let made = (rows > 0).then(|| Segment::of_page(copy(), watermark));
-            self.is_stale = false;
-            self.segment = made;
+        if self.rows() != rows {
+            self.0 = (rows > 0).then(|| Segment::of_page(copy(), watermark));
         }
-        self.segment.clone()
+        self.0.clone()
     }
 }

@@ -43,12 +43,16 @@ pub struct Stats {
     pub hidden_rows: usize,
     /// Delete intervals that are kept because they still hide rows.
     pub delete_intervals: usize,
-    /// Writes that found the limit of sealed memtables reached.
+    /// Writes that left the limit of sealed memtables reached, or twice as many overlapping
+    /// segments as start a compaction.
     pub pressure: u64,
     /// Rows that flushes have written to segments.
     pub rows_flushed: u64,
     /// Rows that compactions have written again.
     pub rows_rewritten: u64,
+    /// Rows that flushes and compactions have moved so far, also those of a job that is not
+    /// finished.
+    pub rows_moved: u64,
     /// Segments that entered the lower level without being written again.
     pub promotions: u64,
     /// The length of the windows at which segments are cut, in ticks.

@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 
-use super::{Appended, MemLog, maintain};
+use super::Appended;
+use super::core::Core;
+use super::maintain::count_hidden;
 use crate::config::Busy;
 use crate::tombstones::Piece;
 use crate::version::Sealed;
 use crate::write::order_near;
-use crate::{Seq, Ts, WriteErrorKind};
+use crate::{Seq, Ts, WriteError, WriteErrorKind};
 
-impl<V: Clone + 'static> MemLog<V> {
-    pub(super) fn next_seq(&self) -> Seq {
+impl<V: Clone + 'static> Core<V> {
+    pub fn next_seq(&self) -> Seq {
         Seq(self.seq.0 + 1)
     }
 
-    pub(super) fn admit(&mut self, ts: &[Ts]) -> Result<(), WriteErrorKind> {
+    pub fn admit(&mut self, ts: &[Ts]) -> Result<(), WriteErrorKind> {
         self.admit_batch(ts.len(), ts.iter().copied())
     }
 
     /// Whether rows may be written. Under `Flush`, makes space first.
-    pub(super) fn admit_batch(
+    pub fn admit_batch(
         &mut self,
         rows: usize,
         timestamps: impl Iterator<Item = Ts>,
@@ -38,7 +40,10 @@ impl<V: Clone + 'static> MemLog<V> {
             && batch_bytes <= limit_bytes
             && batch_bytes.saturating_add(self.unflushed_bytes()) > limit_bytes
         {
-            self.flush();
+            // As many rows as the limit allows, whatever the call writes: no other way would make
+            // space.
+            self.seal();
+            while self.advance_flush(usize::MAX) > 0 {}
         }
         let needed_bytes = batch_bytes.saturating_add(self.unflushed_bytes());
         if needed_bytes > limit_bytes {
@@ -52,11 +57,10 @@ impl<V: Clone + 'static> MemLog<V> {
     }
 
     fn unflushed_bytes(&self) -> usize {
-        let sealed: usize = self.version.sealed.iter().map(|sealed| sealed.rows).sum();
-        (self.memtable.rows() + sealed) * self.limits.row_bytes
+        self.unflushed_rows() * self.limits.row_bytes
     }
 
-    pub(super) fn insert_all(&mut self, mut batch: Vec<(Ts, V)>) -> Appended {
+    pub fn insert_all(&mut self, mut batch: Vec<(Ts, V)>) -> Appended {
         let first = self.next_seq();
         let rows = batch.len();
         if rows == 0 {
@@ -78,64 +82,115 @@ impl<V: Clone + 'static> MemLog<V> {
         Appended {
             first,
             rows: rows as u64,
-            pressure: self.after_write(),
+            pressure: self.after_write(rows),
         }
     }
 
     /// Tidies up once the rows of a write are in, and tells whether there is pressure to report.
     /// Values may be cloned and dropped here: if one panics, the write stays accepted.
-    pub(super) fn after_write(&mut self) -> bool {
-        self.memtable.settle(&self.limits, &self.skyline, self.seq);
-        if self.memtable.rows() >= self.limits.memtable_rows {
-            self.seal();
+    #[inline]
+    pub fn after_write(&mut self, rows: usize) -> bool {
+        if self.memtable.is_unsettled(&self.limits) {
+            self.settle(rows);
         }
-        if self.version.sealed.len() < self.limits.sealed_runs {
+        if self.is_quiet {
+            return false;
+        }
+        self.pay(rows);
+        if !self.is_under_pressure() {
             return false;
         }
         self.counters.pressure += 1;
-        match self.limits.busy {
-            Busy::Signal => true,
-            Busy::Silent => false,
-            Busy::Flush => {
-                while self.version.sealed.len() >= self.limits.sealed_runs {
-                    self.step(usize::MAX);
-                }
-                true
-            }
+        self.limits.busy != Busy::Silent
+    }
+
+    #[cold]
+    fn settle(&mut self, rows: usize) {
+        let (limits, cut) = (&self.limits, &self.skyline);
+        let settled = self.memtable.settle(rows, limits, cut, self.seq);
+        if let Some((first, last)) = settled.dropped {
+            self.recount_within(first, last);
+        }
+        if settled.is_full {
+            self.seal();
         }
     }
 
     /// Makes the memtable a sealed one: nothing is sorted but the late head, nothing copied.
-    pub(super) fn seal(&mut self) {
-        if self.memtable.rows() == 0 {
+    pub fn seal(&mut self) {
+        let rows = self.memtable.rows();
+        if rows == 0 {
             return;
         }
-        self.cached = None;
-        self.is_settled = false;
         // Before anything changes: a value's drop may panic.
-        self.memtable.forget_copies();
-        let memtable = self.memtable.take();
-        let rows = memtable.rows();
-        let lists = memtable.seal(self.seq);
-        Arc::make_mut(&mut self.version)
-            .sealed
-            .push(Arc::new(Sealed { lists, rows }));
-        self.counters.sealed_runs_max =
-            self.counters.sealed_runs_max.max(self.version.sealed.len());
+        self.cached = None;
+        self.wake();
+        let lists = self.memtable.seal(&self.limits, self.seq);
+        let version = Arc::make_mut(&mut self.version);
+        version.sealed.push(Arc::new(Sealed { lists, rows }));
+        self.sealed_rows += rows;
+        let runs = version.sealed.len();
+        self.counters.sealed_runs_max = self.counters.sealed_runs_max.max(runs);
+        drop(self.memtable.take_stale());
     }
 
     /// Deletes from one timestamp to another, both inside.
-    pub(super) fn hide(&mut self, first: Ts, last: Ts) -> Seq {
+    pub fn hide(&mut self, first: Ts, last: Ts) -> Seq {
         self.cached = None;
         let seq = self.next_seq();
         self.seq = seq;
         // Dropped at the end: a value's drop may panic.
         let _removed = self.memtable.remove(first, last);
-        let piece = Piece { first, last, seq };
-        if maintain::hides_any(&piece, &self.version, &self.memtable) {
-            Arc::make_mut(&mut self.skyline).insert(piece);
-            self.is_settled = false;
+        let _stale = self.memtable.take_stale();
+        let piece = Piece {
+            first,
+            last,
+            seq,
+            hidden: 0,
+        };
+        let count = count_hidden(&self.version, &self.memtable);
+        if let Some(hidden) = count(&piece) {
+            let piece = Piece { hidden, ..piece };
+            Arc::make_mut(&mut self.skyline).insert(piece, count);
+            self.wake();
         }
         seq
+    }
+
+    /// Deletes before a timestamp. Before the least there is none.
+    pub fn hide_before(&mut self, ts: Ts) -> Seq {
+        if let Some(last) = ts.checked_sub(1) {
+            return self.hide(Ts::MIN, last);
+        }
+        self.cached = None;
+        self.seq = self.next_seq();
+        self.seq
+    }
+
+    pub fn raise_floor(&mut self, ts: Ts) -> Option<Seq> {
+        if self.floor.is_some_and(|floor| floor >= ts) {
+            return None;
+        }
+        self.cached = None;
+        self.floor = Some(ts);
+        Some(self.hide_before(ts))
+    }
+
+    pub fn append(&mut self, ts: Ts, value: V) -> Result<Appended, WriteError<V>> {
+        if let Err(kind) = self.admit(&[ts]) {
+            return Err(WriteError {
+                kind,
+                rejected: value,
+            });
+        }
+        self.cached = None;
+        let first = self.next_seq();
+        self.memtable.insert(ts, value, &self.limits, self.seq);
+        self.seq = first;
+        Ok(Appended {
+            first,
+            rows: 1,
+            pressure: self.after_write(1),
+        })
     }
 }

@@ -1,119 +1,367 @@
 //! Which maintenance is due, and what a finished job changes.
+//!
+//! In this order: a flush; what is no longer needed is dropped; delete intervals over what was
+//! written are counted again; compaction. Each in steps, so that a call does no more than its
+//! budget. A compaction that a flush overtakes is parked.
 
 use std::sync::Arc;
 
-use super::MemLog;
-use crate::tombstones::Piece;
-use crate::version::Version;
-use crate::write::{Job, Memtable, Target, Urgency, flush_job, pick};
+use super::Progress;
+use super::core::Core;
+use crate::column::Columns;
+use crate::config::Busy;
+use crate::segment::{List, Segment};
+use crate::tombstones::{Piece, Skyline};
+use crate::version::{Sealed, Version};
+use crate::write::{Goal, Job, Memtable, Survey, Target, Urgency, flush_job, pick, rewrite};
+use crate::{Seq, Ts};
 
 /// As many idle steps start the compaction of overlap that has not reached a trigger.
 const IDLE_STEPS: u32 = 10;
-/// As many delete intervals start a compaction of what they hide.
+/// Delete intervals start a compaction when there is one for so many rows, and at least the second
+/// number of them. Then as many are removed as leave half of the limit: each delete of one row then
+/// costs at most twice as many rows written again.
+const ROWS_A_DELETE: usize = 32;
 const DELETE_INTERVALS: usize = 1024;
+/// Rows that a write moves, under `Busy::Flush`, for each of its own: for a flush, so that it is
+/// done when the memtable is half full again, and for a compaction at the limit of overlapping
+/// segments; in proportion more beyond it, up to so many times.
+const FLUSHED_A_ROW: usize = 2;
+const COMPACTED_A_ROW: usize = 8;
+const COMPACTION_HURRY: usize = 8;
+/// Writes move rows in portions of at least so many, or a page: each portion searches its inputs.
+const PORTION_ROWS: usize = 1024;
 
-impl<V: Clone + 'static> MemLog<V> {
-    pub(super) fn hidden_rows(&self) -> usize {
-        self.version
-            .segments()
-            .map(|segment| segment.hidden_rows(&self.skyline))
-            .sum()
+impl<V: Clone + 'static> Core<V> {
+    /// Whether as much waits as the configuration allows.
+    pub fn is_under_pressure(&self) -> bool {
+        self.version.sealed.len() >= self.limits.sealed_runs
+            || (self.version.l0.len() >= 2 * self.limits.l0_segments && !self.is_quiet)
     }
 
-    /// What is to be done next, the most urgent first.
-    pub(super) fn next_job(&mut self) -> Option<Job<V>> {
-        let cut = || (Arc::clone(&self.skyline), self.seq);
-        if let Some(job) = flush_job(&self.version, self.windows, cut()) {
-            return Some(job);
+    /// Takes a part of what is due, for a write of so many rows.
+    pub fn pay(&mut self, written: usize) {
+        if self.limits.busy != Busy::Flush {
+            return;
         }
-        let pick = |urgency| pick(&self.version, urgency, &self.limits, self.windows, cut());
+        let limit = self.limits.l0_segments;
+        let hurry = (self.version.l0.len() / limit).clamp(1, COMPACTION_HURRY);
+        let rate = if self.version.sealed.is_empty() {
+            COMPACTED_A_ROW * hurry
+        } else {
+            FLUSHED_A_ROW + COMPACTED_A_ROW * (hurry - 1)
+        };
+        self.owed_rows = self.owed_rows.saturating_add(written.saturating_mul(rate));
+        let portion = PORTION_ROWS.min(self.limits.page_rows);
+        while self.owed_rows >= portion {
+            let done = self.advance(self.owed_rows, false);
+            self.owed_rows = match done {
+                0 => 0,
+                done => self.owed_rows.saturating_sub(done),
+            };
+        }
+    }
+
+    /// Does a part of what is due, and tells how much, 0 if nothing is: at most `rows` rows and one
+    /// page are moved, or as many other things done. `is_idle` if there is time for what no
+    /// trigger has asked for.
+    pub fn advance(&mut self, rows: usize, is_idle: bool) -> usize {
+        let is_done = if is_idle {
+            self.is_settled
+        } else {
+            self.is_quiet
+        };
+        if is_done {
+            return 0;
+        }
+        let mut done = self.advance_flush(rows);
+        if done == 0 {
+            done = self.tidy(rows);
+        }
+        if done == 0 {
+            done = self.advance_compaction(rows, is_idle);
+        }
+        if done == 0 {
+            self.is_quiet = true;
+            self.is_settled = is_idle;
+        }
+        done
+    }
+
+    /// Something changed: there may be something to do.
+    pub fn wake(&mut self) {
+        self.is_quiet = false;
+        self.is_settled = false;
+    }
+
+    /// Moves rows of the oldest sealed memtable.
+    pub fn advance_flush(&mut self, rows: usize) -> usize {
+        // Out of the log while it runs: if a clone panics the job is dropped, and the next one
+        // starts anew.
+        let job = self.flush.take().or_else(|| {
+            let reserved = self.compaction.as_ref().map(|job| job.span());
+            flush_job(&self.version, reserved, self.windows, self.cut()).map(Box::new)
+        });
+        let Some(job) = job else { return 0 };
+        let (moved, job) = self.run(job, rows);
+        self.flush = job;
+        moved
+    }
+
+    /// Drops what is no longer needed, and counts again what deletes hide.
+    pub fn tidy(&mut self, rows: usize) -> usize {
+        let mut done = self.trash.drop_rows(rows);
+        while done < rows
+            && let Some((from, last)) = self.recount
+        {
+            let count = count_hidden(&self.version, &self.memtable);
+            let skyline = Arc::make_mut(&mut self.skyline);
+            let (next, visited) = skyline.recount(from, last, count);
+            done += visited.max(1);
+            self.recount = next.map(|next| (next, last));
+        }
+        done
+    }
+
+    fn advance_compaction(&mut self, rows: usize, is_idle: bool) -> usize {
+        if let Some(mut survey) = self.survey.take() {
+            if survey.step(rows) {
+                self.crowded = survey.finish();
+            } else {
+                self.survey = Some(survey);
+            }
+            return rows;
+        }
+        let job = self.compaction.take();
+        let Some(job) = job.or_else(|| self.next_compaction(is_idle).map(Box::new)) else {
+            // What is hidden is looked for first.
+            return usize::from(self.survey.is_some());
+        };
+        let (moved, job) = self.run(job, rows);
+        self.compaction = job;
+        moved
+    }
+
+    /// Gives the number of rows moved, at least one, and the job if there is more to do.
+    fn run(&mut self, mut job: Box<Job<V>>, rows: usize) -> (usize, Option<Box<Job<V>>>) {
+        let (moved, is_done) = job.step(rows, &self.limits);
+        self.counters.rows_moved += moved as u64;
+        if is_done {
+            self.publish(*job);
+            return (moved.max(1), None);
+        }
+        (moved.max(1), Some(job))
+    }
+
+    fn next_compaction(&mut self, is_idle: bool) -> Option<Job<V>> {
+        while let Some(segment) = self.crowded.pop() {
+            let job = rewrite(&self.version, segment, self.windows, self.cut());
+            if job.is_some() {
+                return job;
+            }
+        }
         if self.is_compaction_requested {
-            if let Some(job) = pick(Urgency::Full) {
+            if let Some(job) = self.pick(Urgency::Full) {
                 return Some(job);
+            }
+            if self.skyline.hidden() > 0 {
+                self.start_survey(Goal {
+                    rows: 0,
+                    intervals: 0,
+                });
+                return None;
             }
             self.is_compaction_requested = false;
         }
-        let is_overlap_due =
-            self.version.l0.len() >= self.limits.l0_segments || self.idle_steps >= IDLE_STEPS;
-        let overlap = if is_overlap_due {
-            pick(Urgency::Overlap)
-        } else {
-            None
-        };
-        let job = overlap.or_else(|| {
-            if self.is_debt_due() {
-                pick(Urgency::Hidden)
-            } else {
-                None
-            }
-        });
-        self.is_settled = job.is_none() && is_overlap_due;
-        job
+        if (is_idle || self.version.l0.len() >= self.limits.l0_segments)
+            && let Some(job) = self.pick(Urgency::Overlap)
+        {
+            return Some(job);
+        }
+        if let Some(goal) = self.due_goal() {
+            self.start_survey(goal);
+        }
+        None
     }
 
-    fn is_debt_due(&self) -> bool {
-        if self.skyline.len() == 0 {
-            return false;
+    fn pick(&self, urgency: Urgency) -> Option<Job<V>> {
+        pick(
+            &self.version,
+            urgency,
+            &self.limits,
+            self.windows,
+            self.cut(),
+        )
+    }
+
+    /// The deletes that a job applies, and the last of them.
+    fn cut(&self) -> (Arc<Skyline>, Seq) {
+        (Arc::clone(&self.skyline), self.seq)
+    }
+
+    fn start_survey(&mut self, goal: Goal) {
+        let survey = Survey::new(Arc::clone(&self.version), Arc::clone(&self.skyline), goal);
+        self.survey = Some(Box::new(survey));
+    }
+
+    /// What is to be left of hidden rows and delete intervals, if there are too many.
+    fn due_goal(&self) -> Option<Goal> {
+        let rows = self.version.segment_rows();
+        let hidden = self.skyline.hidden();
+        if hidden == 0 {
+            return None;
         }
-        let rows: usize = self.version.segments().map(|segment| segment.rows()).sum();
+        let limit = (rows / ROWS_A_DELETE).max(DELETE_INTERVALS);
+        if self.skyline.hiding() >= limit {
+            return Some(Goal {
+                rows: usize::MAX,
+                intervals: limit / 2,
+            });
+        }
         let debt = self.limits.delete_debt;
-        self.skyline.len() >= DELETE_INTERVALS
-            || (debt > 0.0 && rows > 0 && self.hidden_rows() as f64 >= debt * rows as f64)
+        let most = debt * rows as f64;
+        (debt > 0.0 && hidden as f64 >= most).then_some(Goal {
+            rows: (most / 2.0) as usize,
+            intervals: usize::MAX,
+        })
     }
 
     /// Puts the outputs of a job in the place of its inputs.
-    pub(super) fn publish(&mut self, job: Job<V>) {
+    fn publish(&mut self, job: Job<V>) {
+        // Before anything changes, and before the version does: a value's drop may panic, and the
+        // snapshot would have it copied.
+        self.cached = None;
+        let (first, last) = job.span();
+        let reserved = self.compaction.as_ref().map(|job| job.span());
         let (target, segments) = job.finish();
         let rows: usize = segments.iter().map(|segment| segment.rows()).sum();
-        let mut version = Version::clone(&self.version);
+        let version = Arc::make_mut(&mut self.version);
         match target {
             Target::Flush => {
-                version.sealed.remove(0);
+                let sealed = version.sealed.remove(0);
+                self.sealed_rows -= sealed.rows;
                 if let Some(main) = segments.first() {
                     self.windows
                         .adapt(&self.limits, main.rows(), main.min(), main.max());
                 }
-                version.l0.extend(segments);
+                for segment in segments {
+                    self.counters.promotions += u64::from(version.add(segment, reserved));
+                }
                 self.counters.rows_flushed += rows as u64;
+                self.trash.add_sealed(sealed);
             }
             Target::Compact { l1, l0, to_l0 } => {
-                for index in l0.iter().rev() {
-                    version.l0.remove(*index);
+                let newest = l0.last().cloned();
+                for segment in &l0[..l0.len().saturating_sub(1)] {
+                    if let Some(slot) = version.l0.find(segment) {
+                        let next = version.l0.after(slot);
+                        version.l0.replace(slot..next, []);
+                    }
                 }
-                if to_l0 {
-                    let place = l0.last().expect("outputs in L0 have inputs there") + 1 - l0.len();
-                    version.l0.splice(place..place, segments);
-                } else if let Some(first) = segments.first().filter(|_| l1.is_empty()) {
-                    let place = version
-                        .l1
-                        .partition_point(|other| other.max() <= first.min());
-                    version.l1.splice(place..place, segments);
+                let (kept, moved) = if to_l0 {
+                    (segments, Vec::new())
                 } else {
-                    version.l1.splice(l1, segments);
+                    (Vec::new(), segments)
+                };
+                if let Some(slot) = newest.and_then(|newest| version.l0.find(&newest)) {
+                    let next = version.l0.after(slot);
+                    version.l0.replace(slot..next, kept);
                 }
+                let place = match (l1.first(), moved.first()) {
+                    (Some(left), _) => version.l1.find_in_order(left),
+                    (None, Some(first)) => {
+                        Some(version.l1.partition_point(|other| other <= first.min()))
+                    }
+                    (None, None) => None,
+                };
+                if let Some(start) = place {
+                    let end = (0..l1.len()).fold(start, |slot, _| version.l1.after(slot));
+                    version.l1.replace(start..end, moved);
+                }
+                self.counters.promotions += version.promote((first, last));
                 self.counters.rows_rewritten += rows as u64;
+                self.trash.segments.extend(l1.into_iter().chain(l0));
             }
         }
-        self.counters.promotions += version.promote();
-        // Dropped at the end, when everything is in place: a value's drop may panic.
-        let _replaced = std::mem::replace(&mut self.version, Arc::new(version));
-        let _cached = self.cached.take();
-        self.forget_deletes();
+        self.recount_within(first, last);
+        self.wake();
     }
 
-    /// Drops the delete intervals that hide nothing any more.
-    fn forget_deletes(&mut self) {
-        if self.skyline.len() > 0 {
-            let (version, memtable) = (&self.version, &self.memtable);
-            Arc::make_mut(&mut self.skyline).retain(|piece| hides_any(piece, version, memtable));
+    /// Notes that deletes over a stretch of time may hide other rows than before.
+    pub fn recount_within(&mut self, first: Ts, last: Ts) {
+        if !self.skyline.is_empty() {
+            let (from, to) = self.recount.unwrap_or((first, last));
+            self.recount = Some((from.min(first), to.max(last)));
+            self.wake();
         }
+    }
+
+    pub fn request_compaction(&mut self) {
+        self.is_compaction_requested = true;
+        self.wake();
+    }
+
+    /// One call of `step`.
+    pub fn step(&mut self, rows: usize) -> Progress {
+        self.memtable.prepare(&self.limits);
+        if self.advance(rows.max(1), self.idle_steps >= IDLE_STEPS) > 0 {
+            self.idle_steps = 0;
+            return Progress::More;
+        }
+        self.idle_steps = self.idle_steps.saturating_add(1);
+        Progress::Idle
     }
 }
 
-/// Whether a delete still hides a row that is frozen.
-pub(super) fn hides_any<V>(piece: &Piece, version: &Version<V>, memtable: &Memtable<V>) -> bool {
-    let mut parts = version
-        .parts_within(piece.first, piece.last)
-        .chain(memtable.frozen_within(piece.first, piece.last));
-    parts.any(|part| part.watermark() < piece.seq && part.rows_within(piece.first, piece.last) > 0)
+/// How many rows a delete hides in segments; `None` if it hides none anywhere.
+pub(super) fn count_hidden<V>(
+    version: &Version<V>,
+    memtable: &Memtable<V>,
+) -> impl Fn(&Piece) -> Option<usize> {
+    move |piece| {
+        let hidden = version.rows_under(piece);
+        let hides = hidden > 0 || version.hides_sealed(piece) || memtable.hides_any(piece);
+        hides.then_some(hidden)
+    }
+}
+
+/// What was replaced: dropping all of it at once would take as long as there are rows.
+#[derive(Debug)]
+pub(crate) struct Trash<V> {
+    segments: Vec<Arc<Segment<V>>>,
+    pages: Vec<Arc<Columns<V>>>,
+}
+
+impl<V> Trash<V> {
+    pub const fn new() -> Self {
+        Self {
+            segments: Vec::new(),
+            pages: Vec::new(),
+        }
+    }
+
+    fn add_sealed(&mut self, sealed: Arc<Sealed<V>>) {
+        // Of no one else, or the snapshots that hold it drop it.
+        if let Some(sealed) = Arc::into_inner(sealed) {
+            let segments = sealed.lists.into_iter().flat_map(List::into_segments);
+            self.segments.extend(segments);
+        }
+    }
+
+    /// Drops at most so many rows and a page, and tells how many.
+    fn drop_rows(&mut self, rows: usize) -> usize {
+        let mut dropped = 0;
+        while dropped < rows {
+            if let Some(page) = self.pages.pop() {
+                dropped += page.len();
+                drop(page);
+            } else if let Some(segment) = self.segments.pop() {
+                dropped += 1;
+                self.pages = segment.into_pages();
+            } else {
+                break;
+            }
+        }
+        dropped
+    }
 }

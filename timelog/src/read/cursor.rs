@@ -6,7 +6,7 @@ use super::{Place, Run};
 use crate::Ts;
 use crate::column::{Columns, Span};
 use crate::search::{all_or_gallop, is_before};
-use crate::tombstones::Skyline;
+use crate::tombstones::{At, Skyline};
 
 /// What is left of a range of a source.
 ///
@@ -26,8 +26,8 @@ pub(crate) struct Cursor<'s, V> {
     lo: Place,
     hi: Place,
     back: Span<'s, V>,
-    /// How many pieces of the skyline end before `lo`, or fewer.
-    passed: usize,
+    /// The first piece of the skyline that does not end before `lo`, or one before it.
+    passed: At,
 }
 
 impl<V> Clone for Cursor<'_, V> {
@@ -40,16 +40,7 @@ impl<'s, V> Cursor<'s, V> {
     /// The visible rows from one timestamp to another, both inside. `None` if the source has no row
     /// there, hidden or not.
     pub fn new(run: Run<'s, V>, cut: &'s Skyline, first: Ts, last: Ts) -> Option<Self> {
-        let lo = if first == Ts::MIN {
-            Place::default()
-        } else {
-            run.lower(first)
-        };
-        let hi = if last == Ts::MAX {
-            run.end()
-        } else {
-            run.upper_from(lo, last)
-        };
+        let (lo, hi) = run.bounds(first, last);
         (lo < hi).then(|| Self::between(run, cut, lo, hi))
     }
 
@@ -67,7 +58,7 @@ impl<'s, V> Cursor<'s, V> {
             lo,
             hi,
             back: Span::EMPTY,
-            passed: 0,
+            passed: At::default(),
         }
     }
 
@@ -212,7 +203,7 @@ impl<'s, V> Cursor<'s, V> {
             }
             self.lo = self.run.place(index, number, end);
             // What hides the last of them may hide many pages more.
-            if let Some(piece) = self.cut.hiding(page.ts[end - 1], segment.watermark()) {
+            if let Some(piece) = self.cut.hiding_at(page.ts[end - 1], segment.watermark()) {
                 let (page, row) = segment.upper(piece.last);
                 self.lo = self.run.place(index, page, row).max(self.lo);
             }
@@ -242,7 +233,7 @@ impl<'s, V> Cursor<'s, V> {
                 return;
             }
             self.hi = Place { row: start, ..last };
-            if let Some(piece) = self.cut.hiding(page.ts[start], segment.watermark()) {
+            if let Some(piece) = self.cut.hiding_at(page.ts[start], segment.watermark()) {
                 let (page, row) = segment.lower(piece.first);
                 self.hi = self.run.place(last.segment, page, row).min(self.hi);
             }
@@ -255,38 +246,18 @@ impl<'s, V> Cursor<'s, V> {
         self.front.len() + self.back.len() + self.unseen()
     }
 
-    /// The visible rows from `lo` to `hi`.
+    /// The visible rows from `lo` to `hi`: all of them, without those that each delete hides.
     fn unseen(&self) -> usize {
         if self.lo >= self.hi {
             return 0;
         }
-        if self.cut.len() == 0
-            && let Some(rows) = self.run.distance(self.lo, self.hi)
-        {
+        let rows = self.run.distance(self.lo, self.hi);
+        if self.cut.is_empty() {
             return rows;
         }
-        let last_place = self.run.before(self.hi);
-        let mut rows = 0;
-        for index in self.lo.segment..=last_place.segment {
-            let segment = self.run.segment(index);
-            let (from, first) = if index == self.lo.segment {
-                (
-                    segment.rank((self.lo.page, self.lo.row)),
-                    self.run.ts(self.lo),
-                )
-            } else {
-                (0, segment.min())
-            };
-            let (to, last) = if index == last_place.segment {
-                (
-                    segment.rank((last_place.page, last_place.row)) + 1,
-                    self.run.ts(last_place),
-                )
-            } else {
-                (segment.rows(), segment.max())
-            };
-            rows += to - from - segment.hidden(self.cut, from, to, first, last);
-        }
-        rows
+        let (first, last) = (self.run.ts(self.lo), self.run.ts(self.run.before(self.hi)));
+        let hiding = self.cut.between(first, last);
+        let hidden = hiding.map(|piece| self.run.rows_under(piece, self.lo, self.hi));
+        rows - hidden.sum::<usize>()
     }
 }

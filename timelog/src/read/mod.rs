@@ -10,13 +10,15 @@
 //! older source's come first: that is the order of arrival.
 
 mod cursor;
+mod fold;
 mod merge;
 mod rows;
 mod run;
 mod spans;
 
 pub(crate) use cursor::Cursor;
+pub use fold::{Bucket, Buckets, Every, Number};
 pub(crate) use merge::Merge;
 pub use rows::Rows;
-pub(crate) use run::{Index, Place, Run};
+pub(crate) use run::{Place, Run};
 pub use spans::Spans;

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use crate::Ts;
-use crate::search::{count_while, gallop};
+use crate::search::gallop;
 use crate::segment::{List, Segment};
+use crate::segments::{Segments, Slot};
+use crate::tombstones::{Piece, Skyline};
 
 /// Segments in time order, read as one source.
 #[derive(Debug)]
 pub(crate) struct Run<'s, V> {
-    body: &'s [Arc<Segment<V>>],
-    /// Of `body`, when there is one.
-    index: Option<&'s Index>,
+    body: Option<&'s Segments<V>>,
+    /// The slot of `tail`.
+    body_end: Slot,
     tail: Option<&'s Arc<Segment<V>>>,
 }
 
@@ -23,11 +25,21 @@ impl<V> Clone for Run<'_, V> {
 
 impl<V> Copy for Run<'_, V> {}
 
-impl<'s, V> From<&'s [Arc<Segment<V>>]> for Run<'s, V> {
-    fn from(body: &'s [Arc<Segment<V>>]) -> Self {
+impl<'s, V> From<&'s Arc<Segment<V>>> for Run<'s, V> {
+    fn from(segment: &'s Arc<Segment<V>>) -> Self {
         Self {
-            body,
-            index: None,
+            body: None,
+            body_end: 0,
+            tail: Some(segment),
+        }
+    }
+}
+
+impl<'s, V> From<&'s Segments<V>> for Run<'s, V> {
+    fn from(body: &'s Segments<V>) -> Self {
+        Self {
+            body: Some(body),
+            body_end: body.end(),
             tail: None,
         }
     }
@@ -36,37 +48,10 @@ impl<'s, V> From<&'s [Arc<Segment<V>>]> for Run<'s, V> {
 impl<'s, V> From<&'s List<V>> for Run<'s, V> {
     fn from(list: &'s List<V>) -> Self {
         Self {
-            body: list.body.as_ref().map_or(&[], |body| body),
-            index: None,
+            body: list.body.as_deref(),
+            body_end: list.body.as_ref().map_or(0, |body| body.end()),
             tail: list.tail.as_ref(),
         }
-    }
-}
-
-/// What a search and a count need of many segments, side by side: the segments themselves lie all
-/// over the memory.
-#[derive(Clone, Debug)]
-pub(crate) struct Index {
-    maxes: Vec<Ts>,
-    /// The rows before each segment, and at the end all rows.
-    starts: Vec<usize>,
-}
-
-impl Index {
-    pub fn of<V>(segments: &[Arc<Segment<V>>]) -> Self {
-        let rows = segments.iter().scan(0, |rows, segment| {
-            *rows += segment.rows();
-            Some(*rows)
-        });
-        Self {
-            maxes: segments.iter().map(|segment| segment.max()).collect(),
-            starts: std::iter::once(0).chain(rows).collect(),
-        }
-    }
-
-    pub fn is_of<V>(&self, segments: &[Arc<Segment<V>>]) -> bool {
-        let expected = Self::of(segments);
-        self.maxes == expected.maxes && self.starts == expected.starts
     }
 }
 
@@ -74,55 +59,168 @@ impl Index {
 /// segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    pub segment: usize,
+    pub segment: Slot,
     pub page: usize,
     pub row: usize,
 }
 
 impl<'s, V> Run<'s, V> {
-    pub fn len(&self) -> usize {
-        self.body.len() + usize::from(self.tail.is_some())
-    }
-
-    pub fn segment(&self, index: usize) -> &'s Segment<V> {
-        match self.body.get(index) {
-            Some(segment) => segment,
-            None => self.tail.expect("a place before the end names a segment"),
-        }
+    #[inline]
+    pub fn segment(&self, at: Slot) -> &'s Segment<V> {
+        let in_body = self.body.and_then(|body| body.get(at));
+        in_body
+            .or(self.tail)
+            .expect("a place before the end names a segment")
     }
 
     pub fn end(&self) -> Place {
         Place {
-            segment: self.len(),
+            segment: self.body_end + usize::from(self.tail.is_some()),
             page: 0,
             row: 0,
         }
     }
 
-    /// Segments with their index.
-    pub fn indexed(body: &'s [Arc<Segment<V>>], index: &'s Index) -> Self {
-        Self {
-            body,
-            index: Some(index),
-            tail: None,
+    fn after(&self, at: Slot) -> Slot {
+        match self.body {
+            Some(body) if at < self.body_end => body.after(at),
+            _ => at + 1,
         }
     }
 
-    /// The rows between two places, if that needs no look at the segments between.
-    pub fn distance(&self, from: Place, to: Place) -> Option<usize> {
-        let rank = |index: &Index, place: Place| {
-            let before = index.starts[place.segment];
-            match self.body.get(place.segment) {
-                Some(segment) => before + segment.rank((place.page, place.row)),
-                None => before,
-            }
-        };
-        if from.segment == to.segment {
+    /// The rows before a place.
+    fn rank(&self, place: Place) -> usize {
+        let before = self.body.map_or(0, |body| body.rank(place.segment));
+        let inside = || self.segment(place.segment).rank((place.page, place.row));
+        let past = self.tail.filter(|_| place.segment > self.body_end);
+        match past {
+            Some(tail) => before + tail.rows(),
+            None if place.segment == self.body_end && self.tail.is_none() => before,
+            None => before + inside(),
+        }
+    }
+
+    /// The rows between two places.
+    pub fn distance(&self, from: Place, to: Place) -> usize {
+        if from.segment == to.segment && from != to {
             let segment = self.segment(from.segment);
             let rank = |place: Place| segment.rank((place.page, place.row));
-            return Some(rank(to) - rank(from));
+            return rank(to) - rank(from);
         }
-        self.index.map(|index| rank(index, to) - rank(index, from))
+        self.rank(to) - self.rank(from)
+    }
+
+    /// The rows between two places that a delete hides. Looks at segments one by one only where
+    /// some of a block are newer than it.
+    pub fn rows_under(&self, piece: &Piece, from: Place, to: Place) -> usize {
+        let (lower, upper) = self.bounds(piece.first, piece.last);
+        let (from, to) = (lower.max(from), upper.min(to));
+        if from >= to {
+            return 0;
+        }
+        let is_older = |at: Slot| self.segment(at).watermark() < piece.seq;
+        if from.segment == to.segment {
+            return if is_older(from.segment) {
+                self.distance(from, to)
+            } else {
+                0
+            };
+        }
+        let next = Place {
+            segment: self.after(from.segment),
+            page: 0,
+            row: 0,
+        };
+        let last = Place {
+            page: 0,
+            row: 0,
+            ..to
+        };
+        let mut rows = 0;
+        if is_older(from.segment) {
+            rows += self.distance(from, next);
+        }
+        if last < to && is_older(to.segment) {
+            rows += self.distance(last, to);
+        }
+        if let Some(body) = self.body {
+            let end = to.segment.min(self.body_end);
+            rows += body.rows_older_than(piece.seq, next.segment.min(end)..end);
+        }
+        if let Some(tail) = self.tail
+            && (next.segment..to.segment).contains(&self.body_end)
+            && tail.watermark() < piece.seq
+        {
+            rows += tail.rows();
+        }
+        rows
+    }
+
+    /// The visible rows from one timestamp to another, both inside: all of them, without those
+    /// that each delete hides.
+    pub fn count(&self, cut: &Skyline, first: Ts, last: Ts) -> usize {
+        let start = self.partition_point(|max| max < first);
+        let end = self.partition_point(|max| max <= last);
+        let past = self.end().segment;
+        let rank = |at: Slot| self.body.map_or(0, |body| body.rank(at));
+        let all = if start == past {
+            0
+        } else if start == end {
+            let (lower, upper) = self.segment(start).ranks(first, last);
+            upper - lower
+        } else {
+            let lower = self.segment(start).ranks(first, last).0;
+            let upper = if end == past {
+                rank(self.body_end) + self.tail.map_or(0, |tail| tail.rows())
+            } else {
+                rank(end) + self.segment(end).ranks(first, last).1
+            };
+            upper - rank(start) - lower
+        };
+        if all == 0 || cut.is_empty() {
+            return all;
+        }
+        let (from, to) = self.bounds(first, last);
+        let hiding = cut.between(first, last);
+        let hidden = hiding.map(|piece| self.rows_under(piece, from, to));
+        all - hidden.sum::<usize>()
+    }
+
+    /// All rows that a delete hides.
+    pub fn rows_under_all(&self, piece: &Piece) -> usize {
+        let start = self.partition_point(|max| max < piece.first);
+        if start == self.end().segment {
+            return 0;
+        }
+        let segment = self.segment(start);
+        if piece.last < segment.max() {
+            return if segment.watermark() < piece.seq {
+                segment.rows_within(piece.first, piece.last)
+            } else {
+                0
+            };
+        }
+        self.rows_under(piece, Place::default(), self.end())
+    }
+
+    /// The first row at or after `first`, and the first after `last`.
+    pub fn bounds(&self, first: Ts, last: Ts) -> (Place, Place) {
+        let lower = if first == Ts::MIN {
+            self.start()
+        } else {
+            self.lower(first)
+        };
+        let upper = if last == Ts::MAX {
+            self.end()
+        } else {
+            self.upper_from(lower, last)
+        };
+        (lower, upper)
+    }
+
+    /// The first row, or the end.
+    pub fn start(&self) -> Place {
+        Place::default()
     }
 
     /// The first row at or after `ts`.
@@ -139,7 +237,7 @@ impl<'s, V> Run<'s, V> {
 
     /// The first row after `ts`, sought from a place on that is not after it: most ranges end near
     /// their start.
-    pub fn upper_from(&self, from: Place, ts: Ts) -> Place {
+    fn upper_from(&self, from: Place, ts: Ts) -> Place {
         if from == self.end() {
             return from;
         }
@@ -153,20 +251,17 @@ impl<'s, V> Run<'s, V> {
     }
 
     /// The segments whose greatest timestamps hold.
-    fn partition_point(&self, is_before: impl Fn(Ts) -> bool) -> usize {
-        let segment = match self.index {
-            Some(index) => count_while(&index.maxes, &is_before),
-            None => self
-                .body
-                .partition_point(|segment| is_before(segment.max())),
-        };
+    #[inline]
+    fn partition_point(&self, is_before: impl Fn(Ts) -> bool) -> Slot {
+        let segment = self.body.map_or(0, |body| body.partition_point(&is_before));
         let is_tail_before =
-            segment == self.body.len() && self.tail.is_some_and(|tail| is_before(tail.max()));
+            segment == self.body_end && self.tail.is_some_and(|tail| is_before(tail.max()));
         segment + usize::from(is_tail_before)
     }
 
-    fn within(&self, segment: usize, find: impl Fn(&Segment<V>) -> (usize, usize)) -> Place {
-        if segment == self.len() {
+    #[inline]
+    fn within(&self, segment: Slot, find: impl Fn(&Segment<V>) -> (usize, usize)) -> Place {
+        if segment == self.end().segment {
             return self.end();
         }
         let (page, row) = find(self.segment(segment));
@@ -174,7 +269,7 @@ impl<'s, V> Run<'s, V> {
     }
 
     /// The place of a row, or of the next page's first if `row` is past the end of its page.
-    pub fn place(&self, segment: usize, page: usize, row: usize) -> Place {
+    pub fn place(&self, segment: Slot, page: usize, row: usize) -> Place {
         let pages = self.segment(segment).pages();
         if pages.get(page).is_some_and(|page| row < page.len()) {
             Place { segment, page, row }
@@ -186,7 +281,7 @@ impl<'s, V> Run<'s, V> {
             }
         } else {
             Place {
-                segment: segment + 1,
+                segment: self.after(segment),
                 page: 0,
                 row: 0,
             }
@@ -200,10 +295,13 @@ impl<'s, V> Run<'s, V> {
         }
         let (segment, page) = match place.page.checked_sub(1) {
             Some(page) => (place.segment, page),
-            None => (
-                place.segment - 1,
-                self.segment(place.segment - 1).pages().len() - 1,
-            ),
+            None => {
+                let segment = match self.body {
+                    Some(body) if place.segment <= self.body_end => body.before(place.segment),
+                    _ => place.segment - 1,
+                };
+                (segment, self.segment(segment).pages().len() - 1)
+            }
         };
         Place {
             segment,

@@ -1,6 +1,7 @@
 //! Rows that own their snapshot.
 
 use std::iter::FusedIterator;
+use std::ops::RangeBounds;
 
 use super::Snapshot;
 use crate::{Batch, TimeRange, Ts};
@@ -45,11 +46,11 @@ impl<V> Snapshot<V> {
     /// assert!(rows.eq([(1, "a"), (2, "b")]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn into_rows(self, range: impl Into<TimeRange>) -> IntoRows<V>
+    pub fn into_rows(self, range: impl RangeBounds<Ts>) -> IntoRows<V>
     where
         V: Clone,
     {
-        IntoRows::new(self, range.into())
+        IntoRows::new(self, TimeRange::new(range))
     }
 }
 

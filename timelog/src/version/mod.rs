@@ -9,8 +9,10 @@ pub use into_rows::IntoRows;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::View;
 
-use crate::read::Index;
-use crate::segment::{List, Segment, within};
+use crate::read::Run;
+use crate::segment::{List, Segment};
+use crate::segments::{Segments, Slot};
+use crate::tombstones::Piece;
 use crate::{Broken, Seq, Ts};
 
 /// Flushed segments and sealed memtables.
@@ -20,14 +22,9 @@ use crate::{Broken, Seq, Ts};
 #[derive(Debug)]
 pub(crate) struct Version<V> {
     /// In time order. They may touch at one timestamp, which is then older in the left one.
-    pub l1: Vec<Arc<Segment<V>>>,
-    /// Of `l1`; made by `promote`, which every change of it ends with.
-    pub l1_index: Index,
+    pub l1: Segments<V>,
     /// By age, the oldest first. They may overlap each other and L1.
-    pub l0: Vec<Arc<Segment<V>>>,
-    /// The first and the last timestamp of each of `l0`, side by side as every read looks at all;
-    /// made by `promote`.
-    pub l0_bounds: Vec<(Ts, Ts)>,
+    pub l0: Segments<V>,
     /// By age, the oldest first.
     pub sealed: Vec<Arc<Sealed<V>>>,
 }
@@ -44,94 +41,105 @@ impl<V> Clone for Version<V> {
     fn clone(&self) -> Self {
         Self {
             l1: self.l1.clone(),
-            l1_index: self.l1_index.clone(),
             l0: self.l0.clone(),
-            l0_bounds: self.l0_bounds.clone(),
             sealed: self.sealed.clone(),
         }
     }
 }
 
 impl<V> Version<V> {
-    pub fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
-            l1: Vec::new(),
-            l1_index: Index::of::<V>(&[]),
-            l0: Vec::new(),
-            l0_bounds: Vec::new(),
+            l1: Segments::new(),
+            l0: Segments::new(),
             sealed: Vec::new(),
         }
     }
 
     pub fn segments(&self) -> impl Iterator<Item = &Arc<Segment<V>>> {
-        self.l1.iter().chain(&self.l0)
+        self.l1.iter().chain(self.l0.iter())
     }
 
-    /// The parts that may have rows from one timestamp to another, both inside.
-    pub fn parts_within(&self, first: Ts, last: Ts) -> impl Iterator<Item = &Arc<Segment<V>>> {
-        let sealed = self
-            .sealed
-            .iter()
-            .flat_map(|sealed| &sealed.lists)
-            .flat_map(move |list| list.within(first, last));
-        within(&self.l1, first, last)
-            .iter()
-            .chain(&self.l0)
-            .chain(sealed)
+    /// Rows in segments, hidden ones included.
+    pub fn segment_rows(&self) -> usize {
+        self.l1.rows() + self.l0.rows()
     }
 
-    /// Moves L0 segments that overlap nothing older into L1, and gives their number.
-    ///
-    /// The lower level counts as older, so a segment stays while an older one of L0 shares a
-    /// timestamp with it. In L1 it may touch its left neighbour, which is older, but not its
-    /// right one.
-    pub fn promote(&mut self) -> u64 {
-        let mut promoted = 0;
-        let mut index = 0;
-        while let Some(segment) = self.l0.get(index) {
-            let at = self
-                .l1
-                .partition_point(|other| other.max() <= segment.min());
-            let is_free = self
-                .l1
-                .get(at)
-                .is_none_or(|right| segment.max() < right.min());
-            let is_alone = self.l0[..index]
-                .iter()
-                .all(|older| !older.overlaps(segment.min(), segment.max()));
-            if is_free && is_alone {
-                let segment = self.l0.remove(index);
-                self.l1.insert(at, segment);
-                promoted += 1;
-            } else {
-                index += 1;
+    /// The rows in segments that a delete hides.
+    pub fn rows_under(&self, piece: &Piece) -> usize {
+        let l0 = self.l0.overlapping(piece.first, piece.last);
+        let l0 = l0.filter(|(_, segment)| segment.watermark() < piece.seq);
+        let l0 = l0.map(|(_, segment)| segment.rows_within(piece.first, piece.last));
+        Run::from(&self.l1).rows_under_all(piece) + l0.sum::<usize>()
+    }
+
+    /// Whether a delete hides a row in a sealed memtable.
+    pub fn hides_sealed(&self, piece: &Piece) -> bool {
+        let mut lists = self.sealed.iter().flat_map(|sealed| &sealed.lists);
+        lists.any(|list| Run::from(list).rows_under_all(piece) > 0)
+    }
+
+    /// Adds a segment that is newer than all others: to L1 if it overlaps nothing and not where
+    /// `reserved` says that a compaction will put its outputs. Tells whether it did.
+    pub fn add(&mut self, segment: Arc<Segment<V>>, reserved: Option<(Ts, Ts)>) -> bool {
+        let newer = self.l0.end();
+        match self.place_in_l1(&segment, newer, reserved) {
+            Some(at) => {
+                self.l1.replace(at..at, [segment]);
+                true
+            }
+            None => {
+                self.l0.push(segment);
+                false
             }
         }
-        self.l1_index = Index::of(&self.l1);
-        self.l0_bounds = self.bounds().collect();
+    }
+
+    /// Moves those L0 segments in a stretch of time into L1 that overlap nothing older, and gives
+    /// their number.
+    pub fn promote(&mut self, (first, last): (Ts, Ts)) -> u64 {
+        let mut promoted = 0;
+        // Those that are moved change the slots of the ones after them.
+        let within: Vec<_> = self.l0.overlapping(first, last).collect();
+        let within: Vec<_> = within
+            .into_iter()
+            .map(|(_, segment)| Arc::clone(segment))
+            .collect();
+        for segment in within {
+            let Some(slot) = self.l0.find(&segment) else {
+                continue;
+            };
+            if let Some(at) = self.place_in_l1(&segment, slot, None) {
+                self.l0.replace(slot..self.l0.after(slot), []);
+                self.l1.replace(at..at, [segment]);
+                promoted += 1;
+            }
+        }
         promoted
     }
 
-    fn bounds(&self) -> impl Iterator<Item = (Ts, Ts)> {
-        self.l0.iter().map(|segment| (segment.min(), segment.max()))
+    /// The place in L1 for a segment that overlaps nothing older, that is, nothing of L1 and of L0
+    /// before `slot`.
+    ///
+    /// In L1 it may touch its left neighbour, which is older, but not its right one.
+    fn place_in_l1(
+        &self,
+        segment: &Segment<V>,
+        slot: Slot,
+        reserved: Option<(Ts, Ts)>,
+    ) -> Option<Slot> {
+        let (min, max) = (segment.min(), segment.max());
+        let at = self.l1.partition_point(|other| other <= min);
+        let is_free = self.l1.get(at).is_none_or(|right| max < right.min())
+            && reserved.is_none_or(|(first, last)| max < first || last < min);
+        let mut older = self.l0.overlapping(min, max);
+        (is_free && older.next().is_none_or(|(other, _)| other >= slot)).then_some(at)
     }
 
     pub fn check(&self, last: Seq) -> Result<(), Broken> {
-        for (index, segment) in self.l1.iter().enumerate() {
-            segment.check(&format!("L1 segment {index}"), last)?;
-        }
-        for (index, segment) in self.l0.iter().enumerate() {
-            segment.check(&format!("L0 segment {index}"), last)?;
-        }
-        Broken::unless(
-            self.l1
-                .is_sorted_by(|left, right| left.max() <= right.min()),
-            || "segments of L1 overlap".into(),
-        )?;
-        Broken::unless(self.bounds().eq(self.l0_bounds.iter().copied()), || {
-            "bounds of L0".into()
-        })?;
-        Broken::unless(self.l1_index.is_of(&self.l1), || "index of L1".into())?;
+        self.l1.check("L1", last)?;
+        self.l0.check("L0", last)?;
+        Broken::unless(self.l1.is_in_order(), || "segments of L1 overlap".into())?;
         for (index, sealed) in self.sealed.iter().enumerate() {
             let name = format!("sealed memtable {index}");
             let rows = check_lists(&sealed.lists, &name, last)?;

@@ -1,10 +1,11 @@
 //! A frozen view of a log, and its reads.
 
 use std::fmt;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::Version;
-use crate::read::{Cursor, Rows, Run, Spans};
+use crate::read::{Buckets, Cursor, Every, Number, Rows, Run, Spans};
 use crate::segment::List;
 use crate::tombstones::Skyline;
 use crate::{Seq, TimeRange, Ts};
@@ -17,6 +18,8 @@ pub(crate) struct View<V> {
     /// The memtable's lanes and late runs, in the order of their equals.
     pub memtable: Vec<List<V>>,
     pub skyline: Arc<Skyline>,
+    /// Whether the delete intervals know what they hide in segments.
+    pub is_counted: bool,
 }
 
 /// A view of a log that never changes: not by writes, flush, compaction, or the drop of the log.
@@ -95,10 +98,40 @@ impl<V> Snapshot<V> {
     /// assert_eq!((rows.next(), rows.next_back()), (Some((2, &'b')), Some((3, &'c'))));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn range(&self, range: impl Into<TimeRange>) -> Rows<'_, V> {
+    pub fn range(&self, range: impl RangeBounds<Ts>) -> Rows<'_, V> {
         let mut rows = Rows::EMPTY;
-        self.for_each_source(range.into(), |cursor| rows.push(cursor));
+        self.for_each_source(TimeRange::new(range), |cursor| rows.push(cursor));
         rows
+    }
+
+    /// The rows of a range by windows of one width: count, sum, least, greatest and last number of
+    /// those windows that have rows, in order. `number` gives the number of a value.
+    ///
+    /// Windows at the ends of the range hold only the rows inside it. Rows are visited by slices
+    /// of pages.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timelog::Every;
+    ///
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(3, 2.5), (61, 4.0), (59, 1.5), (300, 7.0)])?;
+    /// let snapshot = log.snapshot();
+    /// let mut minutes = snapshot.fold(.., Every::ticks(60)?, |price| *price);
+    /// let first = minutes.next().unwrap();
+    /// assert_eq!((first.first, first.end, first.count), (0, 59, 2));
+    /// assert_eq!((first.sum, first.min, first.max, first.last), (4.0, 1.5, 2.5, 1.5));
+    /// assert_eq!(minutes.map(|minute| minute.first).collect::<Vec<_>>(), [60, 300]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fold<N: Number, F: FnMut(&V) -> N>(
+        &self,
+        range: impl RangeBounds<Ts>,
+        every: Every,
+        number: F,
+    ) -> Buckets<'_, V, F> {
+        Buckets::new(self.range(range), every, number)
     }
 
     /// The rows at one timestamp, in the order of their arrival.
@@ -147,10 +180,31 @@ impl<V> Snapshot<V> {
     /// assert_eq!(log.snapshot().count(..500), 400);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn count(&self, range: impl Into<TimeRange>) -> u64 {
-        let mut rows = 0;
-        self.for_each_source(range.into(), |cursor| rows += cursor.remaining() as u64);
-        rows
+    pub fn count(&self, range: impl RangeBounds<Ts>) -> u64 {
+        let Some((first, last)) = TimeRange::new(range).bounds() else {
+            return 0;
+        };
+        let (version, cut) = (&*self.view.version, &*self.view.skyline);
+        // All rows of segments, without those that the deletes hide in all of them.
+        let in_segments = if self.view.is_counted {
+            &NOTHING_HIDDEN
+        } else {
+            cut
+        };
+        let mut rows = Run::from(&version.l1).count(in_segments, first, last);
+        if !version.l0.is_empty() {
+            let l0 = version.l0.overlapping(first, last);
+            let l0 = l0.map(|(_, segment)| Run::from(segment).count(in_segments, first, last));
+            rows += l0.sum::<usize>();
+        }
+        if self.view.is_counted && !cut.is_empty() {
+            rows -= cut.hidden_between(first, last, |piece| version.rows_under(piece));
+        }
+        let sealed = version.sealed.iter().flat_map(|sealed| &sealed.lists);
+        for list in sealed.chain(&self.view.memtable) {
+            rows += Run::from(list).count(cut, first, last);
+        }
+        rows as u64
     }
 
     /// The least timestamp greater than `ts` that has a row. A binary search for every source, as
@@ -224,9 +278,9 @@ impl<V> Snapshot<V> {
     /// assert_eq!(lengths.sum::<usize>(), 40);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
+    pub fn spans(&self, range: impl RangeBounds<Ts>) -> Spans<'_, V> {
         let mut spans = Spans::EMPTY;
-        self.for_each_source(range.into(), |cursor| spans.push(cursor));
+        self.for_each_source(TimeRange::new(range), |cursor| spans.push(cursor));
         spans
     }
 
@@ -244,9 +298,9 @@ impl<V> Snapshot<V> {
     /// assert_eq!(snapshot.count(..80), 30);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn physical_spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
+    pub fn physical_spans(&self, range: impl RangeBounds<Ts>) -> Spans<'_, V> {
         let mut spans = Spans::EMPTY;
-        if let Some((first, last)) = range.into().bounds() {
+        if let Some((first, last)) = TimeRange::new(range).bounds() {
             self.for_each_flushed(&NOTHING_HIDDEN, first, last, &mut |cursor| {
                 spans.push(cursor)
             });
@@ -277,17 +331,14 @@ impl<V> Snapshot<V> {
         give: &mut impl FnMut(Cursor<'s, V>),
     ) {
         let version = &*self.view.version;
-        if let Some(cursor) = Cursor::new(
-            Run::indexed(&version.l1, &version.l1_index),
-            cut,
-            first,
-            last,
-        ) {
+        if let Some(cursor) = Cursor::new(Run::from(&version.l1), cut, first, last) {
             give(cursor);
         }
-        let l0 = version.l0.chunks(1).zip(&version.l0_bounds);
-        l0.filter(|(_, (min, max))| *min <= last && first <= *max)
-            .filter_map(|(segment, _)| Cursor::new(Run::from(segment), cut, first, last))
+        if version.l0.is_empty() {
+            return;
+        }
+        let l0 = version.l0.overlapping(first, last);
+        l0.filter_map(|(_, segment)| Cursor::new(Run::from(segment), cut, first, last))
             .for_each(give);
     }
 }

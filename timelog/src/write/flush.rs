@@ -21,9 +21,11 @@ const PIECES: usize = 3;
 /// Windows a side that are looked at; rows beyond go to the wide piece.
 const WINDOWS: usize = 64;
 
-/// A job for the oldest sealed memtable, if there is one.
+/// A job for the oldest sealed memtable, if there is one. `reserved` is where a compaction that is
+/// under way will put its outputs.
 pub(crate) fn flush_job<V: Clone>(
     version: &Version<V>,
+    reserved: Option<(Ts, Ts)>,
     windows: Windows,
     cut: (Arc<Skyline>, Seq),
 ) -> Option<Job<V>> {
@@ -35,7 +37,7 @@ pub(crate) fn flush_job<V: Clone>(
     let mut routes = Vec::new();
     let mut outputs = Vec::new();
     let mut next = Some(first);
-    if let Some((low, high)) = gap(version, rows.median()) {
+    if let Some((low, high)) = gap(version, reserved, rows.median()) {
         let main = outputs.len();
         outputs.push(Cut::Windows(windows));
         if first < low {
@@ -64,18 +66,22 @@ pub(crate) fn flush_job<V: Clone>(
 
 /// The stretch around `ts`, both ends inside, that shares no timestamp with a segment but the last
 /// of an L1 segment on its left: rows there are older and in L1, where the left one is read first.
-fn gap<V>(version: &Version<V>, ts: Ts) -> Option<(Ts, Ts)> {
-    let (mut low, mut high) = (Ts::MIN, Ts::MAX);
-    let l1 = version.l1.iter().map(|segment| (segment, true));
-    for (segment, is_l1) in l1.chain(version.l0.iter().map(|segment| (segment, false))) {
-        if segment.min() > ts {
-            high = high.min(segment.min() - 1);
-        } else if segment.max() < ts || (is_l1 && segment.max() == ts) {
-            low = low.max(if is_l1 {
-                segment.max()
-            } else {
-                segment.max() + 1
-            });
+fn gap<V>(version: &Version<V>, reserved: Option<(Ts, Ts)>, ts: Ts) -> Option<(Ts, Ts)> {
+    let at = version.l1.partition_point(|max| max <= ts);
+    let mut low = Ts::MIN;
+    if at > 0 {
+        low = version.l1.get(version.l1.before(at))?.max();
+    }
+    let mut high = Ts::MAX;
+    if let Some(right) = version.l1.get(at) {
+        high = right.min().checked_sub(1).filter(|high| ts <= *high)?;
+    }
+    let l0 = version.l0.bounds().map(|(_, min, max)| (min, max));
+    for (min, max) in l0.chain(reserved) {
+        if min > ts {
+            high = high.min(min - 1);
+        } else if max < ts {
+            low = low.max(max + 1);
         } else {
             return None;
         }

@@ -1,6 +1,5 @@
 //! A merge of sources into segments that goes on in steps.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::output::{Cut, Output};
@@ -12,16 +11,15 @@ use crate::{Seq, Ts};
 
 /// What a finished job replaces.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum Target<V> {
     /// The oldest sealed memtable.
     Flush,
-    /// Segments of L1 and of L0, by index. Valid until the job ends, since there is one job at a
-    /// time.
+    /// Segments, named themselves and not by their places: those change while the job is parked.
     Compact {
-        /// Neighbours.
-        l1: Range<usize>,
-        /// In rising order.
-        l0: Vec<usize>,
+        /// Neighbours of L1, in time order.
+        l1: Vec<Arc<Segment<V>>>,
+        /// Of L0, by age.
+        l0: Vec<Arc<Segment<V>>>,
         /// Whether the outputs stay in L0, at the place of the newest input.
         to_l0: bool,
     },
@@ -40,12 +38,13 @@ pub(super) struct Route {
 /// its outputs.
 #[derive(Debug)]
 pub(crate) struct Job<V> {
-    target: Target,
+    target: Target<V>,
+    /// From the first timestamp of the inputs to the last, both inside.
+    span: (Ts, Ts),
     /// By age, the oldest first.
     inputs: Vec<List<V>>,
     at: Vec<Place>,
     cut: Arc<Skyline>,
-    watermark: Seq,
     /// In rising order; the last goes to the end of time.
     routes: Vec<Route>,
     outputs: Vec<Output<V>>,
@@ -53,7 +52,7 @@ pub(crate) struct Job<V> {
 
 impl<V: Clone> Job<V> {
     pub(super) fn new(
-        target: Target,
+        target: Target<V>,
         inputs: Vec<List<V>>,
         (cut, watermark): (Arc<Skyline>, Seq),
         routes: Vec<Route>,
@@ -64,23 +63,31 @@ impl<V: Clone> Job<V> {
             "every row has a route"
         );
         let at = vec![Place::default(); inputs.len()];
-        let outputs = outputs.iter().map(|cut| Output::new(*cut)).collect();
+        let outputs = outputs.iter().map(|cut| Output::new(*cut, watermark));
+        let segments = inputs.iter().flat_map(List::segments);
+        let span = segments.fold((Ts::MAX, Ts::MIN), |(first, last), segment| {
+            (first.min(segment.min()), last.max(segment.max()))
+        });
         Self {
+            outputs: outputs.collect(),
             target,
+            span,
             inputs,
             at,
             cut,
-            watermark,
             routes,
-            outputs,
         }
     }
 
-    /// Moves at most `rows` rows, rounded up to a stretch of one page, and tells whether all are
-    /// moved.
+    pub fn span(&self) -> (Ts, Ts) {
+        self.span
+    }
+
+    /// Moves at most `rows` rows, rounded up to a stretch of one page, and gives their number and
+    /// whether all are moved.
     ///
     /// If a clone panics the job must not be stepped again.
-    pub fn step(&mut self, rows: usize, limits: &Limits) -> bool {
+    pub fn step(&mut self, rows: usize, limits: &Limits) -> (usize, bool) {
         let cursors = self.inputs.iter().zip(&self.at);
         let mut merge = Merge::Empty;
         for (list, at) in cursors {
@@ -109,17 +116,12 @@ impl<V: Clone> Job<V> {
         for (number, place) in merge.places() {
             self.at[number] = place;
         }
-        merge.is_exhausted()
+        (moved, merge.is_exhausted())
     }
 
-    /// The segments of all outputs.
-    pub fn finish(self) -> (Target, Vec<Arc<Segment<V>>>) {
-        let outputs = self.outputs.into_iter();
-        (
-            self.target,
-            outputs
-                .flat_map(|output| output.finish(self.watermark))
-                .collect(),
-        )
+    /// What it replaces, and by what. Drops no value: the version still has the inputs.
+    pub fn finish(self) -> (Target<V>, Vec<Arc<Segment<V>>>) {
+        let outputs = self.outputs.into_iter().flat_map(Output::finish);
+        (self.target, outputs.collect())
     }
 }

@@ -2,16 +2,26 @@
 
 use std::sync::Arc;
 
-use super::lane::MOVED_ROWS;
+use super::lane::{MOVED_ROWS, Memory};
 use crate::column::Columns;
 use crate::config::Limits;
 use crate::read::{Cursor, Merge, Place, Run};
 use crate::segment::{Copied, List, Segment};
 use crate::tombstones::Skyline;
+use crate::work::{self, Work};
 use crate::{Seq, Ts};
 
-/// As many runs make a write merge two of them, whatever their size.
+/// As many runs that are too long for an append to merge make the memtable full.
 const RUNS: usize = 16;
+
+/// What the end of a write found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    /// Whether the memtable is to be sealed.
+    pub is_full: bool,
+    /// Where hidden rows were dropped, if any: from one timestamp to another, both inside.
+    pub dropped: Option<(Ts, Ts)>,
+}
 
 /// An unsorted head and sorted runs by age, which merge by the logarithmic method (Bentley and
 /// Saxe, 1980).
@@ -43,18 +53,25 @@ impl<V> Late<V> {
         self.max
     }
 
-    pub fn push(&mut self, ts: Ts, value: V, limits: &Limits, applied: Seq) {
+    pub fn push(
+        &mut self,
+        ts: Ts,
+        value: V,
+        limits: &Limits,
+        applied: Seq,
+        memory: &mut Memory<V>,
+    ) {
         self.head.push((ts, value));
         self.max = self.max.max(ts);
         if self.head.len() >= limits.late_head_rows {
-            self.freeze(applied);
+            self.freeze(applied, memory);
         }
     }
 
     /// Makes the head a run. Values are moved, never cloned: this happens in the middle of a batch.
-    pub fn freeze(&mut self, applied: Seq) {
+    pub fn freeze(&mut self, applied: Seq, memory: &mut Memory<V>) {
         if !self.head.is_empty() {
-            self.copy.invalidate();
+            memory.stale.extend(self.copy.take());
             // Stable: equals stay in the order of arrival.
             self.head.sort_by_key(|row| row.0);
             let head = std::mem::take(&mut self.head);
@@ -62,30 +79,58 @@ impl<V> Late<V> {
         }
     }
 
-    /// Merges runs after a write, and takes the rows that this drops off `rows`. `applied` is the
-    /// last operation.
+    /// Whether a run was added since the last time.
     #[inline]
-    pub fn settle(&mut self, limits: &Limits, cut: &Skyline, applied: Seq, rows: &mut usize)
+    pub fn is_unsettled(&self) -> bool {
+        self.runs.len() != self.settled
+    }
+
+    /// Merges runs after a write of `written` rows, and takes the rows that this drops off `rows`.
+    /// `applied` is the last operation.
+    ///
+    /// Merges what an append may, or as many rows as were written: longer runs wait for the flush.
+    pub fn settle(
+        &mut self,
+        written: usize,
+        limits: &Limits,
+        cut: &Skyline,
+        applied: Seq,
+        rows: &mut usize,
+    ) -> Settled
     where
         V: Clone,
     {
-        if self.runs.len() != self.settled {
-            self.merge_pairs(limits, cut, applied, rows);
+        let mut dropped = None;
+        if self.is_unsettled() {
+            dropped = self.merge_pairs(written.max(limits.late_rows), cut, applied, rows);
             self.settled = self.runs.len();
+        }
+        Settled {
+            is_full: self.settled >= RUNS,
+            dropped,
         }
     }
 
-    fn merge_pairs(&mut self, limits: &Limits, cut: &Skyline, applied: Seq, rows: &mut usize)
+    /// Gives the stretch of time, both ends inside, in which hidden rows were dropped.
+    fn merge_pairs(
+        &mut self,
+        most: usize,
+        cut: &Skyline,
+        applied: Seq,
+        rows: &mut usize,
+    ) -> Option<(Ts, Ts)>
     where
         V: Clone,
     {
-        while let Some(index) = self.pair_to_merge(limits) {
+        let mut dropped: Option<(Ts, Ts)> = None;
+        while let Some(index) = self.pair_to_merge(most) {
             let pair = &self.runs[index..index + 2];
             let before = pair[0].rows() + pair[1].rows();
+            work::count(Work::Merged, before);
             let mut merged = Columns::with_capacity(before);
             if pair.iter().any(|run| run.hidden_rows(cut) > 0) {
                 let mut merge = Merge::Empty;
-                for run in pair.chunks(1) {
+                for run in pair {
                     merge.push(Cursor::resume(Run::from(run), cut, Place::default()));
                 }
                 while let Some(span) = merge.take_front() {
@@ -94,32 +139,41 @@ impl<V> Late<V> {
             } else {
                 merged.push_both(&pair[0].pages()[0], &pair[1].pages()[0]);
             }
-            *rows -= before - merged.len();
+            if merged.len() < before {
+                *rows -= before - merged.len();
+                for run in pair {
+                    let (first, last) = dropped.unwrap_or((run.min(), run.max()));
+                    dropped = Some((first.min(run.min()), last.max(run.max())));
+                }
+            }
             let merged = (!merged.is_empty()).then(|| Segment::of_page(merged, applied));
             // Dropped at the end: values that panic find everything in place.
             let _merged_runs: Vec<_> = self.runs.splice(index..index + 2, merged).collect();
         }
+        dropped
     }
 
-    /// The older of two neighbours of one size that are small enough for a write, or of the two
-    /// smallest when there are too many.
-    fn pair_to_merge(&self, limits: &Limits) -> Option<usize> {
+    /// The older of the newest two if they are of one size, or of the two shortest neighbours when
+    /// there are too many; none if they have more than `most` rows.
+    fn pair_to_merge(&self, most: usize) -> Option<usize> {
         let rows = |index: usize| self.runs[index].rows() + self.runs[index + 1].rows();
-        if self.runs.len() >= RUNS {
-            return (0..self.runs.len() - 1).min_by_key(|index| rows(*index));
-        }
-        let index = self.runs.len().checked_sub(2)?;
-        let is_same_size = self.runs[index].rows() < 2 * self.runs[index + 1].rows();
-        (is_same_size && rows(index) <= limits.late_rows).then_some(index)
+        let index = if self.runs.len() >= RUNS {
+            (0..self.runs.len() - 1).min_by_key(|index| rows(*index))?
+        } else {
+            let index = self.runs.len().checked_sub(2)?;
+            let is_same_size = self.runs[index].rows() < 2 * self.runs[index + 1].rows();
+            is_same_size.then_some(index)?
+        };
+        (rows(index) <= most).then_some(index)
     }
 
     /// The late rows as they are now.
-    pub fn view(&mut self, applied: Seq, lists: &mut Vec<List<V>>)
+    pub fn view(&mut self, applied: Seq, lists: &mut Vec<List<V>>, memory: &mut Memory<V>)
     where
         V: Clone,
     {
         if self.head.len() >= MOVED_ROWS {
-            self.freeze(applied);
+            self.freeze(applied, memory);
         }
         let head = &self.head;
         let copy = || {
@@ -131,25 +185,21 @@ impl<V> Late<V> {
         lists.extend(self.runs.iter().cloned().chain(copy).map(List::one));
     }
 
-    /// Drops what the last view has copied.
-    pub fn forget_copy(&mut self) {
-        self.copy.forget();
-    }
-
-    /// The late rows with everything frozen. Their copy must be forgotten.
-    pub fn seal(mut self, applied: Seq, lists: &mut Vec<List<V>>) {
-        self.freeze(applied);
+    /// The late rows with everything frozen. Clones and drops no value.
+    pub fn seal(mut self, applied: Seq, lists: &mut Vec<List<V>>, memory: &mut Memory<V>) {
+        self.freeze(applied, memory);
+        memory.stale.extend(self.copy.take());
         lists.extend(self.runs.into_iter().map(List::one));
     }
 
-    pub fn remove(&mut self, first: Ts, last: Ts, removed: &mut Vec<V>) {
+    pub fn remove(&mut self, first: Ts, last: Ts, removed: &mut Vec<V>, memory: &mut Memory<V>) {
         let hidden = self
             .head
             .extract_if(.., |row| first <= row.0 && row.0 <= last);
         let before = removed.len();
         removed.extend(hidden.map(|row| row.1));
         if removed.len() > before {
-            self.copy.invalidate();
+            memory.stale.extend(self.copy.take());
         }
     }
 

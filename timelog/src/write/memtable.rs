@@ -15,12 +15,13 @@
 use std::sync::Arc;
 use std::{array, mem};
 
-use super::lane::Lane;
-use super::late::Late;
+use super::lane::{Lane, Memory};
+use super::late::{Late, Settled};
 use crate::column::Columns;
 use crate::config::Limits;
-use crate::segment::{List, Segment, within};
-use crate::tombstones::Skyline;
+use crate::read::Run;
+use crate::segment::{List, Segment};
+use crate::tombstones::{Piece, Skyline};
 use crate::{Broken, Seq, Ts};
 
 const LANES: usize = 4;
@@ -29,6 +30,7 @@ const LANES: usize = 4;
 pub(crate) struct Memtable<V> {
     lanes: [Lane<V>; LANES],
     late: Late<V>,
+    memory: Memory<V>,
     /// Rows in all parts, hidden ones in frozen parts included.
     rows: usize,
 }
@@ -38,6 +40,10 @@ impl<V> Memtable<V> {
         Self {
             lanes: array::from_fn(|_| Lane::new(Columns::new())),
             late: Late::new(),
+            memory: Memory {
+                spare: Columns::new(),
+                stale: Vec::new(),
+            },
             rows: 0,
         }
     }
@@ -46,17 +52,42 @@ impl<V> Memtable<V> {
         self.rows
     }
 
-    /// Takes all rows out.
-    pub fn take(&mut self) -> Self {
-        let mut next = Self::new();
-        next.lanes[0] = Lane::new(self.lanes[0].take_spare());
-        mem::replace(self, next)
+    /// The rows that there is memory for in open chunks.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        let lanes = self.lanes.iter().map(|lane| lane.open().ts.capacity());
+        lanes.sum::<usize>() + self.memory.spare.ts.capacity()
     }
 
-    /// Makes memory ready for appends in order.
+    /// Takes all rows out, frozen, in the order of their equals. Clones and drops no value.
+    pub fn seal(&mut self, limits: &Limits, applied: Seq) -> Vec<List<V>> {
+        let mut next = Self::new();
+        // The next one will be filled, too.
+        let open = mem::replace(&mut self.memory.spare, Columns::new());
+        next.lanes[0] = Lane::new(if open.ts.capacity() > 0 {
+            open
+        } else {
+            Columns::with_capacity(limits.chunk_rows)
+        });
+        mem::swap(&mut next.memory, &mut self.memory);
+        let sealed = mem::replace(self, next);
+        let memory = &mut self.memory;
+        let lanes = sealed.lanes.into_iter();
+        let mut lists: Vec<_> = lanes
+            .filter_map(|lane| lane.seal(applied, memory))
+            .collect();
+        sealed.late.seal(applied, &mut lists, memory);
+        lists
+    }
+
+    /// Makes the memory of the next chunk ready, so that the append that begins it waits neither
+    /// for the allocator nor, row after row, for the kernel.
     #[inline]
     pub fn prepare(&mut self, limits: &Limits) {
-        self.lanes[0].prepare(limits);
+        let is_begun = self.lanes[0].open().ts.capacity() >= limits.chunk_rows;
+        if is_begun && self.memory.spare.ts.capacity() == 0 {
+            self.memory.spare = Columns::touched(limits.chunk_rows);
+        }
     }
 
     /// Takes a row. `applied` is the last operation before the current write. Clones and drops no
@@ -65,7 +96,7 @@ impl<V> Memtable<V> {
     pub fn insert(&mut self, ts: Ts, value: V, limits: &Limits, applied: Seq) {
         self.rows += 1;
         if self.lanes[0].tail() <= ts {
-            self.lanes[0].push(ts, value, limits, applied);
+            self.lanes[0].push(ts, value, limits, applied, &mut self.memory);
         } else {
             self.insert_late(ts, value, limits, applied);
         }
@@ -73,19 +104,40 @@ impl<V> Memtable<V> {
 
     /// As `insert`, of many rows in order.
     pub fn insert_sorted(&mut self, rows: Vec<(Ts, V)>, limits: &Limits, applied: Seq) {
-        let late = rows.partition_point(|row| row.0 < self.lanes[0].tail());
+        // Lanes that have rows from the future are passed by.
+        let count = rows.len();
+        let seeking = self.lanes.iter_mut().position(|lane| !lane.skips(count));
+        let lane = seeking.unwrap_or(LANES - 1);
+        // Tails fall from lane to lane: each takes the rows from its tail up to that of the lane
+        // before it.
+        let mut ends = [count; LANES];
+        for index in 0..lane {
+            ends[index + 1] = rows.partition_point(|row| row.0 < self.lanes[index].tail());
+        }
+        let late = rows.partition_point(|row| row.0 < self.lanes[lane].tail());
         let mut rows = rows.into_iter();
         for (ts, value) in rows.by_ref().take(late) {
             self.insert(ts, value, limits, applied);
         }
-        self.rows += rows.len();
-        self.lanes[0].push_all(rows, limits, applied);
+        self.rows += count - late;
+        let mut begin = late;
+        for (lane, end) in self.lanes.iter_mut().zip(ends).take(lane + 1).rev() {
+            let mut taken = rows.by_ref().take(end.saturating_sub(begin));
+            lane.push_all(&mut taken, limits, applied, &mut self.memory);
+            begin = begin.max(end);
+        }
     }
 
     fn insert_late(&mut self, ts: Ts, mut value: V, limits: &Limits, applied: Seq) {
+        let memory = &mut self.memory;
+        let mut sought = [false; LANES];
         for index in 0..LANES {
             if self.lanes[index].tail() <= ts {
-                return self.lanes[index].push(ts, value, limits, applied);
+                self.lanes[index].push(ts, value, limits, applied, memory);
+                return self.pass_by(sought);
+            }
+            if self.lanes[index].skips(1) {
+                continue;
             }
             let later = self.lanes[index + 1..]
                 .iter()
@@ -93,30 +145,72 @@ impl<V> Memtable<V> {
                 .max()
                 .unwrap_or(Ts::MIN);
             if later.max(self.late.max()) < ts {
-                match self.lanes[index].insert_near(ts, value, limits, applied) {
+                match self.lanes[index].insert_near(ts, value, limits, applied, memory) {
                     Ok(()) => return,
-                    Err(back) => value = back,
+                    Err(back) => {
+                        value = back;
+                        sought[index] = true;
+                    }
                 }
             }
         }
-        self.late.push(ts, value, limits, applied);
+        if self.late.max() <= ts {
+            self.pass_by(sought);
+        }
+        let memory = &mut self.memory;
+        self.late.push(ts, value, limits, applied, memory);
     }
 
-    /// Merges late runs after a write. May clone and drop values.
-    pub fn settle(&mut self, limits: &Limits, cut: &Skyline, applied: Seq)
+    /// A row that found no place in these lanes is in order behind them.
+    fn pass_by(&mut self, sought: [bool; LANES]) {
+        let lanes = self.lanes.iter_mut().zip(sought);
+        lanes
+            .filter(|(_, sought)| *sought)
+            .for_each(|(lane, _)| lane.pass_by());
+    }
+
+    /// Whether `settle` has anything to do.
+    #[inline]
+    pub fn is_unsettled(&self, limits: &Limits) -> bool {
+        self.rows >= limits.memtable_rows
+            || !self.memory.stale.is_empty()
+            || self.late.is_unsettled()
+    }
+
+    /// Merges late runs after a write of `written` rows. May clone and drop values.
+    #[inline]
+    pub fn settle(
+        &mut self,
+        written: usize,
+        limits: &Limits,
+        cut: &Skyline,
+        applied: Seq,
+    ) -> Settled
     where
         V: Clone,
     {
-        self.late.settle(limits, cut, applied, &mut self.rows);
+        if !self.memory.stale.is_empty() {
+            drop(self.take_stale());
+        }
+        let rows = &mut self.rows;
+        let mut settled = self.late.settle(written, limits, cut, applied, rows);
+        settled.is_full |= *rows >= limits.memtable_rows;
+        settled
+    }
+
+    /// Copies that no longer show what the log holds.
+    pub fn take_stale(&mut self) -> Vec<Arc<Segment<V>>> {
+        mem::take(&mut self.memory.stale)
     }
 
     /// Takes the rows from one timestamp to another out of the parts that are not frozen.
     pub fn remove(&mut self, first: Ts, last: Ts) -> Vec<V> {
         let mut removed = Vec::new();
         for lane in &mut self.lanes {
-            lane.remove(first, last, &mut removed);
+            lane.remove(first, last, &mut removed, &mut self.memory);
         }
-        self.late.remove(first, last, &mut removed);
+        self.late
+            .remove(first, last, &mut removed, &mut self.memory);
         self.rows -= removed.len();
         removed
     }
@@ -126,56 +220,32 @@ impl<V> Memtable<V> {
     where
         V: Clone,
     {
+        let memory = &mut self.memory;
         let mut lists = Vec::with_capacity(LANES + 1 + self.late.runs().len());
-        lists.extend(self.lanes.iter_mut().filter_map(|lane| lane.view(applied)));
-        self.late.view(applied, &mut lists);
+        let lanes = self.lanes.iter_mut();
+        lists.extend(lanes.filter_map(|lane| lane.view(applied, memory)));
+        self.late.view(applied, &mut lists, memory);
         lists
     }
 
-    /// Drops what the last view has copied. May drop values.
-    pub fn forget_copies(&mut self) {
-        self.lanes.iter_mut().for_each(Lane::forget_copy);
-        self.late.forget_copy();
-    }
-
-    /// The memtable with everything frozen. Clones and drops no value, once the copies are
-    /// forgotten.
-    pub fn seal(self, applied: Seq) -> Vec<List<V>> {
-        let mut lists: Vec<_> = self
-            .lanes
-            .into_iter()
-            .filter_map(|lane| lane.seal(applied))
-            .collect();
-        self.late.seal(applied, &mut lists);
-        lists
-    }
-
-    /// The frozen parts that may have rows from one timestamp to another, both inside.
-    pub fn frozen_within(&self, first: Ts, last: Ts) -> impl Iterator<Item = &Arc<Segment<V>>> {
-        self.lanes
-            .iter()
-            .flat_map(move |lane| within(lane.frozen(), first, last))
-            .chain(self.late.runs())
-    }
-
-    /// The parts that deletes hide rows of.
-    fn frozen(&self) -> impl Iterator<Item = &Arc<Segment<V>>> {
-        self.lanes
-            .iter()
-            .flat_map(Lane::frozen)
-            .chain(self.late.runs())
+    /// Whether a delete hides rows of a part that is frozen.
+    pub fn hides_any(&self, piece: &Piece) -> bool {
+        let lanes = self.lanes.iter().filter_map(Lane::frozen).map(Run::from);
+        let mut runs = lanes.chain(self.late.runs().iter().map(Run::from));
+        runs.any(|run| run.rows_under_all(piece) > 0)
     }
 
     pub fn check(&self, last: Seq) -> Result<(), Broken> {
         let mut rows = self.late.head().len();
         for (number, lane) in self.lanes.iter().enumerate() {
             let mut before = Ts::MIN;
-            for chunk in lane.frozen() {
-                chunk.check(&format!("lane {number}"), last)?;
-                Broken::unless(before <= chunk.min(), || {
+            if let Some(frozen) = lane.frozen() {
+                frozen.check(&format!("lane {number}"), last)?;
+                Broken::unless(frozen.is_in_order(), || {
                     format!("lane {number}: chunks out of order")
                 })?;
-                before = chunk.max();
+                before = frozen.last().map_or(before, |chunk| chunk.max());
+                rows += frozen.rows();
             }
             let open = lane.open();
             rows += open.len();
@@ -195,6 +265,7 @@ impl<V> Memtable<V> {
         }
         for run in self.late.runs() {
             run.check("late run", last)?;
+            rows += run.rows();
             Broken::unless(run.max() <= self.late.max(), || {
                 "late run after the latest".into()
             })?;
@@ -203,7 +274,6 @@ impl<V> Memtable<V> {
         Broken::unless(latest.is_none_or(|ts| ts <= self.late.max()), || {
             "late row after the latest".into()
         })?;
-        rows += self.frozen().map(|part| part.rows()).sum::<usize>();
         Broken::unless(rows == self.rows, || {
             format!("memtable: {rows} rows, counted {}", self.rows)
         })

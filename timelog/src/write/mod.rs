@@ -9,11 +9,13 @@ mod late;
 mod memtable;
 mod order;
 mod output;
+mod survey;
 mod window;
 
-pub(crate) use compact::{Urgency, pick};
+pub(crate) use compact::{Urgency, pick, rewrite};
 pub(crate) use flush::flush_job;
 pub(crate) use job::{Job, Target};
 pub(crate) use memtable::Memtable;
 pub(crate) use order::order_near;
+pub(crate) use survey::{Goal, Survey};
 pub(crate) use window::Windows;

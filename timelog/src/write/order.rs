@@ -11,6 +11,11 @@ use crate::Ts;
 /// and lanes and late runs are cheaper.
 const MOVES: usize = 1_024;
 const MOVES_PER_ROW: usize = 4;
+/// Rows that are looked at together. Where more than a tenth of a block is late, the late rows of the
+/// next one are marked without a branch before any is moved: whether a row is late cannot be
+/// predicted then.
+const BLOCK: usize = 256;
+const MARKED_SHARE: usize = 10;
 /// What counts for a row that is late by more than is for here.
 const FAR_ROW_MOVES: usize = 32;
 
@@ -20,29 +25,64 @@ const FAR_ROW_MOVES: usize = 32;
 /// Only neighbours in strictly wrong order change places, so equals stay in the order of arrival,
 /// and rows that are left where they are do no harm. Drops and clones nothing.
 pub(crate) fn order_near<V>(rows: &mut [(Ts, V)]) -> bool {
-    let mut is_sorted = true;
-    let mut moves = 0;
-    for index in 1..rows.len() {
-        let ts = rows[index].0;
-        if rows[index - 1].0 <= ts {
-            continue;
-        }
-        if index > NEAR_ROWS && rows[index - NEAR_ROWS].0 > ts {
-            is_sorted = false;
-            moves += FAR_ROW_MOVES;
-        } else {
-            let mut place = index;
-            while place > 0 && belongs_before(ts, rows[place - 1].0) {
-                rows.swap(place - 1, place);
-                place -= 1;
+    let mut order = Order {
+        is_sorted: true,
+        moves: 0,
+    };
+    let mut latest = rows.first().map_or(Ts::MIN, |row| row.0);
+    let mut is_marked = false;
+    let mut marks = [0u16; BLOCK];
+    for start in (0..rows.len()).step_by(BLOCK) {
+        let end = rows.len().min(start + BLOCK);
+        let mut late = 0;
+        if is_marked {
+            for (offset, row) in rows[start..end].iter().enumerate() {
+                marks[late] = offset as u16;
+                late += usize::from(row.0 < latest);
+                latest = latest.max(row.0);
             }
-            moves += index - place;
+            for mark in &marks[..late] {
+                order.place(rows, start + usize::from(*mark));
+            }
+        } else {
+            for index in start.max(1)..end {
+                latest = latest.max(rows[index].0);
+                if rows[index].0 < rows[index - 1].0 {
+                    order.place(rows, index);
+                    late += 1;
+                }
+            }
         }
-        if moves > MOVES + index * MOVES_PER_ROW {
+        if order.moves > MOVES + end * MOVES_PER_ROW {
             return false;
         }
+        is_marked = late * MARKED_SHARE > BLOCK;
     }
-    is_sorted
+    order.is_sorted
+}
+
+struct Order {
+    is_sorted: bool,
+    moves: usize,
+}
+
+impl Order {
+    /// Moves a row back to its place, if that is near.
+    #[inline]
+    fn place<V>(&mut self, rows: &mut [(Ts, V)], index: usize) {
+        let ts = rows[index].0;
+        if index > NEAR_ROWS && rows[index - NEAR_ROWS].0 > ts {
+            self.is_sorted = false;
+            self.moves += FAR_ROW_MOVES;
+            return;
+        }
+        let mut place = index;
+        while place > 0 && belongs_before(ts, rows[place - 1].0) {
+            rows.swap(place - 1, place);
+            place -= 1;
+        }
+        self.moves += index - place;
+    }
 }
 
 #[inline]
@@ -72,6 +112,29 @@ mod tests {
             assert_eq!(batch, expected);
         }
         assert!(order_near::<()>(&mut []));
+    }
+
+    /// Marked and not: the share of late rows rises and falls from block to block.
+    #[test]
+    fn marked_rows_find_their_places() {
+        let mut batch: Vec<(Ts, usize)> = (0..)
+            .zip(0..20 * BLOCK)
+            .map(|(ts, row)| {
+                let every = [2, 3, 5, 50][row / (2 * BLOCK) % 4];
+                (
+                    if ts % every == 0 {
+                        ts - ts * 7919 % 10
+                    } else {
+                        ts
+                    },
+                    row,
+                )
+            })
+            .collect();
+        let mut expected = batch.clone();
+        expected.sort_by_key(|row| row.0);
+        assert!(order_near(&mut batch));
+        assert_eq!(batch, expected);
     }
 
     #[test]

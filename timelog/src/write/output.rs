@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Windows;
 use crate::column::{Columns, Span};
 use crate::config::Limits;
-use crate::segment::Segment;
+use crate::segment::{Directory, Segment};
 use crate::{Seq, Ts};
 
 /// Where segments of an output are cut.
@@ -21,10 +21,10 @@ pub(crate) enum Cut {
 #[derive(Debug)]
 pub(super) struct Output<V> {
     cut: Cut,
-    /// Of earlier segments.
-    segments: Vec<Vec<Arc<Columns<V>>>>,
+    watermark: Seq,
+    segments: Vec<Arc<Segment<V>>>,
     /// Full pages of the current one.
-    pages: Vec<Arc<Columns<V>>>,
+    pages: Directory<V>,
     page: Columns<V>,
     /// In the current segment.
     rows: usize,
@@ -33,11 +33,12 @@ pub(super) struct Output<V> {
 }
 
 impl<V: Clone> Output<V> {
-    pub fn new(cut: Cut) -> Self {
+    pub fn new(cut: Cut, watermark: Seq) -> Self {
         Self {
             cut,
+            watermark,
             segments: Vec::new(),
-            pages: Vec::new(),
+            pages: Directory::new(),
             page: Columns::new(),
             rows: 0,
             window_last: Ts::MAX,
@@ -121,17 +122,16 @@ impl<V: Clone> Output<V> {
     fn close_segment(&mut self) {
         self.close_page();
         if !self.pages.is_empty() {
-            self.segments.push(std::mem::take(&mut self.pages));
+            let pages = std::mem::replace(&mut self.pages, Directory::new());
+            let segment = Segment::new(pages, self.watermark);
+            self.segments.push(Arc::new(segment));
         }
         self.rows = 0;
     }
 
     /// The segments, in time order.
-    pub fn finish(mut self, watermark: Seq) -> Vec<Arc<Segment<V>>> {
+    pub fn finish(mut self) -> Vec<Arc<Segment<V>>> {
         self.close_segment();
-        let segments = self.segments.into_iter();
-        segments
-            .map(|pages| Arc::new(Segment::new(pages, watermark)))
-            .collect()
+        self.segments
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use timelog::{Busy, Config, MemLog, Progress, Snapshot, Stats, TimeRange, Ts, Window};
+use timelog::{Busy, Config, MemLog, Progress, Reader, Snapshot, Stats, TimeRange, Ts, Window};
 
 use crate::oracle::{Oracle, compare, navigate};
 
@@ -84,6 +84,9 @@ struct Run {
     /// Of a hundred rows, those that may be late.
     lateness: u64,
     held: Vec<Held>,
+    reader: Option<Reader<u64>>,
+    /// Operations of the oracle that the log has not seen, as it was loaded from a file.
+    unseen: u64,
 }
 
 impl Run {
@@ -95,6 +98,8 @@ impl Run {
             now: 0,
             lateness: random.below(60),
             held: Vec::new(),
+            reader: None,
+            unseen: 0,
             random,
         }
     }
@@ -115,7 +120,7 @@ impl Run {
         };
         let floor = self.oracle.floor.unwrap_or(Ts::MIN);
         if rows.iter().all(|ts| *ts >= floor) {
-            assert_eq!(written.unwrap().first.0, first);
+            assert_eq!(written.unwrap().first.0, first - self.unseen);
             rows.into_iter().for_each(|ts| self.oracle.append(ts));
         } else {
             assert!(written.is_err(), "a row lies below the floor");
@@ -177,16 +182,45 @@ impl Run {
             956 => while self.log.step(50) == Progress::More {},
             957 => self.log.request_compaction(),
             958..980 => drop(self.log.snapshot()),
+            980 => self.reader = Some(self.log.reader()),
+            981 if self.random.below(4) == 0 => self.reload(),
+            982..990 => {
+                if let Some(reader) = &self.reader {
+                    assert_eq!(reader.snapshot().seq(), self.log.stats().seq);
+                }
+            }
             _ => {}
         }
-        assert_eq!(self.log.stats().seq.0, self.oracle.seq);
+        assert_eq!(self.log.stats().seq.0, self.oracle.seq - self.unseen);
+    }
+
+    /// Goes on with a log of another configuration that was loaded from a file of this one. The
+    /// reader of the old one sees no more of it.
+    fn reload(&mut self) {
+        let mut file = Vec::new();
+        self.log.snapshot().dump(.., &mut file).unwrap();
+        let mut config = config(&mut self.random);
+        if let Some(floor) = self.oracle.floor {
+            config = config.floor(floor);
+        }
+        self.log = MemLog::new(config).unwrap();
+        let rows = self.log.load(&file[..]).unwrap();
+        assert_eq!(self.log.snapshot().count(..), rows);
+        self.unseen = self.oracle.seq - rows;
+        if self.reader.is_some() {
+            self.reader = Some(self.log.reader());
+        }
     }
 
     /// Holds what the log shows now.
     fn hold(&mut self) {
         self.oracle.forget_hidden();
         self.log.check().unwrap();
-        self.held.push((self.log.snapshot(), self.oracle.visible()));
+        let snapshot = match &self.reader {
+            Some(reader) => reader.snapshot(),
+            None => self.log.snapshot(),
+        };
+        self.held.push((snapshot, self.oracle.visible()));
     }
 
     fn look(&mut self) {
@@ -219,8 +253,15 @@ fn run(seed: u64, operations: u64) -> Stats {
     }
     run.log.compact();
     run.hold();
-    run.look();
-    run.log.stats()
+    let stats = run.log.stats();
+    if seed.is_multiple_of(8) {
+        // Snapshots outlive the log, and may be read elsewhere.
+        let look = std::thread::spawn(move || run.look());
+        look.join().unwrap();
+    } else {
+        run.look();
+    }
+    stats
 }
 
 const OPERATIONS_A_RUN: u64 = 4_000;
@@ -241,7 +282,7 @@ fn long_runs_agree_with_a_sorted_map() {
         sums.promotions += stats.promotions;
         sums.pressure += stats.pressure;
     }
-    println!("{operations} operations: {sums:?}");
+    println!("{operations} operations, seeds from {first}: {sums:?}");
     assert!(
         sums.rows_flushed > 0
             && sums.rows_rewritten > 0

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use timelog::{Batch, Snapshot, TimeRange, Ts};
+use timelog::{Batch, Every, Snapshot, TimeRange, Ts};
 
 /// Every operation ever accepted.
 #[derive(Default)]
@@ -93,6 +93,29 @@ pub fn compare(snapshot: &Snapshot<u64>, all: &[(Ts, u64)], range: TimeRange) {
     ends_meet(snapshot, &inside, range);
     slices(snapshot, &inside, range);
     spans(snapshot, &inside, range);
+    windows(snapshot, &inside, range);
+}
+
+/// Windows of a width and an origin that differ from range to range, each row added to its own.
+fn windows(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
+    let ticks = [1, 7, 100, 1 << 40, u64::MAX][inside.len() % 5];
+    let origin = inside.first().map_or(0, |row| row.0 / 3);
+    let every = Every::ticks(ticks).unwrap().origin(origin);
+    let mut rest = inside;
+    for window in snapshot.fold(range, every, |value| *value) {
+        let bounds = every.window_of(rest[0].0);
+        assert_eq!((window.first, window.end), bounds, "window in {range:?}");
+        let count = rest.partition_point(|row| row.0 <= window.end);
+        let values = || rest[..count].iter().map(|row| row.1);
+        assert_eq!(window.count, count as u64);
+        assert_eq!(window.sum, values().map(u128::from).sum());
+        assert_eq!(
+            (Some(window.min), Some(window.max), Some(window.last)),
+            (values().min(), values().max(), values().next_back())
+        );
+        rest = &rest[count..];
+    }
+    assert!(rest.is_empty(), "rows in no window of {range:?}");
 }
 
 /// Rows from both ends in an irregular mixture of all calls, with the exact rest at every point.

@@ -1,13 +1,20 @@
 //! The rules of the log, a test for each, of its name. Every test ends with `check`.
 
+mod budgets;
 mod deletes;
 mod equals;
+mod files;
+mod keyed;
 mod maintenance;
+mod readers;
 mod reads;
 mod values;
+mod windows;
 mod writes;
 
-use timelog::{Config, MemLog, Snapshot, TimeRange, Ts};
+use std::ops::RangeBounds;
+
+use timelog::{Config, MemLog, Snapshot, Ts};
 
 /// Pages of four rows, memtables of sixteen.
 fn small() -> Config {
@@ -18,7 +25,7 @@ fn log() -> MemLog<u64> {
     MemLog::new(small()).unwrap()
 }
 
-fn rows<V: Copy>(snapshot: &Snapshot<V>, range: impl Into<TimeRange>) -> Vec<(Ts, V)> {
+fn rows<V: Copy>(snapshot: &Snapshot<V>, range: impl RangeBounds<Ts>) -> Vec<(Ts, V)> {
     snapshot
         .range(range)
         .map(|(ts, value)| (ts, *value))

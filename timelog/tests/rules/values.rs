@@ -119,6 +119,32 @@ fn values_dropped() {
     assert_eq!(census.alive.get(), 0);
 }
 
+/// Copies that a snapshot made and left behind go with the rows.
+#[test]
+fn deleted_values_do_not_stay_in_copies() {
+    for is_late in [false, true] {
+        let census = Rc::new(Census::default());
+        let mut log = MemLog::new(small().memtable_bytes(64 << 10)).unwrap();
+        for row in 0..20 {
+            // Falling rows take all lanes, and then are late.
+            let ts = if is_late { 100 - row } else { row };
+            log.append(ts, Counted::new(1, &census)).unwrap();
+        }
+        drop(log.snapshot());
+        log.delete(..).unwrap();
+        let visible = log.snapshot().count(..);
+        log.flush();
+        assert_eq!((visible, census.alive.get()), (0, 0));
+        log.check().unwrap();
+    }
+    let census = Rc::new(Census::default());
+    let mut log = MemLog::new(small().memtable_bytes(64 << 10)).unwrap();
+    log.append(1, Counted::new(1, &census)).unwrap();
+    drop(log.snapshot());
+    log.delete_at(1);
+    assert_eq!(census.alive.get(), 0, "at once while it is not frozen");
+}
+
 #[test]
 fn payload_panics() {
     let mut panics = 0;

@@ -11,7 +11,9 @@ mod ours;
 mod peers;
 
 use data::{Data, Pair, flushing, new, unflushed};
-use floors::{column_moments, copy, merge, push, scan, search, sort, sum};
+use floors::{
+    column_moments, copy, merge, push, scan, search, search_and_read, sort, sum, two_searches,
+};
 use ours::*;
 use peers::*;
 use support::process::resident_bytes;
@@ -96,7 +98,7 @@ pub const BARS: &[Bar] = &[
     bar("same, 20 % late", "copy", Rate(0.4), |d| {
         (ingest(&d.late20, flushing(), true), copy(&d.late20))
     }),
-    bar("20 % late, flushed", "in order, flushed", Rate(0.7), |d| {
+    bar("20 % late, flushed", "in order, flushed", Rate(0.3), |d| {
         (
             ingest(&d.late20, flushing(), true),
             ingest(&d.late00, flushing(), true),
@@ -144,9 +146,15 @@ pub const BARS: &[Bar] = &[
             (span_sum(&d.log, end, short.len()), sum(short))
         },
     ),
-    bar("`spans` of all, timestamps summed", "sum", Rate(0.8), |d| {
+    bar("`spans` of all, timestamps summed", "sum", Nothing, |d| {
         (span_sum(&d.log, Ts::MAX, d.ts.len()), sum(&d.ts))
     }),
+    bar(
+        "`spans` of all in pages of 65,536, summed",
+        "sum",
+        Rate(0.85),
+        |d| (span_sum(&d.wide, Ts::MAX, d.ts.len()), sum(&d.ts)),
+    ),
     bar(
         "`spans`: least, greatest, mean, deviation",
         "the same over a column",
@@ -185,13 +193,69 @@ pub const BARS: &[Bar] = &[
         Rate(0.37),
         |d| (scan_rows(&d.interleaved, d.ts.len()), merge(d)),
     ),
-    bar("point", "search", Time(1.7), |d| (points(d), search(d))),
-    bar("`count` of any width", "search", Time(1.7), |d| {
-        (counts(d), search(d))
+    bar("point", "search", Time(1.7), |d| {
+        (points(&d.log, &d.wanted), search(d))
     }),
-    bar("range of 100 rows, read", "search", Time(3.4), |d| {
-        (short_ranges(d), search(d))
+    bar("`count` of any width", "two searches", Time(1.7), |d| {
+        (counts(&d.log, d), two_searches(d))
     }),
+    bar(
+        "range of 100 rows by `fold`",
+        "search, and read",
+        Time(1.2),
+        |d| (short_ranges_folded(&d.log, d), search_and_read(d)),
+    ),
+    bar(
+        "range of 100 rows by `next`",
+        "search, and read",
+        Time(1.5),
+        |d| (short_ranges(&d.log, d), search_and_read(d)),
+    ),
+    bar("point, many segments", "search", Nothing, |d| {
+        (points(&d.many, &d.wanted), search(d))
+    }),
+    bar("`count`, many segments", "two searches", Nothing, |d| {
+        (counts(&d.many, d), two_searches(d))
+    }),
+    bar(
+        "range of 100 rows by `next`, many segments",
+        "search, and read",
+        Nothing,
+        |d| (short_ranges(&d.many, d), search_and_read(d)),
+    ),
+    bar(
+        "scan by `next`, many segments",
+        "one segment",
+        Nothing,
+        |d| {
+            (
+                scan_rows(&d.many, d.ts.len()),
+                scan_rows(&d.log, d.ts.len()),
+            )
+        },
+    ),
+    bar("point, lived in", "one segment", Nothing, |d| {
+        (points(&d.lived, &d.lived_wanted), points(&d.log, &d.wanted))
+    }),
+    bar("`count`, lived in", "one segment", Nothing, |d| {
+        (counts(&d.lived, d), counts(&d.log, d))
+    }),
+    bar(
+        "range of 100 rows by `next`, lived in",
+        "one segment",
+        Nothing,
+        |d| (short_ranges(&d.lived, d), short_ranges(&d.log, d)),
+    ),
+    bar("scan by `next`, lived in", "one segment", Nothing, |d| {
+        let rows = d.lived.count(..) as usize;
+        (scan_rows(&d.lived, rows), scan_rows(&d.log, d.ts.len()))
+    }),
+    bar(
+        "deletes of one row, a step after each",
+        "",
+        Nanoseconds(10_000.0),
+        |d| twice(point_deletes(d)),
+    ),
     bar("`prev_before`", "`next_after`", Time(1.3), |d| {
         (prev_before(d), next_after(d))
     }),
@@ -230,7 +294,7 @@ pub const BARS: &[Bar] = &[
         (deletes(d).0, btree_deletes(d))
     }),
     bar("point", "`BTreeMap`", Time(1.3), |d| {
-        (points(d), btree_points(d))
+        (points(&d.log, &d.wanted), btree_points(d))
     }),
     bar(
         "ingest by 10,000, 5 % late, flushed",
@@ -245,7 +309,7 @@ pub const BARS: &[Bar] = &[
         |d| (scan_slices(d), vec_scan(d)),
     ),
     bar("point", "sorted `Vec` of pairs", Nothing, |d| {
-        (points(d), vec_points(d))
+        (points(&d.log, &d.wanted), vec_points(d))
     }),
 ];
 

@@ -90,6 +90,11 @@ pub struct Fixture {
     pub sorted: Vec<Row>,
     /// `late05`, loaded by 10,000 and flushed.
     pub loaded: Snapshot<Order>,
+    /// The same rows after a life: segments that overlap, a delete of ten rows for each thousand,
+    /// and the last 5,000 rows in the memtable.
+    pub lived: Snapshot<Order>,
+    /// What `lived` shows.
+    pub lived_rows: Vec<Row>,
     pub t0: Ts,
     folder: TempDir,
 }
@@ -108,8 +113,11 @@ impl Fixture {
             .chunks(10_000)
             .for_each(|chunk| write(&mut log, pairs(chunk)));
         log.flush();
+        let (lived, lived_rows) = lived_in(&late05);
         let fixture = Self {
             t0: sorted[0].ts,
+            lived,
+            lived_rows,
             loaded: log.snapshot(),
             late05,
             late20,
@@ -155,6 +163,35 @@ impl Fixture {
             },
         }
     }
+}
+
+fn lived_in(rows: &[Row]) -> (Snapshot<Order>, Vec<Row>) {
+    let mut log = new_log(Config::default().l0_segments(64).delete_debt(0.0));
+    let (flushed, last) = rows.split_at(rows.len() - 5_000);
+    // Four rows of a hundred come after the others and are spread over them: each flush overlaps.
+    for group in 0..5 {
+        let is_of = |number: usize| match number % 100 {
+            number @ 0..4 => number + 1 == group,
+            _ => group == 0,
+        };
+        let part = flushed.iter().enumerate();
+        let part = part.filter(|(number, _)| is_of(*number));
+        write(&mut log, part.map(|(_, row)| (row.ts, row.order)).collect());
+        log.flush();
+    }
+    assert!(log.stats().l0_segments >= 4);
+    let mut shown = flushed.to_vec();
+    shown.sort_by_key(|row| row.ts);
+    let thousands = shown.chunks_exact(1_000);
+    let deleted: Vec<_> = thousands.map(|rows| rows[500].ts..rows[510].ts).collect();
+    for range in &deleted {
+        log.delete(range.clone()).expect("the range is not empty");
+    }
+    shown.retain(|row| !deleted.iter().any(|range| range.contains(&row.ts)));
+    shown.extend_from_slice(last);
+    shown.sort_by_key(|row| row.ts);
+    write(&mut log, pairs(last));
+    (log.snapshot(), shown)
 }
 
 /// Rows to write.

@@ -4,7 +4,7 @@
 //! twin that does nothing but read the clock shows both.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use support::quantiles::{Durations, Histogram, histogram};
 use timelog::Config;
@@ -45,6 +45,10 @@ pub struct Outcome {
     pub appends: u64,
     pub append: Histogram<u64>,
     pub clock: Histogram<u64>,
+    /// Each call of maintenance.
+    pub steps: Histogram<u64>,
+    /// Appends and maintenance together.
+    pub elapsed: Duration,
 }
 
 /// p50, p99, p99.9 and the greatest, in nanoseconds.
@@ -58,6 +62,8 @@ pub fn measure(case: &'static Case, appends: u64) -> Outcome {
     let mut log = new_log(Config::default().memtable_bytes(64 << 10).sealed_runs(2));
     let mut append = histogram();
     let mut clock = histogram();
+    let mut steps = histogram();
+    let mut elapsed = Duration::ZERO;
     let rows = Dataset::new(appends, 50_000, Lateness::DEFAULT, 42);
     for (number, Row { ts, order }) in (1..).zip(rows) {
         let start = Instant::now();
@@ -65,20 +71,27 @@ pub fn measure(case: &'static Case, appends: u64) -> Outcome {
         let took = start.elapsed();
         black_box(appended.expect("no limit is set"));
         append.enter(took);
+        elapsed += took;
 
         let start = Instant::now();
         clock.enter(start.elapsed());
 
-        if number % STEP_EVERY as u64 == 0 {
+        let is_flushed = case.flush_every.is_some_and(|every| number % every == 0);
+        if number % STEP_EVERY as u64 == 0 || is_flushed {
+            let start = Instant::now();
             black_box(log.step(STEP_ROWS));
-        }
-        if let Some(every) = case.flush_every
-            && number % every == 0
-        {
-            log.flush();
-            if number % (5 * every) == 0 {
-                log.compact();
+            if is_flushed {
+                log.flush();
+                if case
+                    .flush_every
+                    .is_some_and(|every| number % (5 * every) == 0)
+                {
+                    log.compact();
+                }
             }
+            let took = start.elapsed();
+            steps.enter(took);
+            elapsed += took;
         }
     }
     finish(log, appends as usize);
@@ -87,5 +100,7 @@ pub fn measure(case: &'static Case, appends: u64) -> Outcome {
         appends,
         append,
         clock,
+        steps,
+        elapsed,
     }
 }

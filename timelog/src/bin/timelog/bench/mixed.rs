@@ -1,5 +1,8 @@
 //! Cases I, J1, K2 to K4: rows are written and read in turn.
 
+use std::hint::black_box;
+use std::ops::RangeBounds;
+
 use timelog::{Config, MemLog, Snapshot, Ts};
 
 use super::case::{Case, Fixture, Form, ROWS, SECOND, finish, new_log, pairs, read, write};
@@ -145,9 +148,10 @@ fn with_a_future(fixture: &Fixture, _: Form) -> Sample {
 }
 
 /// Iterates a range; time must not go back.
-fn scan(snapshot: &Snapshot<Order>, range: impl Into<timelog::TimeRange>) -> u64 {
+fn scan(snapshot: &Snapshot<Order>, range: impl RangeBounds<Ts>) -> u64 {
     let (mut before, mut rows) = (Ts::MIN, 0);
-    for (ts, _) in snapshot.range(range) {
+    for (ts, order) in snapshot.range(range) {
+        black_box(*order);
         assert!(before <= ts);
         before = ts;
         rows += 1;

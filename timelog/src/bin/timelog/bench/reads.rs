@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hint::black_box;
 
-use timelog::{Batch, Config, Ts};
+use timelog::{Batch, Config, Every, Ts};
 
 use super::case::{Case, Fixture, Form, ROWS, SECOND, finish, new_log, pairs, read, write};
 use super::sample::{Sample, timed, timed_again};
@@ -58,6 +58,20 @@ pub const CASES: &[Case] = &[
             remaining,
         )
     },
+    lived("L1", "iterate all; overlap, deletes, memtable", |f, _| {
+        lived_scan(f)
+    }),
+    lived("L2", "`at` every 100th timestamp, same", |f, _| {
+        lived_points(f)
+    }),
+    lived("L3", "count of 1,000 ranges of 1 s, same", |f, _| {
+        lived_counts(f)
+    }),
+    lived(
+        "L4",
+        "windows of 100 ms: count, sum, least, greatest, last",
+        |f, _| lived_windows(f),
+    ),
     read("F1", "spans of 60 s: lengths", 103.9e6, 2.1e9, span_lengths),
     read(
         "F1-summed",
@@ -166,7 +180,8 @@ pub fn look_up(
 
 fn points(fixture: &Fixture, form: Form) -> Sample {
     let sample = look_up(fixture, 100, form, |ts, mut rows| {
-        assert!(rows.next().is_some_and(|row| row.0 == ts));
+        let row = black_box(rows.next().map(|(ts, order)| (ts, *order)));
+        assert!(row.is_some_and(|row| row.0 == ts));
     });
     assert_eq!(sample.operations, 1_000);
     sample
@@ -179,7 +194,7 @@ fn adjacent_windows(fixture: &Fixture, _: Form) -> Sample {
         rows = 0;
         for number in 0..1_000 {
             for row in fixture.loaded.range(window(number)..window(number + 1)) {
-                black_box(row);
+                black_box((row.0, *row.1));
                 rows += 1;
             }
         }
@@ -226,6 +241,83 @@ fn remaining(fixture: &Fixture, _: Form) -> Sample {
         fixture.within(start, start + SECOND).len() as u64
     });
     assert_eq!(sum, expected.sum::<u64>());
+    sample
+}
+
+/// A case that was not published.
+const fn lived(id: &'static str, what: &'static str, run: fn(&Fixture, Form) -> Sample) -> Case {
+    Case {
+        published: None,
+        newer: None,
+        ..read(id, what, 0.0, 0.0, run)
+    }
+}
+
+fn lived_scan(fixture: &Fixture) -> Sample {
+    let mut amounts = 0u64;
+    let sample = timed_again(|| {
+        amounts = 0;
+        let mut rows = 0;
+        for (_, order) in fixture.lived.range(..) {
+            amounts += u64::from(order.amount);
+            rows += 1;
+        }
+        rows
+    });
+    let expected = fixture.lived_rows.iter();
+    assert_eq!(sample.operations, fixture.lived_rows.len() as u64);
+    assert_eq!(
+        amounts,
+        expected.map(|row| u64::from(row.order.amount)).sum::<u64>()
+    );
+    sample
+}
+
+fn lived_points(fixture: &Fixture) -> Sample {
+    let every = fixture.lived_rows.iter().step_by(100);
+    let every: Vec<Ts> = every.map(|row| row.ts).collect();
+    timed_again(|| {
+        for ts in &every {
+            let row = black_box(fixture.lived.at(*ts).next().map(|(ts, order)| (ts, *order)));
+            assert!(row.is_some_and(|row| row.0 == *ts));
+        }
+        every.len() as u64
+    })
+}
+
+fn lived_counts(fixture: &Fixture) -> Sample {
+    let start = |number: Ts| fixture.t0 + number * 10_000_000;
+    let mut sum = 0;
+    let sample = timed_again(|| {
+        sum = 0;
+        for number in 0..1_000 {
+            sum += fixture.lived.count(start(number)..start(number) + SECOND);
+        }
+        1_000
+    });
+    let at = |ts: Ts| fixture.lived_rows.partition_point(|row| row.ts < ts) as u64;
+    let expected = (0..1_000).map(|number| at(start(number) + SECOND) - at(start(number)));
+    assert_eq!(sum, expected.sum::<u64>());
+    sample
+}
+
+/// Operations are rows.
+fn lived_windows(fixture: &Fixture) -> Sample {
+    let every = Every::ticks(SECOND as u64 / 10).expect("not nothing");
+    let (mut counts, mut sums, mut last) = (0, 0, 0);
+    let sample = timed_again(|| {
+        (counts, sums) = (0, 0);
+        for window in fixture.lived.fold(.., every, |order| order.amount) {
+            counts += window.count;
+            sums += window.sum;
+            last = window.last;
+        }
+        counts
+    });
+    let rows = &fixture.lived_rows;
+    let amounts = rows.iter().map(|row| u128::from(row.order.amount));
+    assert_eq!((counts, sums), (rows.len() as u64, amounts.sum()));
+    assert_eq!(last, rows[rows.len() - 1].order.amount);
     sample
 }
 

@@ -46,6 +46,7 @@ pub fn json(results: &Results) -> String {
         "latencies": results.latencies.iter().map(|outcome| {
             let [p50, p99, p999, max] = quantiles(&outcome.append);
             let clock = quantiles(&outcome.clock);
+            let steps = quantiles(&outcome.steps);
             json!({
                 "id": outcome.case.id,
                 "appends": outcome.appends,
@@ -54,6 +55,8 @@ pub fn json(results: &Results) -> String {
                 "p999_ns": p999,
                 "max_ns": max,
                 "clock_ns": clock,
+                "steps_ns": steps,
+                "ns_a_row": outcome.elapsed.as_nanos() as f64 / outcome.appends as f64,
             })
         }).collect::<Vec<_>>(),
         "growth": results.growth.as_ref().map(|growth| {
@@ -96,8 +99,8 @@ fn case(measured: &Measured) -> Value {
         "operations": summary.operations,
         "rate": summary.rate(),
         "median_ns": summary.median.as_nanos() as u64,
-        "p95_ns": summary.p95.as_nanos() as u64,
-        "p99_ns": summary.p99.as_nanos() as u64,
+        "least_ns": summary.least.as_nanos() as u64,
+        "greatest_ns": summary.greatest.as_nanos() as u64,
         "mad_ns": summary.mad.as_nanos() as u64,
         "published": case.published,
         "newer": case.newer,

@@ -46,8 +46,8 @@ pub fn timed_again(mut work: impl FnMut() -> u64) -> Sample {
 pub struct Summary {
     pub operations: u64,
     pub median: Duration,
-    pub p95: Duration,
-    pub p99: Duration,
+    pub least: Duration,
+    pub greatest: Duration,
     /// The median of the distances from the median.
     pub mad: Duration,
 }
@@ -66,8 +66,8 @@ impl Summary {
         Self {
             operations,
             median: time(times.median()),
-            p95: time(times.quantile(0.95)),
-            p99: time(times.quantile(0.99)),
+            least: time(times.quantile(0.0)),
+            greatest: time(times.quantile(1.0)),
             mad: time(times.deviation()),
         }
     }
@@ -91,9 +91,9 @@ mod tests {
             })
             .collect();
         let summary = Summary::of(&samples);
-        let times =
-            [summary.median, summary.p95, summary.p99, summary.mad].map(|time| time.as_micros());
-        assert_eq!(times, [10, 19, 20, 5]);
+        let times = [summary.median, summary.least, summary.greatest, summary.mad]
+            .map(|time| time.as_micros());
+        assert_eq!(times, [10, 1, 20, 5]);
         assert_eq!(summary.rate().round(), 1e6);
     }
 }

@@ -30,6 +30,13 @@ pub struct Data {
     pub wanted: Vec<Ts>,
     pub hundreds: Vec<Range<Ts>>,
     pub log: Snapshot<u64>,
+    /// The same rows, in pages of 65,536.
+    pub wide: Snapshot<u64>,
+    /// The same rows, in segments of a page.
+    pub many: Snapshot<u64>,
+    /// The same rows after a life: see `lived_in`. And timestamps at random that it still has.
+    pub lived: Snapshot<u64>,
+    pub lived_wanted: Vec<Ts>,
     pub disjoint: Snapshot<u64>,
     pub interleaved: Snapshot<u64>,
     /// As `interleaved`, as columns.
@@ -62,6 +69,23 @@ impl Data {
             .for_each(|batch| drop(log.extend(batch.to_vec())));
         log.flush();
         log.compact();
+        let many = Config::default().segment_bytes(PAGE_ROWS * 16);
+        let mut many = new(many.busy(Busy::Flush));
+        late05
+            .chunks(10_000)
+            .for_each(|batch| drop(many.extend(batch.to_vec())));
+        many.flush();
+        many.compact();
+        let mut wide = new(flushing().page_bytes(1 << 20));
+        late05
+            .chunks(10_000)
+            .for_each(|batch| drop(wide.extend(batch.to_vec())));
+        wide.flush();
+        wide.compact();
+        let lived = lived_in(&late05);
+        let has = |ts: &Ts| lived.contains(*ts);
+        let wanted = probes.iter().map(|row| pairs[*row].0);
+        let lived_wanted = wanted.filter(has).collect();
         let mut four: [(Vec<Ts>, Vec<u64>); 4] = Default::default();
         for (number, (ts, value)) in pairs.iter().enumerate() {
             four[number % 4].0.push(*ts);
@@ -76,6 +100,10 @@ impl Data {
             late_all: make(50_000, Lateness::All),
             fences: ts.iter().copied().step_by(PAGE_ROWS).collect(),
             log: log.snapshot(),
+            many: many.snapshot(),
+            wide: wide.snapshot(),
+            lived,
+            lived_wanted,
             disjoint: sealed(rows / 8, pairs.chunks(rows.div_ceil(8)).map(columns)),
             interleaved: sealed(rows / 4, four.iter().cloned()),
             wanted: probes.iter().map(|row| ts[*row]).collect(),
@@ -90,6 +118,39 @@ impl Data {
             pairs,
         }
     }
+}
+
+/// Segments in which four out of a hundred rows overlap those of eight others, a delete of ten rows
+/// for each thousand, and the last hundredth of the rows in the memtable.
+fn lived_in(rows: &[Pair]) -> Snapshot<u64> {
+    let mut log = new(Config::default()
+        .segment_bytes(16 * PAGE_ROWS * 16)
+        .l0_segments(64)
+        .delete_debt(0.0));
+    let unflushed = rows.len() / 100;
+    let (flushed, last) = rows.split_at(rows.len() - unflushed);
+    for group in 0..9 {
+        let is_of = |number: usize| match number % 200 {
+            number @ 0..8 => number + 1 == group,
+            _ => group == 0,
+        };
+        let part = flushed.iter().enumerate();
+        let part = part.filter(|(number, _)| is_of(*number));
+        let part: Vec<Pair> = part.map(|(_, row)| *row).collect();
+        part.chunks(10_000)
+            .for_each(|batch| drop(log.extend(batch.to_vec())));
+        log.flush();
+    }
+    assert!(log.stats().l0_segments >= 8);
+    let mut ts: Vec<Ts> = flushed.iter().map(|row| row.0).collect();
+    ts.sort_unstable();
+    for thousand in ts.chunks_exact(1_000) {
+        log.delete(thousand[500]..thousand[510])
+            .expect("the range is not empty");
+    }
+    last.chunks(100)
+        .for_each(|batch| drop(log.extend(batch.to_vec())));
+    log.snapshot()
 }
 
 /// A memtable of its own for each part, all waiting for a flush. Full with three quarters of a

@@ -10,7 +10,7 @@ use super::data::{Data, PAGE_ROWS, Pair};
 
 pub fn copy(rows: &[Pair]) -> Sample {
     let batches: Vec<Vec<Pair>> = rows.chunks(10_000).map(<[_]>::to_vec).collect();
-    let (mut ts, mut values) = (Vec::new(), Vec::new());
+    let (mut ts, mut values) = with_capacity(rows.len());
     let sample = timed(|| {
         for batch in batches {
             for (at, value) in batch {
@@ -24,8 +24,16 @@ pub fn copy(rows: &[Pair]) -> Sample {
     sample
 }
 
+/// Memory that was written to before: neither the allocator nor the kernel is in the clock.
+fn with_capacity(rows: usize) -> (Vec<Ts>, Vec<u64>) {
+    let (mut ts, mut values) = (vec![1; rows], vec![1; rows]);
+    ts.clear();
+    values.clear();
+    (black_box(ts), black_box(values))
+}
+
 pub fn push(rows: &[Pair]) -> Sample {
-    let (mut ts, mut values) = (Vec::new(), Vec::new());
+    let (mut ts, mut values) = with_capacity(rows.len());
     let sample = timed(|| {
         for (at, value) in rows {
             ts.push(*at);
@@ -114,15 +122,51 @@ pub fn merge(data: &Data) -> Sample {
 }
 
 /// Fences, then a page.
+fn place(data: &Data, ts: Ts) -> usize {
+    let page = data.fences.partition_point(|fence| *fence < ts).max(1) - 1;
+    let end = data.ts.len().min((page + 1) * PAGE_ROWS);
+    let rows = &data.ts[page * PAGE_ROWS..end];
+    page * PAGE_ROWS + rows.partition_point(|other| *other < ts)
+}
+
+/// A search and the row.
 pub fn search(data: &Data) -> Sample {
     timed_again(|| {
+        let mut found = 0;
         for ts in data.wanted.iter().copied() {
-            let page = data.fences.partition_point(|fence| *fence <= ts) - 1;
-            let end = data.ts.len().min((page + 1) * PAGE_ROWS);
-            let rows = &data.ts[page * PAGE_ROWS..end];
-            let place = rows.partition_point(|other| *other < ts);
-            assert!(rows.get(place) == Some(&ts));
+            let row = place(data, ts);
+            assert!(data.ts.get(row) == Some(&ts));
+            found = add(found, (ts, &data.values[row]));
         }
+        black_box(found);
+        data.probes.len() as u64
+    })
+}
+
+/// Two searches, for both ends of a count.
+pub fn two_searches(data: &Data) -> Sample {
+    timed_again(|| {
+        let mut before = data.ts[0];
+        for ts in data.wanted.iter().copied() {
+            black_box(place(data, before.max(ts)) - place(data, before.min(ts)));
+            before = ts;
+        }
+        data.probes.len() as u64
+    })
+}
+
+/// A search, and the hundred rows that follow.
+pub fn search_and_read(data: &Data) -> Sample {
+    timed_again(|| {
+        let mut found = 0;
+        for range in data.hundreds.iter().cloned() {
+            let start = place(data, range.start);
+            let rows = data.ts[start..].iter().copied().zip(&data.values[start..]);
+            for row in rows.take_while(|row| row.0 < range.end) {
+                found = add(found, row);
+            }
+        }
+        black_box(found);
         data.probes.len() as u64
     })
 }

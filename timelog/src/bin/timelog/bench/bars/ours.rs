@@ -124,37 +124,69 @@ pub fn scan_back(data: &Data) -> Sample {
     })
 }
 
-pub fn points(data: &Data) -> Sample {
+pub fn points(log: &Snapshot<u64>, wanted: &[Ts]) -> Sample {
     timed_again(|| {
-        for ts in data.wanted.iter().copied() {
-            assert!(data.log.at(ts).next().is_some_and(|row| row.0 == ts));
+        let mut found = 0;
+        for ts in wanted.iter().copied() {
+            let row = log.at(ts).next();
+            assert!(row.is_some_and(|row| row.0 == ts));
+            found = row.map_or(found, |row| add(found, row));
         }
-        data.probes.len() as u64
+        black_box(found);
+        wanted.len() as u64
     })
 }
 
 /// Between two rows at random, so of any width.
-pub fn counts(data: &Data) -> Sample {
+pub fn counts(log: &Snapshot<u64>, data: &Data) -> Sample {
     timed_again(|| {
         let mut before = data.ts[0];
         for ts in data.wanted.iter().copied() {
-            black_box(data.log.count(before.min(ts)..before.max(ts)));
+            black_box(log.count(before.min(ts)..before.max(ts)));
             before = ts;
         }
         data.probes.len() as u64
     })
 }
 
-pub fn short_ranges(data: &Data) -> Sample {
+pub fn short_ranges(log: &Snapshot<u64>, data: &Data) -> Sample {
     timed_again(|| {
         let mut found = 0;
         for range in data.hundreds.iter().cloned() {
-            for row in data.log.range(range) {
+            for row in log.range(range) {
                 found = add(found, row);
             }
         }
         black_box(found);
         data.probes.len() as u64
+    })
+}
+
+pub fn short_ranges_folded(log: &Snapshot<u64>, data: &Data) -> Sample {
+    timed_again(|| {
+        let mut found = 0;
+        for range in data.hundreds.iter().cloned() {
+            found = log.range(range).fold(found, add);
+        }
+        black_box(found);
+        data.probes.len() as u64
+    })
+}
+
+/// Deletes of one row each, with a step of maintenance after each: what it costs to keep up.
+pub fn point_deletes(data: &Data) -> Sample {
+    let mut log = new(flushing());
+    data.late05
+        .chunks(10_000)
+        .for_each(|batch| drop(log.extend(batch.to_vec())));
+    log.flush();
+    log.compact();
+    timed(|| {
+        for ts in data.wanted.iter().copied() {
+            log.delete_at(ts);
+            black_box(log.step(128));
+        }
+        data.wanted.len() as u64
     })
 }
 

@@ -1,0 +1,214 @@
+//! The binary form.
+
+use std::io::{self, Read, Write};
+use std::ops::RangeBounds;
+
+use super::{Fixed, LoadError, LoadErrorKind, Position};
+use crate::{MemLog, Snapshot, Ts};
+
+const MAGIC: &[u8; 8] = b"TIMELOG\0";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 24;
+const CHECKSUM_BYTES: usize = 4;
+/// Bounds the memory of both directions.
+const BLOCK_ROWS: usize = 1 << 16;
+
+impl<V: Fixed> Snapshot<V> {
+    /// Writes the rows of a range in the [binary form](crate::dump), and gives their number.
+    /// Writes block by block, so `out` needs no buffer of its own.
+    ///
+    /// # Errors
+    /// Those of `out`, and if a value does not take `V::BYTES` bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(1, 10u32), (2, 20)])?;
+    /// let mut file = Vec::new();
+    /// assert_eq!(log.snapshot().dump(2.., &mut file)?, 1);
+    /// assert_eq!(file.len(), (24 + 4) + (4 + 8 + 4 + 4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn dump(&self, range: impl RangeBounds<Ts>, mut out: impl Write) -> io::Result<u64> {
+        let mut rows = self.range(range);
+        let count = rows.remaining();
+        let mut part = Vec::new();
+        part.extend_from_slice(MAGIC);
+        part.extend_from_slice(&VERSION.to_le_bytes());
+        part.extend_from_slice(&(V::BYTES as u32).to_le_bytes());
+        part.extend_from_slice(&count.to_le_bytes());
+        write(&mut part, &mut out)?;
+        let mut left = count;
+        let mut values = Vec::new();
+        while left > 0 {
+            let block = left.min(BLOCK_ROWS as u64);
+            part.extend_from_slice(&(block as u32).to_le_bytes());
+            for (ts, value) in rows.by_ref().take(block as usize) {
+                part.extend_from_slice(&ts.to_le_bytes());
+                value.put(&mut values);
+            }
+            if values.len() as u64 != block * V::BYTES as u64 {
+                let message = format!(
+                    "{block} values took {} bytes, {} each were expected",
+                    values.len(),
+                    V::BYTES
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            part.append(&mut values);
+            write(&mut part, &mut out)?;
+            left -= block;
+        }
+        out.flush()?;
+        Ok(count)
+    }
+}
+
+/// Writes a part with its checksum, and empties it.
+fn write(part: &mut Vec<u8>, out: &mut impl Write) -> io::Result<()> {
+    let checksum = crc32fast::hash(part);
+    part.extend_from_slice(&checksum.to_le_bytes());
+    out.write_all(part)?;
+    part.clear();
+    Ok(())
+}
+
+impl<V: Fixed + Clone + 'static> MemLog<V> {
+    /// Appends the rows of a file in the [binary form](crate::dump), and gives their number. Each
+    /// block is verified before its rows are appended, as a batch.
+    ///
+    /// # Errors
+    /// [`LoadError`]; the rows of earlier blocks are in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(1, 10u32), (2, 20)])?;
+    /// let mut file = Vec::new();
+    /// log.snapshot().dump(.., &mut file)?;
+    /// assert_eq!(log.load(&file[..])?, 2);
+    /// assert_eq!(log.snapshot().count(..), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load(&mut self, input: impl Read) -> Result<u64, LoadError> {
+        let mut input = Input {
+            input,
+            offset: 0,
+            rows: 0,
+            part: Vec::new(),
+        };
+        let wanted = input.header(V::BYTES)?;
+        while input.rows < wanted {
+            let most = (wanted - input.rows).min(BLOCK_ROWS as u64);
+            let batch = input.block::<V>(most)?;
+            let count = batch.len() as u64;
+            if let Err(refused) = self.extend(batch) {
+                return Err(input.error(LoadErrorKind::Refused(refused.kind)));
+            }
+            input.rows += count;
+            input.offset += input.part.len() as u64;
+            input.part.clear();
+        }
+        Ok(wanted)
+    }
+}
+
+struct Input<R> {
+    input: R,
+    /// Where the current part begins.
+    offset: u64,
+    /// Rows that were appended.
+    rows: u64,
+    /// Read so far, with its checksum at the end.
+    part: Vec<u8>,
+}
+
+impl<R: Read> Input<R> {
+    fn error(&self, kind: LoadErrorKind) -> LoadError {
+        LoadError {
+            rows: self.rows,
+            at: Position::Offset(self.offset),
+            kind,
+        }
+    }
+
+    fn format(&self, field: &'static str, found: String, wanted: impl ToString) -> LoadError {
+        self.error(LoadErrorKind::Format {
+            field,
+            found,
+            wanted: wanted.to_string(),
+        })
+    }
+
+    /// Reads so many more bytes of the part.
+    fn read(&mut self, bytes: usize) -> Result<(), LoadError> {
+        let start = self.part.len();
+        self.part.resize(start + bytes, 0);
+        let read = self.input.read_exact(&mut self.part[start..]);
+        read.map_err(|error| self.error(LoadErrorKind::Read(error)))
+    }
+
+    /// Reads so many more bytes and the checksum of the part.
+    fn finish(&mut self, bytes: usize) -> Result<(), LoadError> {
+        self.read(bytes + CHECKSUM_BYTES)?;
+        let end = self.part.len() - CHECKSUM_BYTES;
+        let computed = crc32fast::hash(&self.part[..end]);
+        let stored = u32::get(&self.part[end..]).unwrap_or_default();
+        if computed == stored {
+            Ok(())
+        } else {
+            Err(self.error(LoadErrorKind::Checksum { computed, stored }))
+        }
+    }
+
+    /// The number of rows.
+    fn header(&mut self, value_bytes: usize) -> Result<u64, LoadError> {
+        self.read(MAGIC.len())?;
+        if self.part != MAGIC {
+            let found = format!("{:?}", String::from_utf8_lossy(&self.part));
+            let wanted = format!("{:?}", String::from_utf8_lossy(MAGIC));
+            return Err(self.format("the magic", found, wanted));
+        }
+        self.finish(HEADER_BYTES - MAGIC.len())?;
+        let number = |at: usize| u32::get(&self.part[at..at + 4]).unwrap_or_default();
+        let (version, width) = (number(8), number(12));
+        if version != VERSION {
+            return Err(self.format("the version", version.to_string(), VERSION));
+        }
+        if width as usize != value_bytes {
+            return Err(self.format("the bytes of a value", width.to_string(), value_bytes));
+        }
+        let rows = u64::get(&self.part[16..24]).unwrap_or_default();
+        self.offset += self.part.len() as u64;
+        self.part.clear();
+        Ok(rows)
+    }
+
+    fn block<V: Fixed>(&mut self, most: u64) -> Result<Vec<(Ts, V)>, LoadError> {
+        self.read(4)?;
+        let rows = u32::get(&self.part[..4]).unwrap_or_default() as usize;
+        if !(1..=most).contains(&(rows as u64)) {
+            return Err(self.format(
+                "the rows of a block",
+                rows.to_string(),
+                format!("1 to {most}"),
+            ));
+        }
+        self.finish(rows * (8 + V::BYTES))?;
+        let (timestamps, values) = self.part[4..].split_at(rows * 8);
+        let mut batch = Vec::with_capacity(rows);
+        for (row, ts) in timestamps.chunks_exact(8).enumerate() {
+            let value = &values[row * V::BYTES..(row + 1) * V::BYTES];
+            match Ts::get(ts).zip(V::get(value)) {
+                Some(pair) => batch.push(pair),
+                None => {
+                    let found = format!("{value:02x?}");
+                    return Err(self.format("a value", found, "one of its type"));
+                }
+            }
+        }
+        Ok(batch)
+    }
+}

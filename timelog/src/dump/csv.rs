@@ -1,0 +1,171 @@
+//! The form for people and other programs.
+
+use std::fmt::Display;
+use std::io::{self, Read, Write};
+use std::ops::RangeBounds;
+use std::str::FromStr;
+
+use csv::{ErrorKind, Reader, StringRecord, Writer};
+
+use super::{LoadError, LoadErrorKind, Position};
+use crate::{MemLog, Snapshot, Ts};
+
+const HEADER: [&str; 2] = ["timestamp", "value"];
+const BATCH_ROWS: usize = 4_096;
+
+impl<V: Display> Snapshot<V> {
+    /// Writes the rows of a range as CSV, and gives their number: a header `timestamp,value`, then
+    /// a line each. Values that have commas, quotes or line breaks are quoted (RFC 4180).
+    ///
+    /// Needs the feature `csv`.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(2, "b, c"), (1, "a")])?;
+    /// let mut file = Vec::new();
+    /// assert_eq!(log.snapshot().dump_csv(.., &mut file)?, 2);
+    /// assert_eq!(file, b"timestamp,value\n1,a\n2,\"b, c\"\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn dump_csv(&self, range: impl RangeBounds<Ts>, out: impl Write) -> io::Result<u64> {
+        let mut out = Writer::from_writer(out);
+        out.write_record(HEADER)?;
+        let mut count = 0;
+        for (ts, value) in self.range(range) {
+            out.write_record([ts.to_string(), value.to_string()])?;
+            count += 1;
+        }
+        out.flush()?;
+        Ok(count)
+    }
+}
+
+impl<V> MemLog<V>
+where
+    V: FromStr + Clone + 'static,
+    V::Err: Display,
+{
+    /// Appends the rows of a CSV file, as [`dump_csv`](Snapshot::dump_csv) writes it, in batches,
+    /// and gives their number.
+    ///
+    /// Needs the feature `csv`.
+    ///
+    /// # Errors
+    /// [`LoadError`], with the line; the rows of earlier batches are in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::<u64>::new(timelog::Config::default())?;
+    /// assert_eq!(log.load_csv(&b"timestamp,value\n1,10\n2,20\n"[..])?, 2);
+    /// let error = log.load_csv(&b"timestamp,value\n1,ten\n"[..]).unwrap_err();
+    /// assert!(error.to_string().starts_with("line 2: value is \"ten\""), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load_csv(&mut self, input: impl Read) -> Result<u64, LoadError> {
+        let mut input = Reader::from_reader(input);
+        let mut rows = 0;
+        let header = input.headers().cloned();
+        let header = header.map_err(|error| error_of(error, rows))?;
+        if header.iter().ne(HEADER) {
+            return Err(format_error(
+                1,
+                rows,
+                "the header",
+                &header,
+                HEADER.join(","),
+            ));
+        }
+        let mut record = StringRecord::new();
+        let mut batch = Vec::with_capacity(BATCH_ROWS);
+        loop {
+            let is_read = input.read_record(&mut record);
+            let is_read = is_read.map_err(|error| error_of(error, rows))?;
+            let line = record.position().map_or(1, |position| position.line());
+            if is_read {
+                batch.push(parse(&record, line, rows)?);
+            }
+            if batch.len() == BATCH_ROWS || !is_read {
+                let count = batch.len() as u64;
+                self.extend(batch.drain(..)).map_err(|refused| LoadError {
+                    rows,
+                    at: Position::Line(line),
+                    kind: LoadErrorKind::Refused(refused.kind),
+                })?;
+                rows += count;
+            }
+            if !is_read {
+                return Ok(rows);
+            }
+        }
+    }
+}
+
+fn parse<V>(record: &StringRecord, line: u64, rows: u64) -> Result<(Ts, V), LoadError>
+where
+    V: FromStr,
+    V::Err: Display,
+{
+    let error = |field, text: &str, error: String| LoadError {
+        rows,
+        at: Position::Line(line),
+        kind: LoadErrorKind::Format {
+            field,
+            found: format!("{text:?}"),
+            wanted: error,
+        },
+    };
+    let (ts, value) = (&record[0], &record[1]);
+    let number = ts.parse();
+    let number = number.map_err(|_| error("timestamp", ts, "an integer of 64 bits".into()))?;
+    let parsed = value.parse();
+    let parsed = parsed.map_err(|why: V::Err| error("value", value, format!("a value ({why})")))?;
+    Ok((number, parsed))
+}
+
+fn format_error(
+    line: u64,
+    rows: u64,
+    field: &'static str,
+    found: &StringRecord,
+    wanted: String,
+) -> LoadError {
+    let found: Vec<_> = found.iter().collect();
+    LoadError {
+        rows,
+        at: Position::Line(line),
+        kind: LoadErrorKind::Format {
+            field,
+            found: format!("{:?}", found.join(",")),
+            wanted,
+        },
+    }
+}
+
+fn error_of(error: csv::Error, rows: u64) -> LoadError {
+    let line = error.position().map_or(1, |position| position.line());
+    let kind = match error.into_kind() {
+        ErrorKind::Io(error) => LoadErrorKind::Read(error),
+        ErrorKind::UnequalLengths { len, .. } => LoadErrorKind::Format {
+            field: "the number of columns",
+            found: len.to_string(),
+            wanted: HEADER.len().to_string(),
+        },
+        ErrorKind::Utf8 { err, .. } => LoadErrorKind::Format {
+            field: "the text",
+            found: err.to_string(),
+            wanted: "UTF-8".to_owned(),
+        },
+        other => LoadErrorKind::Read(io::Error::other(format!("{other:?}"))),
+    };
+    LoadError {
+        rows,
+        at: Position::Line(line),
+        kind,
+    }
+}
