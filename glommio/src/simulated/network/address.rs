@@ -2,6 +2,10 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// Since the start of the simulation.
+pub(crate) type Time = Duration;
 
 /// An error number of Linux, positive.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,6 +56,27 @@ impl Address {
     }
 }
 
+/// What a receive has brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// Bytes in the buffer.
+    pub(crate) len: usize,
+    /// Bytes of the datagram: more than `len` if the buffer was too short for it (`MSG_TRUNC`).
+    pub(crate) full: usize,
+    /// The sender of a datagram.
+    pub(crate) from: Option<Address>,
+}
+
+impl Received {
+    pub(super) fn bytes(len: usize) -> Self {
+        Self {
+            len,
+            full: len,
+            from: None,
+        }
+    }
+}
+
 /// The address as the network keeps it: IPv4 for an IPv4-mapped one, without scope and flow.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -80,4 +105,8 @@ pub(super) fn loopback(of: IpAddr) -> IpAddr {
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     }
+}
+
+pub(super) fn is_broadcast(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(address) if address.is_broadcast())
 }

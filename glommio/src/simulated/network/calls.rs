@@ -2,13 +2,13 @@
 
 use std::net::{Shutdown, SocketAddr};
 
-use super::address::{shown, unspecified};
-use super::socket::Protocol;
-use super::udp::Udp;
-use super::unix::Unix;
-use super::{
-    Address, Body, Connection, Errno, Kind, Network, NodeId, Options, Result, Socket, SocketId,
-};
+use super::address::{Address, Errno, NodeId, Result, SocketId, shown, unspecified};
+use super::kind::{Kind, Protocol};
+use super::socket::{Body, Options, Socket};
+use super::state::Network;
+use super::tcp::Connection;
+use super::udp_socket::Udp;
+use super::unix_socket::Unix;
 
 impl Network {
     /// # Panics
@@ -195,26 +195,5 @@ impl Network {
             .filter(|_| has_peer)
             .ok_or(Errno(libc::ENOTCONN))?;
         Ok(Address::Ip(shown(peer, socket.kind.is_v6())))
-    }
-}
-
-impl Socket {
-    pub(super) fn new(node: NodeId, kind: Kind, body: Body, options: Options) -> Self {
-        Self {
-            node,
-            kind,
-            local: None,
-            is_bound: false,
-            was_bound: false,
-            keeps_port: false,
-            peer: None,
-            options,
-            body,
-            is_changed: false,
-            is_closed: false,
-            arrivals: Vec::new(),
-            timer: None,
-            listener: None,
-        }
     }
 }

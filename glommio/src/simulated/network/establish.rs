@@ -2,28 +2,19 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::address::{canonical, loopback, shown, unspecified};
+use super::address::{
+    Address, Errno, NodeId, Result, SocketId, is_broadcast, loopback, shown, unspecified,
+};
+use super::kind::Protocol;
 use super::log::Happening;
+use super::packet::{Packet, Payload};
 use super::ports::covers;
-use super::route::{Packet, Payload};
-use super::socket::{Kind, Listener, Protocol};
-use super::tcp::{Flags, Segment, State};
-use super::{Address, Body, Connection, Errno, Network, NodeId, Output, Result, Socket, SocketId};
+use super::socket::{Body, Listener, Socket};
+use super::state::Network;
+use super::tcp::{Connection, Flags, Output, Segment, State};
 
 /// `net.core.somaxconn`.
 const LONGEST_BACKLOG: usize = 4096;
-
-impl Kind {
-    /// The address in canonical form, if sockets of this kind take it.
-    pub(super) fn accepts(self, address: &Address) -> Result<SocketAddr> {
-        let address = address.ip().ok_or(Errno(libc::EINVAL))?;
-        match (self, address) {
-            (Self::TcpV4 | Self::UdpV4, SocketAddr::V6(_)) => Err(Errno(libc::EAFNOSUPPORT)),
-            (Self::TcpV6 | Self::UdpV6, SocketAddr::V4(_)) => Err(Errno(libc::EINVAL)),
-            _ => Ok(canonical(address)),
-        }
-    }
-}
 
 impl Network {
     /// A connection that waits beyond the backlog is not accepted: its SYN is dropped, and repeated
@@ -380,8 +371,4 @@ impl Network {
             self.remove(id);
         }
     }
-}
-
-pub(super) fn is_broadcast(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V4(address) if address.is_broadcast())
 }

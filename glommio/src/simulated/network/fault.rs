@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Network, NodeId};
+use super::address::NodeId;
 
 /// How long a packet is on its way.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,22 +163,6 @@ impl fmt::Display for Fault {
             Self::PowerOn(node) => write!(f, "power on of {node}"),
             Self::Pause(node) => write!(f, "pause of {node}"),
             Self::Resume(node) => write!(f, "resumption of {node}"),
-        }
-    }
-}
-
-impl Network {
-    /// Applies a fault now. Nodes that do not exist are ignored.
-    pub(crate) fn apply(&mut self, fault: &Fault) {
-        match fault {
-            Fault::DefaultLink(link) => self.set_default_link(link.clone()),
-            Fault::Link { from, to, link } => self.set_link(*from, *to, link.clone()),
-            Fault::Partition(groups) => self.partition(groups),
-            Fault::Heal => self.heal(),
-            Fault::PowerCut(node) => self.cut(*node),
-            Fault::PowerOn(node) => self.power_on(*node),
-            Fault::Pause(node) => self.pause(*node),
-            Fault::Resume(node) => self.resume(*node),
         }
     }
 }

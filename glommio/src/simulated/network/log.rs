@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::{Network, NodeId, Time};
+use super::address::{NodeId, Time};
 
 /// A packet, and what became of it at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,9 +63,9 @@ impl fmt::Display for Entry {
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    is_kept: bool,
-    entries: Vec<Entry>,
-    digest: u64,
+    pub(super) is_kept: bool,
+    pub(super) entries: Vec<Entry>,
+    pub(super) digest: u64,
 }
 
 impl Log {
@@ -104,22 +104,5 @@ impl Entry {
             self.len as u64,
             number << 60 ^ time.as_nanos() as u64,
         ]
-    }
-}
-
-impl Network {
-    /// A number of all that has happened to packets so far: the same for the same calls and seed.
-    pub(crate) fn digest(&self) -> u64 {
-        self.log.digest
-    }
-
-    /// Whether what happens is kept for [`take_log`](Self::take_log), which is off at first.
-    pub(crate) fn keep_log(&mut self, is_kept: bool) {
-        self.log.is_kept = is_kept;
-    }
-
-    /// What has happened since the last call.
-    pub(crate) fn take_log(&mut self) -> Vec<Entry> {
-        std::mem::take(&mut self.log.entries)
     }
 }

@@ -2,42 +2,16 @@
 
 use std::time::Duration;
 
-use super::socket::Protocol;
-use super::{Body, Errno, Kind, Network, Options, Result, SocketId};
+use super::address::{Errno, Result, SocketId};
+use super::kind::Kind;
+use super::readiness::READABLE;
+use super::socket::Body;
+use super::state::Network;
 
-/// Bytes that a connection holds in each direction unless its buffers are set, where Linux adapts
-/// them to the connection. Half of a buffer is for what the kernel adds.
-const TCP_BUFFER: usize = 256 << 10;
-/// `net.core.wmem_default` and `rmem_default`.
-const DEFAULT_BUFFER: usize = 212_992;
 /// `net.core.wmem_max` and `rmem_max`.
 const LARGEST_BUFFER: usize = 212_992;
 const SMALLEST_SEND_BUFFER: usize = 4608;
 const SMALLEST_RECEIVE_BUFFER: usize = 2304;
-
-impl Options {
-    pub(super) fn new(kind: Kind) -> Self {
-        let default = match kind.protocol() {
-            Protocol::Tcp => 2 * TCP_BUFFER,
-            _ => DEFAULT_BUFFER,
-        };
-        Self {
-            reuse_address: false,
-            reuse_port: false,
-            v6_only: false,
-            broadcast: false,
-            dont_fragment: false,
-            resets_on_close: false,
-            send_buffer: default,
-            receive_buffer: default,
-        }
-    }
-
-    /// Bytes of data that a connection holds, to send and received.
-    pub(super) fn tcp_buffers(&self) -> (usize, usize) {
-        (self.send_buffer / 2, self.receive_buffer / 2)
-    }
-}
 
 impl Network {
     /// Sets `SO_REUSEADDR`.
@@ -143,7 +117,7 @@ impl Network {
         match &socket.body {
             Body::Tcp(connection) => connection.readiness(),
             Body::Listener(listener) if listener.waiting.is_empty() => 0,
-            Body::Listener(_) => super::readiness::READABLE,
+            Body::Listener(_) => READABLE,
             Body::Udp(udp) => udp.readiness(),
             Body::Unix(unix) => self.unix_readiness(id, socket, unix),
         }

@@ -3,42 +3,17 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
+use super::address::{NodeId, SocketId, Time};
+use super::kind::{Kind, Protocol};
 use super::tcp::Connection;
-use super::udp::Udp;
-use super::unix::Unix;
-use super::{NodeId, SocketId, Time};
+use super::udp_socket::Udp;
+use super::unix_socket::Unix;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    TcpV4,
-    TcpV6,
-    UdpV4,
-    UdpV6,
-    UnixStream,
-    UnixDatagram,
-    UnixSeqpacket,
-}
-
-impl Kind {
-    pub(super) fn is_v6(self) -> bool {
-        matches!(self, Self::TcpV6 | Self::UdpV6)
-    }
-
-    pub(super) fn protocol(self) -> Protocol {
-        match self {
-            Self::TcpV4 | Self::TcpV6 => Protocol::Tcp,
-            Self::UdpV4 | Self::UdpV6 => Protocol::Udp,
-            Self::UnixStream | Self::UnixDatagram | Self::UnixSeqpacket => Protocol::Unix,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Protocol {
-    Tcp,
-    Udp,
-    Unix,
-}
+/// Bytes that a connection holds in each direction unless its buffers are set, where Linux adapts
+/// them to the connection. Half of a buffer is for what the kernel adds.
+const TCP_BUFFER: usize = 256 << 10;
+/// `net.core.wmem_default` and `rmem_default`.
+const DEFAULT_BUFFER: usize = 212_992;
 
 /// Options that calls set. Buffers are in bytes, as `SO_SNDBUF` and `SO_RCVBUF` report them.
 #[derive(Clone, Debug)]
@@ -52,6 +27,30 @@ pub(super) struct Options {
     pub(super) resets_on_close: bool,
     pub(super) send_buffer: usize,
     pub(super) receive_buffer: usize,
+}
+
+impl Options {
+    pub(super) fn new(kind: Kind) -> Self {
+        let default = match kind.protocol() {
+            Protocol::Tcp => 2 * TCP_BUFFER,
+            _ => DEFAULT_BUFFER,
+        };
+        Self {
+            reuse_address: false,
+            reuse_port: false,
+            v6_only: false,
+            broadcast: false,
+            dont_fragment: false,
+            resets_on_close: false,
+            send_buffer: default,
+            receive_buffer: default,
+        }
+    }
+
+    /// Bytes of data that a connection holds, to send and received.
+    pub(super) fn tcp_buffers(&self) -> (usize, usize) {
+        (self.send_buffer / 2, self.receive_buffer / 2)
+    }
 }
 
 #[derive(Debug)]
@@ -106,6 +105,25 @@ impl Listener {
 }
 
 impl Socket {
+    pub(super) fn new(node: NodeId, kind: Kind, body: Body, options: Options) -> Self {
+        Self {
+            node,
+            kind,
+            local: None,
+            is_bound: false,
+            was_bound: false,
+            keeps_port: false,
+            peer: None,
+            options,
+            body,
+            is_changed: false,
+            is_closed: false,
+            arrivals: Vec::new(),
+            timer: None,
+            listener: None,
+        }
+    }
+
     pub(super) fn connection(&mut self) -> Option<&mut Connection> {
         match &mut self.body {
             Body::Tcp(connection) => Some(connection),

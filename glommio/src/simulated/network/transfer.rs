@@ -1,27 +1,8 @@
 //! Data goes in and comes out.
 
-use super::{Address, Body, Network, Result, SocketId};
-
-/// What a receive has brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Received {
-    /// Bytes in the buffer.
-    pub(crate) len: usize,
-    /// Bytes of the datagram: more than `len` if the buffer was too short for it (`MSG_TRUNC`).
-    pub(crate) full: usize,
-    /// The sender of a datagram.
-    pub(crate) from: Option<Address>,
-}
-
-impl Received {
-    pub(super) fn bytes(len: usize) -> Self {
-        Self {
-            len,
-            full: len,
-            from: None,
-        }
-    }
-}
+use super::address::{Address, Errno, Received, Result, SocketId};
+use super::socket::Body;
+use super::state::Network;
 
 impl Network {
     /// Sends to the peer, and returns how many bytes are taken.
@@ -54,7 +35,7 @@ impl Network {
             Body::Tcp(_) => self.step(id, |connection, now, output| {
                 connection.send(bytes, now, output)
             })?,
-            Body::Listener(_) => Err(super::Errno(libc::EPIPE)),
+            Body::Listener(_) => Err(Errno(libc::EPIPE)),
             Body::Udp(_) => self.udp_send(id, bytes, address),
             Body::Unix(_) => self.unix_send(id, bytes, address),
         };
@@ -75,7 +56,7 @@ impl Network {
                     connection.receive(buffer, peek, now, output)
                 })?
                 .map(Received::bytes),
-            Body::Listener(_) => Err(super::Errno(libc::ENOTCONN)),
+            Body::Listener(_) => Err(Errno(libc::ENOTCONN)),
             Body::Udp(_) => self.udp_receive(id, buffer, peek),
             Body::Unix(_) => self.unix_receive(id, buffer, peek),
         };

@@ -1,58 +1,19 @@
-//! Sockets of UDP.
+//! Calls and packets of UDP.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use super::address::{canonical, shown};
-use super::establish::is_broadcast;
+use super::address::{
+    Address, Errno, NodeId, Received, Result, SocketId, canonical, is_broadcast, shown, unspecified,
+};
+use super::kind::{Kind, Protocol};
 use super::log::Happening;
+use super::packet::{Packet, Payload, UDP_HEADER};
 use super::ports::covers;
-use super::readiness::{FAILED, HANG_UP, PEER_CLOSED, READABLE, WRITABLE_BAND};
-use super::route::{Packet, Payload, UDP_HEADER};
-use super::socket::Protocol;
-use super::{Address, Body, Errno, Kind, Network, NodeId, Received, Result, SocketId};
+use super::socket::Body;
+use super::state::Network;
+use super::udp_socket::{DATAGRAM_OVERHEAD, Udp};
 
-#[derive(Debug, Default)]
-pub(super) struct Udp {
-    pub(super) queue: VecDeque<(Vec<u8>, SocketAddr)>,
-    /// Bytes of `queue`, with what the kernel adds to each.
-    queued: usize,
-    pub(super) error: Option<Errno>,
-    pub(super) read_shut: bool,
-    pub(super) write_shut: bool,
-}
-
-/// What a datagram takes of a buffer beyond its data.
-pub(super) const DATAGRAM_OVERHEAD: usize = 768;
 const LARGEST_PACKET: usize = 65535;
-
-impl Udp {
-    pub(super) fn readiness(&self) -> i16 {
-        let mut mask = WRITABLE_BAND;
-        if self.error.is_some() {
-            mask |= FAILED;
-        }
-        if self.read_shut {
-            mask |= READABLE | PEER_CLOSED;
-        }
-        if self.read_shut && self.write_shut {
-            mask |= HANG_UP;
-        }
-        if !self.queue.is_empty() {
-            mask |= READABLE;
-        }
-        mask
-    }
-
-    fn next(&mut self, peek: bool) -> Option<(Vec<u8>, SocketAddr)> {
-        if peek {
-            return self.queue.front().cloned();
-        }
-        let next = self.queue.pop_front()?;
-        self.queued -= next.0.len() + DATAGRAM_OVERHEAD;
-        Some(next)
-    }
-}
 
 impl Network {
     fn udp(&mut self, id: SocketId) -> Result<&mut Udp> {
@@ -120,7 +81,7 @@ impl Network {
         self.check_broadcast(id, target)?;
         self.check_len(id, bytes.len(), target)?;
         if !self.get(id)?.is_bound {
-            let unspecified = super::address::unspecified(is_v6);
+            let unspecified = unspecified(is_v6);
             self.bind_port(id, SocketAddr::new(unspecified, 0))?;
         }
         let udp = self.udp(id)?;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use super::super::address::{Errno, Result, Time};
 use super::super::readiness::{FAILED, HANG_UP, PEER_CLOSED, READABLE, WRITABLE};
-use super::{
-    Connection, Errno, Flags, INITIAL_TIMEOUT, INITIAL_WINDOW, LINGER, Output, Progress, Result,
-    Segment, State, Time, Timer,
-};
+use super::connection::{Connection, Output, Progress, State, Timer};
+use super::limits::{INITIAL_TIMEOUT, INITIAL_WINDOW, LINGER};
+use super::segment::{Flags, Segment};
 
 impl Connection {
     pub(in super::super) fn new(send_capacity: usize, receive_capacity: usize) -> Self {

@@ -1,6 +1,9 @@
 //! Segments that arrive.
 
-use super::{Connection, Errno, Flags, LINGER, Output, Segment, State, Time, Timer};
+use super::super::address::{Errno, Time};
+use super::connection::{Connection, Output, State, Timer};
+use super::limits::LINGER;
+use super::segment::{Flags, Segment};
 
 impl Connection {
     pub(in super::super) fn segment(&mut self, segment: Segment, now: Time, output: &mut Output) {

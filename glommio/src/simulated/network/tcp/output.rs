@@ -1,6 +1,8 @@
 //! Segments that leave: what the windows allow, in order.
 
-use super::{Connection, Flags, Output, Segment, State, Time, Timer};
+use super::super::address::Time;
+use super::connection::{Connection, Output, State, Timer};
+use super::segment::{Flags, Segment};
 
 impl Connection {
     /// The number that the FIN takes.

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::{
-    Connection, Errno, LONGEST_TIMEOUT, ORPHAN_SILENCE_LIMIT, Output, SHORTEST_TIMEOUT,
-    SILENCE_LIMIT, SYN_ACK_RETRIES, SYN_RETRIES, State, Time, Timer,
+use super::super::address::{Errno, Time};
+use super::connection::{Connection, Output, State, Timer};
+use super::limits::{
+    LONGEST_TIMEOUT, ORPHAN_SILENCE_LIMIT, SHORTEST_TIMEOUT, SILENCE_LIMIT, SYN_ACK_RETRIES,
+    SYN_RETRIES,
 };
 
 impl Connection {

@@ -1,9 +1,10 @@
 //! Names and connections of Unix sockets.
 
-use super::super::{
-    Address, Body, Errno, Kind, Network, NodeId, Options, Result, Socket, SocketId, UnixName,
-};
-use super::{State, Unix};
+use super::super::address::{Address, Errno, NodeId, Result, SocketId, UnixName};
+use super::super::kind::Kind;
+use super::super::socket::{Body, Options, Socket};
+use super::super::state::Network;
+use super::super::unix_socket::{State, Unix};
 
 impl Network {
     /// Connects two sockets to each other.

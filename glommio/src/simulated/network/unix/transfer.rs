@@ -1,8 +1,10 @@
 //! Data of Unix sockets.
 
-use super::super::udp::DATAGRAM_OVERHEAD;
-use super::super::{Address, Errno, Kind, Network, Received, Result, SocketId};
-use super::{Message, State};
+use super::super::address::{Address, Errno, Received, Result, SocketId};
+use super::super::kind::Kind;
+use super::super::state::Network;
+use super::super::udp_socket::DATAGRAM_OVERHEAD;
+use super::super::unix_socket::{Message, State};
 
 impl Network {
     pub(in super::super) fn unix_send(

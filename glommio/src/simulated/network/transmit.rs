@@ -1,95 +1,14 @@
 //! The way of a packet: partition, bandwidth, loss, latency.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::address::loopback;
-use super::fault::Link;
-use super::log::{Entry, Happening};
-use super::socket::Protocol;
-use super::tcp::{Flags, Segment};
-use super::{Errno, Event, Network, NodeId, SocketId, Time};
+use super::address::{Errno, NodeId, SocketId, Time, loopback};
+use super::kind::Protocol;
+use super::log::Happening;
+use super::packet::{Packet, Payload, TCP_HEADER};
+use super::state::{Event, Network};
 
-#[derive(Clone, Debug)]
-pub(super) struct Packet {
-    pub(super) from: NodeId,
-    pub(super) to: NodeId,
-    pub(super) source: SocketAddr,
-    pub(super) destination: SocketAddr,
-    pub(super) payload: Payload,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Payload {
-    Tcp(Segment),
-    Udp(Vec<u8>),
-    /// A packet from `destination` to `source` could not be delivered.
-    Icmp(Protocol, Errno),
-}
-
-impl Packet {
-    fn entry(&self, at: Time, happening: Happening) -> Entry {
-        let (what, len) = match &self.payload {
-            Payload::Tcp(segment) => (
-                match segment.flags {
-                    Flags::None => "tcp",
-                    Flags::Syn => "syn",
-                    Flags::Fin => "fin",
-                    Flags::Rst => "rst",
-                },
-                segment.data.len(),
-            ),
-            Payload::Udp(data) => ("udp", data.len()),
-            Payload::Icmp(..) => ("icmp", 0),
-        };
-        Entry {
-            at,
-            from: self.from,
-            to: self.to,
-            source: self.source,
-            destination: self.destination,
-            what,
-            len,
-            happening,
-        }
-    }
-
-    /// With the headers.
-    fn bytes(&self) -> u64 {
-        let headers = if self.source.is_ipv4() { 20 } else { 40 };
-        headers
-            + match &self.payload {
-                Payload::Tcp(segment) => TCP_HEADER + segment.data.len() as u64,
-                Payload::Udp(data) => UDP_HEADER + data.len() as u64,
-                Payload::Icmp(..) => 48,
-            }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Routes {
-    pub(super) default: Link,
-    pub(super) links: BTreeMap<(NodeId, NodeId), Link>,
-    pub(super) group_of: BTreeMap<NodeId, usize>,
-    /// Until when a link of limited bandwidth has something to send.
-    busy: BTreeMap<(NodeId, NodeId), Time>,
-}
-
-impl Routes {
-    pub(super) fn link(&self, from: NodeId, to: NodeId) -> &Link {
-        self.links.get(&(from, to)).unwrap_or(&self.default)
-    }
-
-    fn is_parted(&self, from: NodeId, to: NodeId) -> bool {
-        from != to
-            && !self.group_of.is_empty()
-            && self.group_of.get(&from) != self.group_of.get(&to)
-    }
-}
-
-pub(super) const TCP_HEADER: u64 = 20;
-pub(super) const UDP_HEADER: u64 = 8;
 /// Of the loopback device.
 const LOCAL_MTU: u32 = 65536;
 /// No link carries less (RFC 791).

@@ -1,0 +1,107 @@
+//! Faults come and go: links, partitions, power and pauses.
+
+use super::address::{NodeId, SocketId, UnixName};
+use super::fault::{Fault, Link};
+use super::state::{Event, Network};
+
+impl Network {
+    /// Applies a fault now. Nodes that do not exist are ignored.
+    pub(crate) fn apply(&mut self, fault: &Fault) {
+        match fault {
+            Fault::DefaultLink(link) => self.set_default_link(link.clone()),
+            Fault::Link { from, to, link } => self.set_link(*from, *to, link.clone()),
+            Fault::Partition(groups) => self.partition(groups),
+            Fault::Heal => self.heal(),
+            Fault::PowerCut(node) => self.cut(*node),
+            Fault::PowerOn(node) => self.power_on(*node),
+            Fault::Pause(node) => self.pause(*node),
+            Fault::Resume(node) => self.resume(*node),
+        }
+    }
+
+    pub(crate) fn set_default_link(&mut self, link: Link) {
+        self.routes.default = link;
+    }
+
+    /// The link of one direction.
+    pub(crate) fn set_link(&mut self, from: NodeId, to: NodeId, link: Link) {
+        self.routes.links.insert((from, to), link);
+    }
+
+    /// Packets pass only inside a group, also those that are on their way. Nodes in none of the
+    /// groups are one more group.
+    pub(crate) fn partition(&mut self, groups: &[Vec<NodeId>]) {
+        self.routes.group_of = groups
+            .iter()
+            .enumerate()
+            .flat_map(|(number, group)| group.iter().map(move |node| (*node, number)))
+            .collect();
+    }
+
+    pub(crate) fn heal(&mut self) {
+        self.routes.group_of.clear();
+    }
+
+    /// The node loses its power. Its sockets vanish without a word to their peers, and packets to
+    /// it are lost. Paths of its Unix sockets stay.
+    pub(crate) fn cut(&mut self, node: NodeId) {
+        let Some(record) = self.nodes.get_mut(node.0 as usize) else {
+            return;
+        };
+        record.is_up = false;
+        record.is_paused = false;
+        record.held.clear();
+        record
+            .unix_names
+            .retain(|name, _| matches!(name, UnixName::Path(_)));
+        record
+            .unix_names
+            .values_mut()
+            .for_each(|socket| *socket = None);
+        let ids: Vec<SocketId> = self
+            .sockets
+            .iter()
+            .filter(|(_, socket)| socket.node == node)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            self.remove(id);
+        }
+    }
+
+    /// The node runs again after a power cut. Packets to sockets that it had are answered with a
+    /// reset, or with an ICMP message.
+    pub(crate) fn power_on(&mut self, node: NodeId) {
+        if let Some(node) = self.nodes.get_mut(node.0 as usize) {
+            node.is_up = true;
+        }
+    }
+
+    /// The node stands still, as a virtual machine that is paused: packets to it and the timers of
+    /// its sockets wait.
+    pub(crate) fn pause(&mut self, node: NodeId) {
+        if let Some(node) = self.nodes.get_mut(node.0 as usize) {
+            node.is_paused = node.is_up;
+        }
+    }
+
+    /// What has waited happens now, in order; [`advance`](Network::advance) delivers it.
+    pub(crate) fn resume(&mut self, node: NodeId) {
+        let Some(record) = self.nodes.get_mut(node.0 as usize) else {
+            return;
+        };
+        record.is_paused = false;
+        for packet in std::mem::take(&mut record.held) {
+            self.schedule(self.now, Event::Arrival(packet));
+        }
+        let ids: Vec<SocketId> = self
+            .sockets
+            .iter()
+            .filter(|(_, socket)| socket.node == node)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            self.set_deadline(id);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The kinds of sockets.
+
+use std::net::SocketAddr;
+
+use super::address::{Address, Errno, Result, canonical};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    TcpV4,
+    TcpV6,
+    UdpV4,
+    UdpV6,
+    UnixStream,
+    UnixDatagram,
+    UnixSeqpacket,
+}
+
+impl Kind {
+    /// The address in canonical form, if sockets of this kind take it.
+    pub(super) fn accepts(self, address: &Address) -> Result<SocketAddr> {
+        let address = address.ip().ok_or(Errno(libc::EINVAL))?;
+        match (self, address) {
+            (Self::TcpV4 | Self::UdpV4, SocketAddr::V6(_)) => Err(Errno(libc::EAFNOSUPPORT)),
+            (Self::TcpV6 | Self::UdpV6, SocketAddr::V4(_)) => Err(Errno(libc::EINVAL)),
+            _ => Ok(canonical(address)),
+        }
+    }
+
+    pub(super) fn is_v6(self) -> bool {
+        matches!(self, Self::TcpV6 | Self::UdpV6)
+    }
+
+    pub(super) fn protocol(self) -> Protocol {
+        match self {
+            Self::TcpV4 | Self::TcpV6 => Protocol::Tcp,
+            Self::UdpV4 | Self::UdpV6 => Protocol::Udp,
+            Self::UnixStream | Self::UnixDatagram | Self::UnixSeqpacket => Protocol::Unix,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Protocol {
+    Tcp,
+    Udp,
+    Unix,
+}

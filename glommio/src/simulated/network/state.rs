@@ -1,0 +1,160 @@
+//! All that a network is made of, and access to it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+use super::address::{Errno, NodeId, Result, SocketId, Time};
+use super::log::{Entry, Log};
+use super::node::Node;
+use super::packet::Packet;
+use super::ports::Ports;
+use super::routes::Routes;
+use super::socket::Socket;
+
+/// See the [module](super).
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(super) now: Time,
+    pub(super) random: fastrand::Rng,
+    pub(super) nodes: Vec<Node>,
+    pub(super) names: BTreeMap<String, NodeId>,
+    pub(super) addresses: BTreeMap<IpAddr, NodeId>,
+    pub(super) routes: Routes,
+    pub(super) ports: Ports,
+    pub(super) sockets: BTreeMap<SocketId, Socket>,
+    pub(super) next_socket: u64,
+    pub(super) events: BTreeMap<(Time, u64), Event>,
+    pub(super) next_event: u64,
+    /// Packets of nodes to themselves, delivered before a call returns.
+    pub(super) local: VecDeque<Packet>,
+    pub(super) changed: Vec<SocketId>,
+    pub(super) log: Log,
+    /// Longest queue of a Unix socket of datagrams, `net.unix.max_dgram_qlen`.
+    pub(super) unix_queue: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum Event {
+    Arrival(Packet),
+    /// The deadline of a connection.
+    Deadline(SocketId),
+}
+
+impl Network {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            now: Time::ZERO,
+            random: fastrand::Rng::with_seed(seed),
+            nodes: Vec::new(),
+            names: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            routes: Routes::default(),
+            ports: Ports::default(),
+            sockets: BTreeMap::new(),
+            next_socket: 0,
+            events: BTreeMap::new(),
+            next_event: 0,
+            local: VecDeque::new(),
+            changed: Vec::new(),
+            log: Log::default(),
+            unix_queue: 10,
+        }
+    }
+
+    /// The time of the last [`advance`](Self::advance).
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How many sockets there are, with connections that are not accepted yet, closed ones that
+    /// still deliver data, and those in TIME_WAIT.
+    pub(crate) fn len(&self) -> usize {
+        self.sockets.len()
+    }
+
+    /// When the next packet arrives or the next time-out passes.
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        self.events.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    pub(super) fn schedule(&mut self, at: Time, event: Event) -> (Time, u64) {
+        let key = (at, self.next_event);
+        self.next_event += 1;
+        self.events.insert(key, event);
+        key
+    }
+
+    /// Sockets whose readiness may have changed since the last call, each once, in the order of the
+    /// first change. A socket is also listed if something new came while it was readable already,
+    /// as the kernel wakes those who poll then. It may have been closed meanwhile, or not be
+    /// accepted yet.
+    pub(crate) fn take_changed(&mut self) -> Vec<SocketId> {
+        for id in &self.changed {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.is_changed = false;
+            }
+        }
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Has the socket be among those that have changed, for a new wait.
+    pub(crate) fn look_again(&mut self, id: SocketId) {
+        self.touch(id);
+    }
+
+    pub(super) fn touch(&mut self, id: SocketId) {
+        if let Some(socket) = self.sockets.get_mut(&id)
+            && !socket.is_changed
+        {
+            socket.is_changed = true;
+            self.changed.push(id);
+        }
+    }
+
+    pub(super) fn get(&self, id: SocketId) -> Result<&Socket> {
+        self.sockets
+            .get(&id)
+            .filter(|socket| !socket.is_closed)
+            .ok_or(Errno(libc::EBADF))
+    }
+
+    pub(super) fn get_mut(&mut self, id: SocketId) -> Result<&mut Socket> {
+        self.sockets
+            .get_mut(&id)
+            .filter(|socket| !socket.is_closed)
+            .ok_or(Errno(libc::EBADF))
+    }
+
+    pub(super) fn insert(&mut self, socket: Socket) -> SocketId {
+        let id = SocketId(self.next_socket);
+        self.next_socket += 1;
+        self.sockets.insert(id, socket);
+        id
+    }
+
+    /// The record of a socket goes, with its port and its timer.
+    pub(super) fn remove(&mut self, id: SocketId) -> Option<Socket> {
+        self.ports.forget_connection(&self.sockets, id);
+        self.unbind(id);
+        let socket = self.sockets.remove(&id)?;
+        if let Some(key) = socket.timer {
+            self.events.remove(&key);
+        }
+        Some(socket)
+    }
+
+    /// A number of all that has happened to packets so far: the same for the same calls and seed.
+    pub(crate) fn digest(&self) -> u64 {
+        self.log.digest
+    }
+
+    /// Whether what happens is kept for [`take_log`](Self::take_log), which is off at first.
+    pub(crate) fn keep_log(&mut self, is_kept: bool) {
+        self.log.is_kept = is_kept;
+    }
+
+    /// What has happened since the last call.
+    pub(crate) fn take_log(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.log.entries)
+    }
+}
