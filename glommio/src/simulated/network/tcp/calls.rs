@@ -296,12 +296,6 @@ impl Connection {
             len => len,
         }
     }
-
-    /// Bytes that the peer has not acknowledged, or that are not sent yet.
-    pub(in super::super) fn unsent(&self) -> usize {
-        self.send_queue.len()
-    }
-
     pub(in super::super) fn set_send_capacity(&mut self, bytes: usize) {
         self.send_capacity = bytes;
     }
