@@ -27,7 +27,10 @@ pub enum Busy {
     Signal,
     /// The write is accepted; pressure is only counted.
     Silent,
-    /// The call flushes before it returns, and says so.
+    /// Each write does a part of what is due, in proportion to its rows: flushes first, then
+    /// compaction. So the log needs no [`step`](crate::MemLog::step), and no write waits for all of
+    /// it. Pressure is told as under `Signal`. A write that would pass `memory_limit_bytes` flushes
+    /// before it returns.
     Flush,
 }
 
@@ -110,13 +113,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// For a steady stream with maintenance beside it: a write that meets the limit of sealed runs
-    /// flushes.
+    /// For a steady stream: writes do the maintenance that steps between them leave.
     pub fn streaming() -> Self {
         Self::default().busy(Busy::Flush)
     }
 
-    /// For loading much at once: memtables of 16 MiB, flushed by the writer.
+    /// For loading much at once: memtables of 16 MiB, flushed and compacted by the writer.
     pub fn bulk_ingest() -> Self {
         Self::default().memtable_bytes(16 << 20).busy(Busy::Flush)
     }
@@ -144,8 +146,9 @@ impl Config {
         self
     }
 
-    /// The largest run of late rows that an append merges itself, in bytes. Default a tenth of the
-    /// memtable, at most 64 KiB.
+    /// The largest run of late rows that an append merges itself, in bytes. Sixteen runs that are
+    /// too long for that make the memtable full, whatever its size: rows that are late over all
+    /// history need more here, or more compaction. Default a tenth of the memtable, at most 64 KiB.
     pub fn late_bytes(mut self, bytes: usize) -> Self {
         self.late_bytes = Some(bytes);
         self
@@ -170,7 +173,8 @@ impl Config {
         self
     }
 
-    /// How many possibly overlapping segments start a compaction, 1 to 256. Default 8.
+    /// How many possibly overlapping segments start a compaction, 1 to 256; twice as many are
+    /// pressure. Default 8.
     pub fn l0_segments(mut self, segments: usize) -> Self {
         self.l0_segments = segments;
         self

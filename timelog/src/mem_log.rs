@@ -68,7 +68,8 @@ impl<V: Clone + 'static> MemLog<V> {
     /// Adds a row after all rows of the same timestamp.
     ///
     /// O(1) in order or slightly late, else amortized O(log n) of the late rows. Every
-    /// `memtable_bytes` one call seals the memtable, which moves no row.
+    /// `memtable_bytes` one call seals the memtable, which moves no row. Under
+    /// [`Busy::Flush`](crate::Busy::Flush) a part of what maintenance is due besides.
     ///
     /// # Errors
     /// `BelowFloor`, `Full`; the value is given back.
@@ -152,7 +153,8 @@ impl<V: Clone + 'static> MemLog<V> {
     }
 
     /// Deletes the rows of a range that were accepted before; rows accepted after it are not
-    /// affected. O(log n): hidden rows stay in memory until they are compacted.
+    /// affected. A few searches, whatever the number of deletes: hidden rows stay in memory until
+    /// they are compacted.
     ///
     /// # Errors
     /// `EmptyRange`, if the range is empty or reversed.

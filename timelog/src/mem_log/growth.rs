@@ -170,4 +170,6 @@ fn a_log_of_few_rows_takes_little_memory() {
     }
     let rows = log.state.access().memtable.capacity();
     assert!(rows <= 16, "memory for {rows} rows");
+    let bytes = size_of::<super::Core<u64>>();
+    assert!(bytes <= 1_024, "{bytes} bytes besides the rows");
 }

@@ -149,6 +149,32 @@ fn a_flush_overtakes_a_compaction() {
     log.check().unwrap();
 }
 
+/// Segments that overlap nothing are merged because they are small; what is flushed between them
+/// meanwhile must not come between their places.
+#[test]
+fn a_flush_into_the_gaps_of_a_parked_compaction() {
+    let mut log = MemLog::new(small().memtable_bytes(16 << 10)).unwrap();
+    for start in [0, 1_000, 2_000] {
+        log.extend((start..start + 100).map(|ts| (ts, 0u64)))
+            .unwrap();
+        log.flush();
+    }
+    assert_eq!(log.stats().l1_segments, 3);
+    log.request_compaction();
+    for _ in 0..10 {
+        log.step(10);
+    }
+    log.extend((500..520).map(|ts| (ts, 1))).unwrap();
+    log.flush();
+    log.extend((1_500..1_520).map(|ts| (ts, 1))).unwrap();
+    log.flush();
+    assert_eq!(log.snapshot().count(..), 340);
+    log.compact();
+    log.check().unwrap();
+    assert_eq!(log.snapshot().count(..), 340);
+    assert_eq!(rows(&log.snapshot(), 519..1_001), [(519, 1), (1_000, 0)]);
+}
+
 /// Without a step.
 #[test]
 fn a_log_that_flushes_itself_compacts() {
