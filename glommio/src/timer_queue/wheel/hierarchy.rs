@@ -191,10 +191,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let mut moves_left = self.moves_per_poll;
         let mut fired = 0;
         let has_more = loop {
-            let left = budget - fired;
-            fired += self
-                .tick
-                .fire(slab, self.cursor, now_ns, left, &mut moves_left, expired);
+            let (last, left) = (self.last_ready(now_ns), budget - fired);
+            fired += self.tick.fire(slab, last, left, &mut moves_left, expired);
             match self.next_due(slab, now_ns, &mut moves_left) {
                 Due::Timer if fired == budget => break true,
                 Due::Timer => {}

@@ -283,10 +283,16 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         Tick::first_of(at.number, Self::SPANS[at.level as usize].bits_of_slot())
     }
 
-    /// The tick behind its last.
+    /// The last tick of a slot.
     #[inline]
-    pub(super) fn end(at: Position) -> Tick {
-        Tick::first_of(at.number + 1, Self::SPANS[at.level as usize].bits_of_slot())
+    pub(super) fn last(at: Position) -> Tick {
+        Self::start(at).last_of_slot(Self::SPANS[at.level as usize].bits_of_slot())
+    }
+
+    /// The first and the last nanosecond of a slot.
+    #[inline]
+    pub(super) fn interval(at: Position) -> (u64, u64) {
+        (Self::start(at).begin_ns(), Self::last(at).last_ns())
     }
 
     /// The last slot of a level that a timer may wait in.
