@@ -36,6 +36,8 @@ pub(super) trait Queue {
     fn dead_keys(&self) -> usize;
     /// Brings the records that are free up to `generation`, if the queue has such.
     fn age(&mut self, generation: u32);
+    /// Counts so many timers that were armed and are gone.
+    fn skip_arms(&mut self, arms: u64);
 }
 
 macro_rules! queue {
@@ -92,6 +94,9 @@ macro_rules! queue {
             }
             fn age(&mut self, generation: u32) {
                 self.age(generation);
+            }
+            fn skip_arms(&mut self, arms: u64) {
+                self.skip_arms(arms);
             }
         }
     };

@@ -104,6 +104,12 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// Before every timer but the very first to be armed, for the epoch.
+    pub(super) const FIRST: Order = Order {
+        deadline_ns: 0,
+        seq: 0,
+    };
+
     /// Behind every timer due at `ns` or before.
     #[inline]
     pub(super) fn last_at(ns: u64) -> Self {

@@ -265,6 +265,18 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.memory.age(generation);
     }
 
+    /// Counts so many timers that were armed and are gone.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn skip_arms(&mut self, arms: u64) {
+        self.seq += arms;
+    }
+
+    /// Whether a selection is under way.
+    #[cfg(test)]
+    pub(super) fn is_selecting(&self) -> bool {
+        matches!(&self.stage, Stage::Wheel(wheel) if wheel.is_selecting())
+    }
+
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         self.memory.slab.check_invariants();

@@ -22,7 +22,7 @@ use std::num::NonZeroU32;
 use std::ptr;
 
 use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split};
-use super::page_table::{FULL, Page, PageList};
+use super::page_table::{FULL, Memory, Page, PageList};
 use crate::sys::prefetch::prefetch;
 
 const FIRST_GENERATION: u32 = 1;
@@ -236,6 +236,12 @@ impl<T> Slab<T> {
                 self.at(index).state,
                 RecordState::InRun | RecordState::InHeap
             )
+    }
+
+    /// The memory of a page, unless it is away.
+    #[inline]
+    pub(super) fn page(&self, number: usize) -> Option<&Memory<T>> {
+        self.table[number].memory.as_deref()
     }
 
     pub(super) fn table_len(&self) -> usize {

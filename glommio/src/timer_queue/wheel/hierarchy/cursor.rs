@@ -33,7 +33,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if to <= self.cursor {
                 return Due::Nothing;
             }
-            if !self.advance(slab, to, moves_left) {
+            let has_selected = self.selection.is_some() && self.select(slab, moves_left);
+            if !has_selected
+                && !self.advance(slab, to, moves_left)
+                && !self.begin_selection(slab, now_ns)
+            {
                 return Due::Unfinished;
             }
         }
@@ -42,7 +46,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// How far in order timers may fire at `now_ns`: what is in the lists comes after.
     #[inline]
     pub(super) fn last_ready(&self, now_ns: u64) -> Order {
-        Order::last_at(now_ns.min(self.cursor.last_ns()))
+        self.listed_after().min(Order::last_at(now_ns))
+    }
+
+    #[inline]
+    fn go_to(&mut self, tick: Tick) {
+        self.cursor = tick;
+        self.near_until_ns = self.near_until_ns.max(tick.last_ns());
     }
 
     /// Moves the cursor to `to`, or to a tick before it up to which there are timers near, and
@@ -51,11 +61,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         loop {
             let first = self.first_slot();
             let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
-                self.cursor = to;
+                self.go_to(to);
                 return true;
             };
             // Nothing lies between, and from one tick short of the slot its records can move.
-            self.cursor = start.previous();
+            self.go_to(start.previous());
             let is_past = Levels::<ROW, WIDE, ROWS>::last(at) < to;
             if Tick::of(self.tick.next_ns()) <= self.cursor {
                 // Small slots of the past are taken along.
@@ -80,7 +90,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
     #[inline]
-    fn first_slot(&self) -> Option<(Position, Tick)> {
+    pub(super) fn first_slot(&self) -> Option<(Position, Tick)> {
         if self.levels.active() & 1 == 1 {
             // No other level's slot begins before the next one of level 1 does.
             let at = self.levels.first_slot(0, self.cursor);
