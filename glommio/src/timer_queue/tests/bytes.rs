@@ -64,6 +64,7 @@ impl Bytes<'_> {
             24 => Op::SkipArms(self.byte() % 8),
             25 => Op::CancelAllBut(self.byte()),
             26..=28 => Op::Gather(self.step()),
+            29 => Op::DisarmAll,
             _ => Op::Doze(self.byte() % 20 + 1),
         })
     }

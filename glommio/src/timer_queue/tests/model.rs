@@ -23,6 +23,7 @@ pub(super) trait Queue {
     fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<usize>) -> bool;
     fn next_expiry(&mut self) -> Option<Instant>;
     fn next_upkeep(&mut self) -> Option<Instant>;
+    fn disarm_all(&mut self) -> Vec<usize>;
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool;
 
@@ -72,6 +73,9 @@ macro_rules! queue {
             }
             fn next_upkeep(&mut self) -> Option<Instant> {
                 self.next_upkeep()
+            }
+            fn disarm_all(&mut self) -> Vec<usize> {
+                self.disarm_all()
             }
             fn len(&self) -> usize {
                 self.len()
@@ -226,6 +230,18 @@ impl<Q: Queue> Pair<Q> {
         let Timer { handle, key } = self.timers[id];
         assert_eq!(self.queue.cancel(handle), key.map(|_| id));
         self.forget(id);
+    }
+
+    /// Whose handles name nothing from then on, whatever is armed after them.
+    pub(super) fn disarm_all(&mut self) {
+        let mut ids = self.queue.disarm_all();
+        ids.sort_unstable();
+        let mut armed: Vec<usize> = self.armed().collect();
+        armed.sort_unstable();
+        assert_eq!(ids, armed);
+        for id in ids {
+            self.forget(id);
+        }
     }
 
     #[cfg(test)]

@@ -27,7 +27,7 @@ fn silent_crowd<Q: Queue>(count: u64, silence_ns: u64, spread_ns: u64) -> Pair<Q
 /// It waited for all of them to be moved, down each level: 500 polls.
 #[test]
 fn the_first_of_a_crowd_fires_within_ten_polls_of_a_long_silence() {
-    const CROWD: u64 = 100_000;
+    const CROWD: u64 = 30_000;
     for silence_ns in [50 * MS, SECOND, 60 * SECOND, DAY, 10_000 * DAY] {
         for spread_ns in [0, MS, SECOND, 3600 * SECOND] {
             let mut pair = silent_crowd::<StagedWheel<usize>>(CROWD, silence_ns, spread_ns);
@@ -118,7 +118,7 @@ fn payloads_are_handed_out_in_the_middle_of_a_selection() {
     for (n, &handle) in handles.iter().enumerate() {
         assert_eq!(queue.get_mut(handle).is_some(), n >= 7);
     }
-    let rest = queue.into_payloads();
+    let rest = queue.disarm_all();
     assert_eq!((expired.len(), rest.len()), (7, CROWD - 7));
     assert_eq!(live.get(), CROWD);
     drop(rest);
@@ -204,9 +204,9 @@ fn follow<Q: Queue>(mut pair: Pair<Q>, events: &[Event], moves: usize, due_ns: u
             Event::Poll(by, budget) => {
                 now_ns = now_ns.saturating_add_signed(by);
                 pair.poll(now_ns, budget);
+                pair.check_shape();
             }
         }
-        pair.check_shape();
     }
     let last_ns = now_ns.max(pair.now_ns) + 100 * SECOND;
     pair.poll_all(last_ns, BUDGET);
@@ -219,7 +219,7 @@ proptest! {
     /// Few moves to a poll, so that a selection is under way for long.
     #[test]
     fn anything_may_happen_in_the_middle_of_a_selection(
-        count in 30u64..1500,
+        count in prop_oneof![4 => 30u64..300, 1 => 300u64..1500],
         silence_ns in prop_oneof![Just(50 * MS), Just(60 * SECOND), Just(DAY), 0..DAY],
         spread_ns in prop_oneof![Just(1), 1..TICK, 1..100 * MS, 1..100 * SECOND],
         moves in 1usize..40,

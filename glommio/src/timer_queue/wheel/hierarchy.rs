@@ -36,8 +36,8 @@ mod ahead;
 mod cursor;
 mod selection;
 
-use super::current_tick::CurrentTick;
 use self::selection::Selection;
+use super::current_tick::CurrentTick;
 use super::entry::{Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
 use super::pace::Pace;
@@ -396,7 +396,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
-        let listed = self.levels.check_invariants(slab, self.cursor, self.listed_after());
+        let listed = self
+            .levels
+            .check_invariants(slab, self.cursor, self.listed_after());
         let near = self.tick.check_invariants(slab);
         assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }

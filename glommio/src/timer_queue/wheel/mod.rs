@@ -230,9 +230,11 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.len() == 0
     }
 
-    /// The payloads of all armed timers, in no particular order: the end of the queue.
-    pub fn into_payloads(self) -> Vec<T> {
-        self.memory.slab.into_payloads()
+    /// Disarms all timers and returns their payloads, in no particular order: cheaper than to cancel
+    /// each.
+    pub fn disarm_all(&mut self) -> Vec<T> {
+        self.stage = Stage::Unused;
+        self.memory.slab.release_all()
     }
 
     pub(super) fn is_inline(&self) -> bool {

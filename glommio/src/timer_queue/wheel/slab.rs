@@ -335,12 +335,17 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The payloads of all live timers: the end of the records.
-    pub(super) fn into_payloads(mut self) -> Vec<T> {
+    /// Ends all timers, as [`release`](Self::release) does one.
+    pub(super) fn release_all(&mut self) -> Vec<T> {
         let mut payloads = Vec::with_capacity(self.live);
-        for memory in self.table.iter_mut().filter_map(|it| it.memory.as_mut()) {
-            let records = memory.records.iter_mut();
-            payloads.extend(records.filter_map(|record| record.payload.take()));
+        for number in 0..self.table.len() {
+            for position in 0..PAGE {
+                let page = self.page(number);
+                if page.is_some_and(|it| it.records[position].payload.is_some()) {
+                    let index = (number << PAGE_BITS | position) as u32;
+                    payloads.push(self.release_fired(index));
+                }
+            }
         }
         payloads
     }

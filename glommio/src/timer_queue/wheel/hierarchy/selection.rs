@@ -70,7 +70,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         };
         let slot = self.levels.slot(at);
         let last = Levels::<ROW, WIDE, ROWS>::last(at);
-        let moves = if last < Tick::of(now_ns) { 1 } else { 1 + usize::from(at.level) };
+        let moves = if last < Tick::of(now_ns) {
+            1
+        } else {
+            1 + usize::from(at.level)
+        };
         let polls = (moves * slot.len() as usize) / self.moves_per_poll;
         let looks = (PAGE + LOOKS_PER_SAMPLED_PAGE) * slab.table_len();
         let after = self.listed_after();
