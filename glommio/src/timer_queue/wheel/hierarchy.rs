@@ -19,16 +19,18 @@
 //! moment, a poll may stop in the middle of any slot, and a timer armed meanwhile for an earlier
 //! moment still goes first.
 //!
-//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`).
+//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`); and where
+//! it was not, its first timers are selected before the rest moves (`hierarchy/selection.rs`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
-//! cursor's tick and of slots that were gathered ahead of it, in part or as a whole; the heap holds
-//! timers of the cursor's tick or earlier ones, and of slots overtaken after a stall; what either
-//! holds of later ticks fires when the cursor comes to these; no timer is due before
-//! `idle_before_ns`.
+//! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
+//! past; the heap holds timers of the cursor's tick or earlier ones, and what was armed for the time
+//! of a selection; what either holds of later ticks fires when the cursor comes to these, or when it
+//! comes before the end of what was selected; no timer is due before `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 128
+//! times as many deadlines looked at; the next expiry one
 //! slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
 //! tick and before each sleep.
 

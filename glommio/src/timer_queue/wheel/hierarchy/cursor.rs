@@ -85,6 +85,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if !self.levels.slot(at).is_empty() {
                 return false;
             }
+            if at.level == 0 {
+                self.go_to(start);
+                self.gather_more(slab, to, moves_left);
+            }
         }
     }
 
@@ -144,6 +148,22 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 .cut(slab, at, gathered.visited as u32, gathered.rest);
             *moves_left -= gathered.visited;
             self.link_all(slab, gathered.strays);
+        }
+    }
+
+    /// Takes the small slots of level 0 that follow along: the most frequent ones, found with less
+    /// ado.
+    fn gather_more<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) {
+        while self.levels.active() & 1 == 1 && self.tick.gathered() < EXTEND_MAX {
+            let at = self.levels.first_slot(0, self.cursor);
+            let tick = Tick::new(at.number);
+            let len = self.levels.slot(at).len() as usize;
+            let is_first = tick <= self.last_before_coarse() && tick < to;
+            if !is_first || len > *moves_left {
+                return;
+            }
+            self.gather(slab, at, moves_left);
+            self.go_to(tick);
         }
     }
 
