@@ -20,7 +20,7 @@
 //! moment still goes first.
 //!
 //! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`); and where
-//! it was not, its first timers are selected before the rest moves (`hierarchy/selection.rs`).
+//! it was not, its first timers are selected before the rest moves (`hierarchy/silence.rs`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
 //! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
@@ -37,6 +37,7 @@
 mod ahead;
 mod cursor;
 mod selection;
+mod silence;
 
 use self::selection::Selection;
 use super::current_tick::CurrentTick;
