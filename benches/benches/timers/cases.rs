@@ -1,5 +1,7 @@
 //! What is measured: cases, each of which yields the figures of one or more rows.
 
+use std::time::Duration;
+
 use crate::figures::{Figures, Order, Start};
 use crate::measure::{basics, burst, expiry, latency, memory, mix, peak, table};
 use crate::queues::{Queue, TimerQueue};
@@ -24,6 +26,8 @@ pub enum Case {
     NextExpiry { timers: usize },
     /// 100k timers due in one millisecond.
     Burst(Order),
+    /// 100k timers due in one millisecond, so long after the poll before.
+    Silence(Duration),
     /// A poll after an hour.
     Stall,
     /// Acknowledgement timeouts of so many messages a millisecond.
@@ -45,6 +49,7 @@ impl Case {
             Case::Rearm { timers } => basics::rearm::<Q>(timers),
             Case::NextExpiry { timers } => basics::next_expiry::<Q>(timers),
             Case::Burst(order) => burst::burst::<Q>(order),
+            Case::Silence(silence) => burst::silence::<Q>(silence),
             Case::Stall => burst::stall::<Q>(),
             Case::Mix { messages_per_ms } => mix::run::<Q>(messages_per_ms),
             Case::Table => table::run::<Q>(),

@@ -1,5 +1,7 @@
 //! The rows of the table, by the case that yields them.
 
+use std::time::Duration;
+
 use support::numbers::{COUNTS, round};
 use support::quantiles::Spread;
 
@@ -121,6 +123,8 @@ pub fn all() -> Vec<Group> {
         expiry(100_000, 100_000),
         burst(Order::Sorted, "sorted", "in order"),
         burst(Order::Random, "random", "at random"),
+        silence("60s", "60 s"),
+        silence("day", "a day"),
         group("Polls", Case::Stall, vec![row("stall", "poll after an hour, 1k due of 11k", "µs")]),
         mix(50),
         mix(500),
@@ -223,6 +227,17 @@ fn burst(order: Order, name: &str, title: &str) -> Group {
         row(format!("burst-{name}"), format!("{title}: per timer"), "ns"),
         maximum(format!("burst-{name}-longest"), format!("{title}: longest poll"), "µs"),
         row(format!("burst-{name}-no-budget"), format!("{title}: per timer without a budget"), "ns"),
+    ])
+}
+
+#[rustfmt::skip]
+fn silence(name: &str, title: &str) -> Group {
+    let title = format!("100k due in one ms, {title} without a poll");
+    let silence = Duration::from_secs(if name == "day" { 86_400 } else { 60 });
+    group("Polls", Case::Silence(silence), vec![
+        row(format!("silence-{name}-first"), format!("{title}: until the first fires"), "µs"),
+        row(format!("silence-{name}-polls"), "the same, in polls", "polls"),
+        row(format!("silence-{name}-all"), "the same, until all have fired", "ms"),
     ])
 }
 

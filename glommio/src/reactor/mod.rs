@@ -248,6 +248,14 @@ impl Reactor {
             .park(&self.driver, &self.timers, round_start, is_idle);
     }
 
+    /// Disarms all timers at once, so that the tasks that hold them need not look for each. Keeps the
+    /// first panic of a waker's destructor in `panics`.
+    pub(crate) fn disarm_timers(&self, panics: &mut FirstPanic) {
+        for waker in self.timers.clear() {
+            panics.catch(|| drop(waker));
+        }
+    }
+
     /// Cancels everything in flight, and waits until the kernel has let go of it. Keeps the first
     /// panic of code that is called meanwhile in `panics`.
     pub(crate) fn shutdown(&self, panics: &mut FirstPanic) {

@@ -126,11 +126,11 @@ impl Timers {
         }
     }
 
-    /// Takes all wakers out, without calling them.
+    /// Takes all wakers out, without calling them. They are to be dropped by the caller.
     pub(super) fn clear(&self) -> impl Iterator<Item = Waker> {
-        let queue = self.queue.replace(TimerQueue::new(clock::now()));
-        self.counts.cancelled(queue.len());
-        queue.into_payloads().into_iter()
+        let wakers = self.queue.borrow_mut().disarm_all();
+        self.counts.cancelled(wakers.len());
+        wakers.into_iter()
     }
 
     /// Whether the last pass left timers that are due.

@@ -130,8 +130,8 @@ impl<T> WatchedQueue<T> {
         self.queue.is_empty()
     }
 
-    pub(super) fn into_payloads(self) -> Vec<T> {
-        let armed = self.queue.into_payloads().into_iter();
+    pub(super) fn disarm_all(&mut self) -> Vec<T> {
+        let armed = self.queue.disarm_all().into_iter();
         armed.map(|armed| armed.payload).collect()
     }
 

@@ -490,9 +490,9 @@ impl<T> Items<T> {
     }
 
     /// Drops each item, whatever the destructors of the others do.
-    fn drop_all(self) {
+    fn drop_all(mut self) {
         let mut panics = FirstPanic::default();
-        for item in self.due.into_iter().chain(self.timers.into_payloads()) {
+        for item in self.due.into_iter().chain(self.timers.disarm_all()) {
             panics.catch(|| drop(item));
         }
         // While another panic unwinds, dropping `panics` ends this one, with a line in the log.

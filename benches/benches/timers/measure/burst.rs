@@ -32,6 +32,43 @@ pub fn burst<Q: TimerQueue>(order: Order) -> Figures {
     figures
 }
 
+/// 100,000 timers due in one millisecond, armed in no order, and no poll until all are due:
+/// microseconds until the first fires, in how many polls, and milliseconds until all have fired.
+pub fn silence<Q: TimerQueue>(silence: Duration) -> Figures {
+    const TIMERS: usize = 100_000;
+    let epoch = Q::epoch();
+    let mut queue = Q::new(epoch);
+    let mut random = Rng::with_seed(8);
+    let now = epoch + silence + Duration::from_millis(1);
+    let deadlines: Vec<Instant> = (0..TIMERS)
+        .map(|_| now - random.uniform(Duration::ZERO, Duration::from_millis(1)))
+        .collect();
+    let mut handles = Vec::with_capacity(TIMERS);
+    fill(&mut queue, &deadlines, &mut wakers(TIMERS), &mut handles);
+    let mut expired = Vec::with_capacity(TIMERS);
+    queue.advance(now);
+    let (mut polls, mut polls_to_first) = (0, 0);
+    let begin = cycles();
+    let mut first = begin;
+    let mut has_more = true;
+    while has_more {
+        has_more = queue.expire(now, BUDGET, &mut expired);
+        polls += 1;
+        if polls_to_first == 0 && !expired.is_empty() {
+            (first, polls_to_first) = (cycles(), polls);
+        }
+    }
+    let ns = |end| between(begin, end) as f64 * ns_per_cycle();
+    let is_astray = is_astray::<Q>(expired.len(), TIMERS);
+    [
+        ns(first) / 1e3,
+        f64::from(polls_to_first),
+        ns(cycles()) / 1e6,
+    ]
+    .map(|value| Some(Figure { value, is_astray }))
+    .to_vec()
+}
+
 /// A poll an hour after the one before, 1,000 timers having become due and 10,000 others not:
 /// microseconds.
 pub fn stall<Q: TimerQueue>() -> Figures {

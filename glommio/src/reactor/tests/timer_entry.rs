@@ -77,6 +77,35 @@ fn what_is_not_armed_is_neither_moved_nor_told_of_another_waker() {
     assert_eq!(reactor.live_timers(), 0, "dropped, they are disarmed");
 }
 
+/// An executor that ends disarms all timers at once; destructors may arm others after that.
+#[test]
+fn entries_of_before_all_were_disarmed_are_none_of_those_armed_after() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let armed = || {
+        let mut entry = timer(&reactor);
+        entry.arm(far(), &waker);
+        entry
+    };
+    // In either stage of a wheel.
+    for count in [10, 1000] {
+        let mut before: Vec<TimerEntry> = (0..count).map(|_| armed()).collect();
+        let mut panics = FirstPanic::default();
+        reactor.disarm_timers(&mut panics);
+        assert!(panics.take().is_none());
+        assert_eq!(reactor.live_timers(), 0);
+        assert_eq!(Arc::strong_count(&woken), 2, "no waker is kept");
+        let after: Vec<TimerEntry> = (0..count).map(|_| armed()).collect();
+        for entry in &mut before {
+            assert!(!entry.is_armed() && !entry.disarm() && !entry.set_waker(&waker));
+        }
+        drop(before);
+        assert_eq!(reactor.live_timers(), count);
+        assert!(after.iter().all(TimerEntry::is_armed));
+    }
+    assert_eq!(woken.get(), 0);
+}
+
 #[test]
 fn arming_an_armed_entry_moves_it() {
     let reactor = reactor(4);

@@ -61,8 +61,10 @@ impl Bytes<'_> {
             19..=20 => Op::Ask,
             21..=22 => Op::Sleep(self.byte() % 20 + 1),
             23 => Op::Age(self.byte() % 4),
-            24..=25 => Op::CancelAllBut(self.byte()),
+            24 => Op::SkipArms(self.byte() % 8),
+            25 => Op::CancelAllBut(self.byte()),
             26..=28 => Op::Gather(self.step()),
+            29 => Op::DisarmAll,
             _ => Op::Doze(self.byte() % 20 + 1),
         })
     }

@@ -87,6 +87,8 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (1u8..20).prop_map(Op::Sleep),
         4 => (1u8..20).prop_map(Op::Doze),
         1 => (0u8..4).prop_map(Op::Age),
+        1 => (0u8..8).prop_map(Op::SkipArms),
+        1 => Just(Op::DisarmAll),
     ]
 }
 
@@ -97,6 +99,7 @@ fn crowd_op() -> impl Strategy<Value = Op> {
         4 => many.prop_map(|(n, when, seed)| Op::ArmMany(n, when, seed)),
         2 => any::<u8>().prop_map(Op::CancelMany),
         2 => any::<u8>().prop_map(Op::CancelAllBut),
+        1 => prop_oneof![(0u8..8).prop_map(Op::SkipArms), Just(Op::DisarmAll)],
         2 => step().prop_map(Op::Gather),
         4 => (1u8..20).prop_map(Op::Doze),
         1 => (1u8..20).prop_map(Op::Sleep),

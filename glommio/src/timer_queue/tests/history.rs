@@ -35,6 +35,10 @@ pub(super) enum Op {
     Doze(u8),
     /// Leaves the free records so many generations before the last, with those it has been through.
     Age(u8),
+    /// As when an executor ends.
+    DisarmAll,
+    /// So many thousand million timers were armed and are gone.
+    SkipArms(u8),
 }
 
 /// A deadline, seen from the latest poll.
@@ -154,6 +158,8 @@ impl<Q: Queue> Pair<Q> {
                 }
             }
             Op::Age(left) => self.queue.age(u32::MAX - u32::from(left)),
+            Op::DisarmAll => self.disarm_all(),
+            Op::SkipArms(count) => self.queue.skip_arms(u64::from(count) << 30),
         }
         self.check_shape();
     }

@@ -22,15 +22,27 @@ fn a_queue_at_its_end_hands_out_what_is_armed() {
             };
             handles.push((classic.insert(deadline, n), staged.insert(deadline, n)));
         }
-        for (in_classic, in_staged) in handles.into_iter().step_by(3) {
+        for &(in_classic, in_staged) in handles.iter().step_by(3) {
             classic.cancel(in_classic);
             staged.cancel(in_staged);
         }
         let armed: Vec<_> = (0..count).filter(|n| n % 3 != 0).collect();
-        for mut payloads in [classic.into_payloads(), staged.into_payloads()] {
+        for mut payloads in [classic.disarm_all(), staged.disarm_all()] {
             payloads.sort_unstable();
             assert_eq!(payloads, armed);
         }
+        // The old handles name nothing, though as many timers are armed in their place.
+        for n in 0..count {
+            classic.insert(start, n);
+            staged.insert(start, n);
+        }
+        for (in_classic, in_staged) in handles {
+            assert_eq!(classic.cancel(in_classic), None);
+            assert_eq!(staged.cancel(in_staged), None);
+        }
+        assert_eq!((classic.len(), staged.len()), (count, count));
+        classic.check_invariants();
+        staged.check_invariants();
     }
 }
 

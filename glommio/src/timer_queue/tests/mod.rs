@@ -25,6 +25,8 @@ mod reentry;
 #[cfg(test)]
 mod regressions;
 #[cfg(test)]
+mod selection;
+#[cfg(test)]
 mod stages;
 
 #[cfg(fuzzing)]

@@ -23,6 +23,7 @@ pub(super) trait Queue {
     fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<usize>) -> bool;
     fn next_expiry(&mut self) -> Option<Instant>;
     fn next_upkeep(&mut self) -> Option<Instant>;
+    fn disarm_all(&mut self) -> Vec<usize>;
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool;
 
@@ -36,6 +37,8 @@ pub(super) trait Queue {
     fn dead_keys(&self) -> usize;
     /// Brings the records that are free up to `generation`, if the queue has such.
     fn age(&mut self, generation: u32);
+    /// Counts so many timers that were armed and are gone.
+    fn skip_arms(&mut self, arms: u64);
 }
 
 macro_rules! queue {
@@ -71,6 +74,9 @@ macro_rules! queue {
             fn next_upkeep(&mut self) -> Option<Instant> {
                 self.next_upkeep()
             }
+            fn disarm_all(&mut self) -> Vec<usize> {
+                self.disarm_all()
+            }
             fn len(&self) -> usize {
                 self.len()
             }
@@ -92,6 +98,9 @@ macro_rules! queue {
             }
             fn age(&mut self, generation: u32) {
                 self.age(generation);
+            }
+            fn skip_arms(&mut self, arms: u64) {
+                self.skip_arms(arms);
             }
         }
     };
@@ -221,6 +230,18 @@ impl<Q: Queue> Pair<Q> {
         let Timer { handle, key } = self.timers[id];
         assert_eq!(self.queue.cancel(handle), key.map(|_| id));
         self.forget(id);
+    }
+
+    /// Whose handles name nothing from then on, whatever is armed after them.
+    pub(super) fn disarm_all(&mut self) {
+        let mut ids = self.queue.disarm_all();
+        ids.sort_unstable();
+        let mut armed: Vec<usize> = self.armed().collect();
+        armed.sort_unstable();
+        assert_eq!(ids, armed);
+        for id in ids {
+            self.forget(id);
+        }
     }
 
     #[cfg(test)]

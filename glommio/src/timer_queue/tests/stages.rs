@@ -14,7 +14,10 @@ fn gathered_and_cancelled(survivors: usize) -> Pair<StagedWheel<usize>> {
     let ids: Vec<usize> = (0..20_000)
         .map(|n| pair.arm(50 * TICK + n * 7_919 % 10_007 * 100))
         .collect();
-    while pair.poll(51 * TICK, 1).0 == 0 {}
+    while let Some(wake_ns) = pair.wake_ns().filter(|&ns| ns < 50 * TICK) {
+        pair.poll(wake_ns, 1);
+    }
+    assert_eq!(pair.poll(51 * TICK, 1), (1, true));
     for id in ids {
         if !id.is_multiple_of(survivors) && pair.deadline_of(id).is_some() {
             pair.cancel(id);

@@ -1,11 +1,10 @@
 //! What is near: the run of what the cursor found in its slots, the heap of what came too late for
 //! a slot, and which of their heads fires first.
 
-use super::entry::{Key, RecordState};
+use super::entry::{Key, NIL, Order, RecordState};
 use super::heap::NearHeap;
 use super::run::{Gathered, Run};
 use super::slab::Slab;
-use super::tick::Tick;
 use crate::timer_queue::epoch::NEVER;
 
 /// Timers that are due by now or soon, in no list any more.
@@ -37,38 +36,43 @@ impl CurrentTick {
         ns(self.run.peek()).min(ns(self.heap.peek()))
     }
 
-    /// Releases up to `budget` timers of ticks up to the cursor's that are due at `now_ns`, in
-    /// order, and pushes their payloads. Returns how many. Stops when the moves are spent on
-    /// keys of cancelled ones.
+    /// The first timer in here, or a cancelled one before it.
+    #[inline]
+    pub(super) fn first(&self) -> Option<Order> {
+        let (run, heap) = (self.run.peek(), self.heap.peek());
+        run.into_iter().chain(heap).map(Key::order).min()
+    }
+
+    /// Releases up to `budget` timers in order, as far as `last`, and pushes their payloads. Returns
+    /// how many. Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
-        cursor: Tick,
-        now_ns: u64,
+        last: Order,
         budget: usize,
         moves_left: &mut usize,
         expired: &mut Vec<T>,
     ) -> usize {
-        let now_ns = now_ns.min(cursor.last_ns());
         let mut fired = 0;
         loop {
             let near = if self.heap.clean(slab, moves_left) {
-                self.heap.peek()
+                self.heap.peek().filter(|near| near.order() <= last)
             } else {
                 // What it holds may come before what is in the run.
                 return fired;
             };
             let left = budget - fired;
-            fired += self.run.fire(slab, near, now_ns, left, moves_left, expired);
-            // What the run still holds is behind the heap's head, or not due, or beyond budget or
+            let run_last = near.map_or(last, Key::order);
+            fired += self.run.fire(slab, run_last, left, moves_left, expired);
+            // What the run still holds is behind the heap's head, or `last`, or beyond budget or
             // moves.
-            let Some(near) = near.filter(|near| near.deadline_ns <= now_ns) else {
+            let Some(near) = near else {
                 return fired;
             };
             let is_behind = self
                 .run
                 .peek()
-                .is_some_and(|key| (key.deadline_ns, key.seq) < (near.deadline_ns, near.seq));
+                .is_some_and(|key| key.order() < near.order());
             if fired == budget || is_behind {
                 return fired;
             }
@@ -84,23 +88,24 @@ impl CurrentTick {
         self.heap.push(slab, index);
     }
 
-    /// Enters up to `limit` timers from the front of the list of `tick`, which is after `cursor`.
+    /// Enters up to `limit` timers from the front of a list, with deadlines from the first to the last
+    /// of an interval.
     #[inline]
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
-        cursor: Tick,
-        tick: Tick,
+        interval: (u64, u64),
         head: u32,
         limit: usize,
     ) -> Gathered {
-        self.run.gather(slab, cursor, tick, head, limit)
-    }
-
-    /// Whether a slot ahead of the cursor may be gathered by now.
-    #[inline]
-    pub(super) fn can_gather(&self, tick: Tick) -> bool {
-        self.run.reaches(tick)
+        let gathered = self.run.gather(slab, interval, head, limit);
+        let mut index = gathered.misfits;
+        while index != NIL {
+            let next = slab.link(index).next;
+            self.heap.push(slab, index);
+            index = next;
+        }
+        gathered
     }
 
     /// Timers in the run.

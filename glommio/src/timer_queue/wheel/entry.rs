@@ -86,6 +86,40 @@ pub(super) struct Key {
     pub(in crate::timer_queue) index: u32,
 }
 
+impl Key {
+    #[inline]
+    pub(super) fn order(self) -> Order {
+        Order {
+            deadline_ns: self.deadline_ns,
+            seq: self.seq,
+        }
+    }
+}
+
+/// A place in the order in which timers fire: that of a timer, or one behind some and before others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Order {
+    pub(super) deadline_ns: u64,
+    pub(super) seq: u64,
+}
+
+impl Order {
+    /// Before every timer but the very first to be armed, for the epoch.
+    pub(super) const FIRST: Order = Order {
+        deadline_ns: 0,
+        seq: 0,
+    };
+
+    /// Behind every timer due at `ns` or before.
+    #[inline]
+    pub(super) fn last_at(ns: u64) -> Self {
+        Order {
+            deadline_ns: ns,
+            seq: u64::MAX,
+        }
+    }
+}
+
 /// No record.
 pub(super) const NIL: u32 = u32::MAX;
 

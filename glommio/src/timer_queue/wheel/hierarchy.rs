@@ -19,24 +19,29 @@
 //! moment, a poll may stop in the middle of any slot, and a timer armed meanwhile for an earlier
 //! moment still goes first.
 //!
-//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`).
+//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`); and where
+//! it was not, its first timers are selected before the rest moves (`hierarchy/silence.rs`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
-//! cursor's tick and of slots that were gathered ahead of it, in part or as a whole; the heap holds
-//! timers of the cursor's tick or earlier ones, and of slots overtaken after a stall; what either
-//! holds of later ticks fires when the cursor comes to these; no timer is due before
-//! `idle_before_ns`.
+//! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
+//! past; the heap holds timers of the cursor's tick or earlier ones, and what was armed for the time
+//! of a selection; what either holds of later ticks fires when the cursor comes to these, or when it
+//! comes before the end of what was selected; no timer is due before `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 128
+//! times as many deadlines looked at; the next expiry one
 //! slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
 //! tick and before each sleep.
 
 mod ahead;
 mod cursor;
+mod selection;
+mod silence;
 
+use self::selection::Selection;
 use super::current_tick::CurrentTick;
-use super::entry::{Link, NIL, RecordState, TimerHandle};
+use super::entry::{Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
 use super::pace::Pace;
 use super::reclaim::ReclaimingSlab;
@@ -60,6 +65,14 @@ pub(in crate::timer_queue) const MOVES_PER_POLL: usize = 512;
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
     cursor: Tick,
+    /// What is armed for a time up to this goes to the heap: the cursor's tick, or the end of the
+    /// latest selection.
+    near_until_ns: u64,
+    /// Timers up to this have left the levels, wherever the cursor is.
+    selected: Order,
+    selection: Option<Box<Selection>>,
+    /// Polls for which no other begins.
+    selection_pause: u32,
     pace: Pace,
     /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
     /// before it: what is armed meanwhile falls into no slot that is next.
@@ -83,6 +96,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let cursor = Tick::of(now_ns);
         Wheel {
             cursor,
+            near_until_ns: cursor.last_ns(),
+            selected: Order::FIRST,
+            selection: None,
+            selection_pause: 0,
             pace: Pace::new(cursor),
             refined_until: Tick::FIRST,
             idle_before_ns: 0,
@@ -110,11 +127,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if deadline_ns < self.idle_before_ns {
             self.idle_before_ns = deadline_ns;
         }
-        let tick = Tick::of(deadline_ns);
-        if tick <= self.cursor || deadline_ns == NEVER {
+        if deadline_ns <= self.near_until_ns || deadline_ns == NEVER {
             return self.insert_unlisted(slab, deadline_ns, seq, payload);
         }
-        let at = Levels::<ROW, WIDE, ROWS>::position(self.cursor, tick);
+        let at = Levels::<ROW, WIDE, ROWS>::position(self.cursor, Tick::of(deadline_ns));
         let (place, tail) = self.levels.tail(at);
         let link = Link {
             deadline_ns,
@@ -154,6 +170,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let place = record.place;
         record.seq = seq;
         let can_keep = record.state == RecordState::Listed
+            && deadline_ns > self.near_until_ns
             && self
                 .levels
                 .can_keep(place, self.cursor, old_ns, deadline_ns);
@@ -189,12 +206,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     ) -> bool {
         let slab = &mut memory.slab;
         let mut moves_left = self.moves_per_poll;
+        self.refresh_selection();
         let mut fired = 0;
         let has_more = loop {
-            let left = budget - fired;
-            fired += self
-                .tick
-                .fire(slab, self.cursor, now_ns, left, &mut moves_left, expired);
+            let (last, left) = (self.last_ready(now_ns), budget - fired);
+            fired += self.tick.fire(slab, last, left, &mut moves_left, expired);
             match self.next_due(slab, now_ns, &mut moves_left) {
                 Due::Timer if fired == budget => break true,
                 Due::Timer => {}
@@ -202,6 +218,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 Due::Unfinished => break true,
             }
         };
+        // What comes behind the timers that have fired, as far as moves are left.
+        while has_more && self.select(slab, &mut moves_left) {}
         self.refine(slab, now_ns, &mut moves_left);
         if !has_more && now_ns >= self.prepare_ns {
             self.prepare(slab, now_ns, &mut moves_left);
@@ -254,7 +272,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let deadline_ns = slab.link(index).deadline_ns;
         if deadline_ns == NEVER {
             slab.at_mut(index).state = RecordState::Parked;
-        } else if Tick::of(deadline_ns) > self.cursor {
+        } else if deadline_ns > self.near_until_ns {
             self.levels.link(slab, index, self.cursor);
         } else {
             self.tick.push(slab, index);
@@ -369,6 +387,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.moves_per_poll = moves;
     }
 
+    #[cfg(test)]
+    pub(super) fn is_selecting(&self) -> bool {
+        self.selection.is_some()
+    }
+
     #[cfg(any(test, fuzzing))]
     pub(super) fn dead_keys(&self) -> usize {
         self.tick.dead_keys()
@@ -376,7 +399,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
-        let listed = self.levels.check_invariants(slab, self.cursor);
+        let listed = self
+            .levels
+            .check_invariants(slab, self.cursor, self.listed_after());
         let near = self.tick.check_invariants(slab);
         assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }

@@ -31,6 +31,8 @@
 //! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and
 //! the early moves are what keeps the worst poll short.
 
+#[cfg(any(test, fuzzing))]
+use super::entry::Order;
 use super::entry::{Link, NIL, RecordState};
 use super::slab::Slab;
 use super::slot::Slot;
@@ -283,10 +285,16 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         Tick::first_of(at.number, Self::SPANS[at.level as usize].bits_of_slot())
     }
 
-    /// The tick behind its last.
+    /// The last tick of a slot.
     #[inline]
-    pub(super) fn end(at: Position) -> Tick {
-        Tick::first_of(at.number + 1, Self::SPANS[at.level as usize].bits_of_slot())
+    pub(super) fn last(at: Position) -> Tick {
+        Self::start(at).last_of_slot(Self::SPANS[at.level as usize].bits_of_slot())
+    }
+
+    /// The first and the last nanosecond of a slot.
+    #[inline]
+    pub(super) fn interval(at: Position) -> (u64, u64) {
+        (Self::start(at).begin_ns(), Self::last(at).last_ns())
     }
 
     /// The last slot of a level that a timer may wait in.
@@ -386,7 +394,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// Asserts the invariants of the module and returns how many records are listed.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>, cursor: Tick) -> usize {
+    pub(super) fn check_invariants<T>(
+        &self,
+        slab: &Slab<T>,
+        cursor: Tick,
+        listed_after: Order,
+    ) -> usize {
         let mut listed = 0;
         let (mut rows, mut active) = (0, 0);
         for (place, slot) in self.slots.as_flattened().iter().enumerate() {
@@ -412,6 +425,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
                 assert_eq!(link.prev, prev);
                 assert!(link.deadline_ns >= slot.min_ns);
                 assert!(Tick::of(link.deadline_ns) > cursor);
+                let order = Order {
+                    deadline_ns: link.deadline_ns,
+                    seq: record.seq,
+                };
+                assert!(order > listed_after);
                 has_min |= link.deadline_ns == slot.min_ns;
                 (prev, index) = (index, link.next);
                 count += 1;

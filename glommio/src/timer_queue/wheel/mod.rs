@@ -230,9 +230,11 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.len() == 0
     }
 
-    /// The payloads of all armed timers, in no particular order: the end of the queue.
-    pub fn into_payloads(self) -> Vec<T> {
-        self.memory.slab.into_payloads()
+    /// Disarms all timers and returns their payloads, in no particular order: cheaper than to cancel
+    /// each.
+    pub fn disarm_all(&mut self) -> Vec<T> {
+        self.stage = Stage::Unused;
+        self.memory.slab.release_all()
     }
 
     pub(super) fn is_inline(&self) -> bool {
@@ -263,6 +265,18 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     #[cfg(any(test, fuzzing))]
     pub(super) fn age(&mut self, generation: u32) {
         self.memory.age(generation);
+    }
+
+    /// Counts so many timers that were armed and are gone.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn skip_arms(&mut self, arms: u64) {
+        self.seq += arms;
+    }
+
+    /// Whether a selection is under way.
+    #[cfg(test)]
+    pub(super) fn is_selecting(&self) -> bool {
+        matches!(&self.stage, Stage::Wheel(wheel) if wheel.is_selecting())
     }
 
     #[cfg(any(test, fuzzing))]

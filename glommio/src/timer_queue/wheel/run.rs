@@ -13,9 +13,10 @@
 //!
 //! Small slots that follow each other share a chunk.
 //!
-//! A key is 16 bytes: how far behind the start of the run the deadline lies, the record's arming
-//! count, its index. That is the exact order of firing, and since no two arms share a count, it
-//! also tells whether the record is still the one the key was made for. A cancelled timer leaves
+//! A key is 16 bytes: the deadline, the record's arming count less that of a base, its index. That is
+//! the exact order of firing, and since no two arms share a count, it also tells whether the record
+//! is still the one the key was made for. A timer whose count is out of reach of the base, two
+//! thousand million arms away, is left to the heap, whose keys are larger. A cancelled timer leaves
 //! its key behind (its payload is gone). Such a key is dropped when it surfaces, which costs a move
 //! as a record's way through the levels does; and a chunk of which two thirds are gone is rebuilt
 //! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
@@ -31,15 +32,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use super::entry::{Key, Link, NIL, RecordState};
+use super::entry::{Key, Link, NIL, Order, RecordState};
 use super::slab::Slab;
-use super::tick::{TICK_BITS, Tick};
 use crate::timer_queue::peak::Peak;
 
 #[derive(Debug)]
 pub(super) struct Run {
-    /// What offsets are counted from: no key lies before it.
-    start_ns: u64,
+    /// What the arming counts of the keys are counted from.
+    base_seq: u64,
     chunks: Vec<Chunk>,
     /// Chunks without keys.
     free: Vec<u32>,
@@ -63,24 +63,24 @@ struct Chunk {
     live: usize,
 }
 
-/// Nanoseconds into the run (32 bits), arming count (64), index (32).
+/// Deadline (64 bits), arming count from the base of the run (32), index (32).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct RunKey(u128);
 
 impl RunKey {
     #[inline]
-    fn new(offset_ns: u32, seq: u64, index: u32) -> Self {
-        RunKey(u128::from(offset_ns) << 96 | u128::from(seq) << 32 | u128::from(index))
+    fn new(deadline_ns: u64, arm: u32, index: u32) -> Self {
+        RunKey(u128::from(deadline_ns) << 64 | u128::from(arm) << 32 | u128::from(index))
     }
 
     #[inline]
-    fn offset_ns(self) -> u32 {
-        (self.0 >> 96) as u32
+    fn deadline_ns(self) -> u64 {
+        (self.0 >> 64) as u64
     }
 
     #[inline]
-    fn seq(self) -> u64 {
-        (self.0 >> 32) as u64
+    fn seq(self, base_seq: u64) -> u64 {
+        base_seq + u64::from((self.0 >> 32) as u32)
     }
 
     #[inline]
@@ -90,8 +90,8 @@ impl RunKey {
 
     /// Whether the timer that the key was made for is still armed and in the run.
     #[inline]
-    fn is_current<T>(self, slab: &Slab<T>) -> bool {
-        slab.is_current(self.index(), self.seq(), RecordState::InRun)
+    fn is_current<T>(self, slab: &Slab<T>, base_seq: u64) -> bool {
+        slab.is_current(self.index(), self.seq(base_seq), RecordState::InRun)
     }
 }
 
@@ -99,7 +99,7 @@ impl Run {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
         Run {
-            start_ns: 0,
+            base_seq: 0,
             chunks: Vec::new(),
             free: Vec::new(),
             last: 0,
@@ -116,55 +116,50 @@ impl Run {
         self.live
     }
 
-    /// Whether the keys of a tick ahead of the cursor's may be entered. A run that never becomes
-    /// empty would outgrow its offsets else: those behind the cursor must always fit.
-    #[inline]
-    pub(super) fn reaches(&self, tick: Tick) -> bool {
-        self.live == 0 || tick.since(Tick::of(self.start_ns)) < REACH_TICKS
-    }
-
-    /// Takes records from the front of the list of `tick`, which is after `cursor`: up to `limit`,
+    /// Takes records from the front of a list whose deadlines begin with `begin_ns`: up to `limit`,
     /// and no more than a chunk holds.
     ///
-    /// Records that were re-armed to a later tick are not taken; they come out in `strays`, linked
-    /// by `next`.
+    /// Records that were re-armed to a deadline after `last_ns` are not taken, nor are those whose
+    /// arming count is out of reach.
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
-        cursor: Tick,
-        tick: Tick,
+        (begin_ns, last_ns): (u64, u64),
         head: u32,
         limit: usize,
     ) -> Gathered {
         if self.live == 0 {
             self.clear();
-            self.start_ns = cursor.next().begin_ns();
+            self.base_seq = slab.at(head).seq.saturating_sub(REACH);
         }
-        debug_assert!(tick.since(Tick::of(self.start_ns)) < 1 << (u32::BITS - TICK_BITS));
+        let base_seq = self.base_seq;
         let limit = limit.min(CHUNK);
-        let first = RunKey::new(self.offset_ns(tick.begin_ns()), 0, 0);
-        let at = self.chunk_with_room(first, limit);
-        let start_ns = self.start_ns;
+        let at = self.chunk_with_room(RunKey::new(begin_ns, 0, 0), limit);
         let chunk = &mut self.chunks[at];
         let held = chunk.keys.len();
-        let (mut visited, mut strays, mut index) = (0, NIL, head);
+        let (mut visited, mut strays, mut misfits, mut index) = (0, NIL, NIL, head);
         let mut is_ascending = true;
         let mut last = RunKey::default();
         while index != NIL && visited < limit {
             let Link {
                 deadline_ns, next, ..
             } = *slab.link(index);
-            if Tick::of(deadline_ns) == tick {
-                let record = slab.at_mut(index);
-                let key = RunKey::new((deadline_ns - start_ns) as u32, record.seq, index);
+            debug_assert!(deadline_ns >= begin_ns);
+            let record = slab.at_mut(index);
+            let arm = u32::try_from(record.seq.wrapping_sub(base_seq));
+            if deadline_ns > last_ns {
+                slab.link_mut(index).next = strays;
+                strays = index;
+            } else if let Ok(arm) = arm {
+                let key = RunKey::new(deadline_ns, arm, index);
                 record.state = RecordState::InRun;
                 slab.link_mut(index).next = at as u32;
                 is_ascending &= last < key;
                 last = key;
                 chunk.keys.push(key);
             } else {
-                slab.link_mut(index).next = strays;
-                strays = index;
+                slab.link_mut(index).next = misfits;
+                misfits = index;
             }
             visited += 1;
             index = next;
@@ -187,6 +182,7 @@ impl Run {
             visited,
             rest: index,
             strays,
+            misfits,
         }
     }
 
@@ -194,9 +190,10 @@ impl Run {
     /// False if the moves are spent before that.
     #[inline]
     pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
+        let base_seq = self.base_seq;
         while self.live > 0 {
             let chunk = self.front();
-            if chunk.keys[chunk.next].is_current(slab) {
+            if chunk.keys[chunk.next].is_current(slab, base_seq) {
                 return true;
             }
             if *moves_left == 0 {
@@ -216,36 +213,32 @@ impl Run {
         }
         let &Reverse((key, _)) = self.heads.peek()?;
         Some(Key {
-            deadline_ns: self.start_ns + u64::from(key.offset_ns()),
-            seq: key.seq(),
+            deadline_ns: key.deadline_ns(),
+            seq: key.seq(self.base_seq),
             index: key.index(),
         })
     }
 
-    /// Releases up to `budget` timers in order that are due at `now_ns` and come before `end`, and
-    /// pushes their payloads. Returns how many. Stops when the moves are spent on keys of cancelled
-    /// ones.
+    /// Releases up to `budget` timers in order, as far as `last`, and pushes their payloads. Returns
+    /// how many. Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
-        end: Option<Key>,
-        now_ns: u64,
+        last: Order,
         budget: usize,
         moves_left: &mut usize,
         expired: &mut Vec<T>,
     ) -> usize {
-        if self.live == 0 || now_ns < self.start_ns {
-            return 0;
-        }
-        // The first key not to fire: behind all that are due, or that of `end`.
-        let mut end_key = RunKey::new(self.offset_ns(now_ns), u64::MAX, u32::MAX);
-        if let Some(end) = end {
-            if end.deadline_ns < self.start_ns {
-                return 0;
+        // The first key not to fire.
+        let end_key = match last.seq.checked_sub(self.base_seq) {
+            Some(arm) => {
+                let arm = u32::try_from(arm).unwrap_or(u32::MAX);
+                RunKey::new(last.deadline_ns, arm, u32::MAX)
             }
-            let offset_ns = self.offset_ns(end.deadline_ns);
-            end_key = end_key.min(RunKey::new(offset_ns, end.seq, end.index));
-        }
+            None => RunKey::new(last.deadline_ns, 0, 0),
+        };
+        let base_seq = self.base_seq;
+        let ahead = crate::tuning::get().records_prefetched;
         let (mut fired, mut is_stuck) = (0, false);
         while self.live > 0 && fired < budget && !is_stuck {
             self.front();
@@ -264,13 +257,12 @@ impl Run {
                 if key >= chunk_end || fired == budget {
                     break;
                 }
-                let ahead = crate::tuning::get().records_prefetched;
                 if ahead > 0
                     && let Some(soon) = keys.get(position + ahead)
                 {
                     slab.prefetch(soon.index());
                 }
-                if key.is_current(slab) {
+                if key.is_current(slab, base_seq) {
                     expired.push(slab.release_fired(key.index()));
                     chunk.live -= 1;
                     self.live -= 1;
@@ -290,6 +282,7 @@ impl Run {
     /// The record at `index`, which has a key in here, was cancelled or re-armed, and shows it.
     #[inline]
     pub(super) fn forget<T>(&mut self, slab: &Slab<T>, index: u32) {
+        let base_seq = self.base_seq;
         let chunk = &mut self.chunks[slab.link(index).next as usize];
         self.live -= 1;
         chunk.live -= 1;
@@ -297,7 +290,7 @@ impl Run {
         if waiting > 3 * chunk.live {
             chunk.keys.drain(..chunk.next);
             chunk.next = 0;
-            chunk.keys.retain(|key| key.is_current(slab));
+            chunk.keys.retain(|key| key.is_current(slab, base_seq));
         }
     }
 
@@ -335,12 +328,6 @@ impl Run {
             let keys = std::mem::take(&mut self.chunks[at as usize].keys);
             self.capacity -= keys.capacity();
         }
-    }
-
-    /// How far behind the start a moment lies, as far as keys reach.
-    #[inline]
-    fn offset_ns(&self, ns: u64) -> u32 {
-        u32::try_from(ns - self.start_ns).unwrap_or(u32::MAX)
     }
 
     /// The chunk with the smallest key, while a timer stands.
@@ -412,10 +399,12 @@ impl Run {
             let keys = &chunk.keys[chunk.next..];
             assert!(keys.iter().all(|&key| head <= key));
             let held = live.len();
-            for key in keys.iter().filter(|key| key.is_current(slab)) {
+            for key in keys
+                .iter()
+                .filter(|key| key.is_current(slab, self.base_seq))
+            {
                 let link = slab.link(key.index());
-                let deadline_ns = self.start_ns + u64::from(key.offset_ns());
-                assert_eq!((link.deadline_ns, link.next), (deadline_ns, at));
+                assert_eq!((link.deadline_ns, link.next), (key.deadline_ns(), at));
                 live.push(key.index());
             }
             assert_eq!(live.len() - held, chunk.live);
@@ -442,16 +431,17 @@ pub(super) struct Gathered {
     pub(super) visited: usize,
     /// The first record that was left.
     pub(super) rest: u32,
-    /// Records that belong to a later tick, linked by `next`.
+    /// Records that belong to a later slot, linked by `next`.
     pub(super) strays: u32,
+    /// Records for the heap, linked by `next`.
+    pub(super) misfits: u32,
 }
 
 /// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and
 /// rebuilding may take at a time.
 const CHUNK: usize = 512;
-/// Ticks from the run's first within which others are gathered ahead: half of what the offsets
-/// reach over. Nothing is added in the other half but the cursor's own slots, which are no later
-/// than what was gathered ahead.
-const REACH_TICKS: u64 = 1 << (u32::BITS - TICK_BITS - 1);
+/// How many arms before the first that was gathered a timer may have been armed, and nearly how many
+/// after it.
+const REACH: u64 = 1 << 31;
 /// Memory that is not worth giving back.
 const SPARE_KEYS: usize = 512;

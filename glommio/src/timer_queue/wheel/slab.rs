@@ -22,7 +22,7 @@ use std::num::NonZeroU32;
 use std::ptr;
 
 use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split};
-use super::page_table::{FULL, Page, PageList};
+use super::page_table::{FULL, Memory, Page, PageList};
 use crate::sys::prefetch::prefetch;
 
 const FIRST_GENERATION: u32 = 1;
@@ -238,6 +238,12 @@ impl<T> Slab<T> {
             )
     }
 
+    /// The memory of a page, unless it is away.
+    #[inline]
+    pub(super) fn page(&self, number: usize) -> Option<&Memory<T>> {
+        self.table[number].memory.as_deref()
+    }
+
     pub(super) fn table_len(&self) -> usize {
         self.table.len()
     }
@@ -329,12 +335,17 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The payloads of all live timers: the end of the records.
-    pub(super) fn into_payloads(mut self) -> Vec<T> {
+    /// Ends all timers, as [`release`](Self::release) does one.
+    pub(super) fn release_all(&mut self) -> Vec<T> {
         let mut payloads = Vec::with_capacity(self.live);
-        for memory in self.table.iter_mut().filter_map(|it| it.memory.as_mut()) {
-            let records = memory.records.iter_mut();
-            payloads.extend(records.filter_map(|record| record.payload.take()));
+        for number in 0..self.table.len() {
+            for position in 0..PAGE {
+                let page = self.page(number);
+                if page.is_some_and(|it| it.records[position].payload.is_some()) {
+                    let index = (number << PAGE_BITS | position) as u32;
+                    payloads.push(self.release_fired(index));
+                }
+            }
         }
         payloads
     }

@@ -43,11 +43,6 @@ impl Tick {
     }
 
     #[inline]
-    pub(super) fn next(self) -> Tick {
-        Tick(self.0 + 1)
-    }
-
-    #[inline]
     pub(super) fn previous(self) -> Tick {
         Tick(self.0 - 1)
     }

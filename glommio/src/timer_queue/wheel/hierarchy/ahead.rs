@@ -109,10 +109,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 ..at
             };
             wanted_ns.max(Levels::<ROW, WIDE, ROWS>::start(before).begin_ns())
-        } else if self.tick.can_gather(Tick::new(at.number)) {
-            wanted_ns
         } else {
-            NEVER
+            wanted_ns
         }
     }
 }

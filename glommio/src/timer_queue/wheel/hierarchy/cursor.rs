@@ -5,7 +5,7 @@
 //! next goes on from there. See the parent for the picture and the invariants.
 
 use super::{Due, Wheel};
-use crate::timer_queue::wheel::entry::{Link, NIL};
+use crate::timer_queue::wheel::entry::{NIL, Order};
 use crate::timer_queue::wheel::level::{Levels, Position};
 use crate::timer_queue::wheel::slab::Slab;
 use crate::timer_queue::wheel::tick::Tick;
@@ -24,8 +24,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if !self.tick.clean(slab, moves_left) {
                 return Due::Unfinished;
             }
-            let near_ns = self.tick.next_ns();
-            if near_ns <= now_ns && Tick::of(near_ns) <= self.cursor {
+            let last = self.last_ready(now_ns);
+            if self.tick.first().is_some_and(|first| first <= last) {
                 return Due::Timer;
             }
             // From here on nothing up to the cursor is due, or the cursor is past `now_ns`.
@@ -33,53 +33,68 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if to <= self.cursor {
                 return Due::Nothing;
             }
-            if !self.advance(slab, to, moves_left) {
+            let has_selected = self.selection.is_some() && self.select(slab, moves_left);
+            if !has_selected
+                && !self.advance(slab, to, moves_left)
+                && !self.begin_selection(slab, now_ns)
+            {
                 return Due::Unfinished;
             }
         }
     }
 
-    /// Moves the cursor to `to`, or to the first tick before it that has timers, and gathers those.
-    /// False if the moves are spent first; the next call goes on from there.
+    /// How far in order timers may fire at `now_ns`: what is in the lists comes after.
+    #[inline]
+    pub(super) fn last_ready(&self, now_ns: u64) -> Order {
+        self.listed_after().min(Order::last_at(now_ns))
+    }
+
+    #[inline]
+    fn go_to(&mut self, tick: Tick) {
+        self.cursor = tick;
+        self.near_until_ns = self.near_until_ns.max(tick.last_ns());
+    }
+
+    /// Moves the cursor to `to`, or to a tick before it up to which there are timers near, and
+    /// gathers those. False if the moves are spent first; the next call goes on from there.
     fn advance<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) -> bool {
         loop {
             let first = self.first_slot();
-            // Timers of a slot that was gathered ahead, or overtaken after a stall.
-            let near = Tick::of(self.tick.next_ns());
-            if near <= to && first.is_none_or(|(_, start)| start > near) {
-                self.cursor = near;
-                return true;
-            }
             let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
-                self.cursor = to;
+                self.go_to(to);
                 return true;
             };
             // Nothing lies between, and from one tick short of the slot its records can move.
-            self.cursor = start.previous();
-            if at.level == 0 {
+            self.go_to(start.previous());
+            let is_past = Levels::<ROW, WIDE, ROWS>::last(at) < to;
+            if Tick::of(self.tick.next_ns()) <= self.cursor {
+                // Small slots of the past are taken along.
+                let is_small = self.levels.slot(at).len() as usize <= *moves_left
+                    && self.tick.gathered() < EXTEND_MAX;
+                if !is_past || !is_small {
+                    return true;
+                }
+            }
+            if at.level == 0 || is_past {
+                // After a stall few timers come from far up, and would else go through all levels,
+                // each nearly alone in its slots.
                 self.gather(slab, at, moves_left);
-            } else if Levels::<ROW, WIDE, ROWS>::end(at) <= to
-                && self.levels.slot(at).len() <= OVERTAKE_MAX
-            {
-                self.overtake(slab, at, moves_left);
             } else {
                 self.move_down(slab, at, moves_left, usize::MAX);
             }
-            let is_emptied = self.levels.slot(at).is_empty();
-            if !is_emptied {
+            if !self.levels.slot(at).is_empty() {
                 return false;
             }
             if at.level == 0 {
-                self.cursor = start;
+                self.go_to(start);
                 self.gather_more(slab, to, moves_left);
-                return true;
             }
         }
     }
 
     /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
     #[inline]
-    fn first_slot(&self) -> Option<(Position, Tick)> {
+    pub(super) fn first_slot(&self) -> Option<(Position, Tick)> {
         if self.levels.active() & 1 == 1 {
             // No other level's slot begins before the next one of level 1 does.
             let at = self.levels.first_slot(0, self.cursor);
@@ -122,14 +137,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         *moves_left -= count;
     }
 
-    /// Takes as much of a slot of level 0 into the run as the moves allow.
+    /// Takes as much of a slot, which may lie in the past as a whole, into the run as the moves allow.
     pub(super) fn gather<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
         while *moves_left > 0 && !self.levels.slot(at).is_empty() {
             let slot = self.levels.slot(at);
             let count = (*moves_left).min(slot.len() as usize);
-            let gathered =
-                self.tick
-                    .gather(slab, self.cursor, Tick::new(at.number), slot.head(), count);
+            let interval = Levels::<ROW, WIDE, ROWS>::interval(at);
+            let gathered = self.tick.gather(slab, interval, slot.head(), count);
             self.levels
                 .cut(slab, at, gathered.visited as u32, gathered.rest);
             *moves_left -= gathered.visited;
@@ -137,7 +151,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
     }
 
-    /// Takes the small slots that follow along, as far as they lie in the past as a whole.
+    /// Takes the small slots of level 0 that follow along: the most frequent ones, found with less
+    /// ado.
     fn gather_more<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) {
         while self.levels.active() & 1 == 1 && self.tick.gathered() < EXTEND_MAX {
             let at = self.levels.first_slot(0, self.cursor);
@@ -148,7 +163,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 return;
             }
             self.gather(slab, at, moves_left);
-            self.cursor = tick;
+            self.go_to(tick);
         }
     }
 
@@ -157,33 +172,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     pub(super) fn last_before_coarse(&self) -> Tick {
         self.cursor
             .last_of_slot(Levels::<ROW, WIDE, ROWS>::COARSE_BITS)
-    }
-
-    /// Takes a slot that lies in the past as a whole straight to the heap. After a stall few timers
-    /// come from far up, and would else go through all levels, each nearly alone in its slots.
-    fn overtake<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
-        let slot = self.levels.slot(at);
-        let count = (*moves_left).min(slot.len() as usize);
-        if count == 0 {
-            return;
-        }
-        let mut index = slot.head();
-        let mut strays = NIL;
-        for _ in 0..count {
-            let Link {
-                deadline_ns, next, ..
-            } = *slab.link(index);
-            if Levels::<ROW, WIDE, ROWS>::covers(at, deadline_ns) {
-                self.tick.push(slab, index);
-            } else {
-                slab.link_mut(index).next = strays;
-                strays = index;
-            }
-            index = next;
-        }
-        self.levels.cut(slab, at, count as u32, index);
-        *moves_left -= count;
-        self.link_all(slab, strays);
     }
 
     /// Links records, of which each names the next, to where they belong.
@@ -248,6 +236,3 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 /// With so many timers in the run no further slots are gathered: as many as the reactor fires at
 /// once.
 const EXTEND_MAX: usize = 256;
-/// A slot with so few timers is taken to the heap when its time has passed; more are sorted more
-/// cheaply on their way down.
-const OVERTAKE_MAX: u32 = 64;
