@@ -142,6 +142,8 @@ impl Connections {
         C: Graceful<Output = Result<T, E>>,
     {
         let place = Place::new(Rc::clone(&self.shared));
+        // In a box, since the future would hold it twice: as it comes, and where it is pinned.
+        let connection = Box::pin(connection);
         async move {
             // First, so that it is dropped after the connection.
             let place = place;
@@ -150,19 +152,20 @@ impl Connections {
             let limit = shared.options.handshake_timeout;
             let limit = limit.filter(|_| C::HANDSHAKE_BYTES > 0);
             let mut handshake = limit.map(Timer::new);
-            let mut connection = pin!(Some(connection));
-            let mut ending = pin!(watched.is_ending.cancelled());
+            let mut connection = Some(connection);
+            let mut ending = pin!(shared.is_ending.cancelled());
             let mut over = pin!(shared.is_over.cancelled());
             let mut is_told = false;
             let end = poll_fn(|cx| {
-                let is_told_now = !is_told && ending.as_mut().poll(cx).is_ready();
+                let is_told_now = !is_told
+                    && (watched.poll_panicked(cx.waker()) || ending.as_mut().poll(cx).is_ready());
                 is_told |= is_told_now;
                 let poll = watched.poll(|| {
-                    let mut connection = connection.as_mut().as_pin_mut()?;
+                    let connection = connection.as_mut()?;
                     if is_told_now {
                         connection.as_mut().graceful_shutdown();
                     }
-                    Some(connection.poll(cx))
+                    Some(connection.as_mut().poll(cx))
                 });
                 match poll.flatten() {
                     None => return Poll::Ready(Err(ConnectionError::Panicked)),
@@ -190,7 +193,7 @@ impl Connections {
             })
             .await;
             // Destructors of a handler may panic as well.
-            match watched.contain(|| connection.set(None)) {
+            match watched.contain(|| connection = None) {
                 Some(()) => end,
                 None => Err(ConnectionError::Panicked),
             }

@@ -4,13 +4,11 @@
 //! and spawns while the connection is polled. So the connection that is being polled is noted for
 //! the thread: the stream counts what it reads, and the tasks of HTTP/2 report their panics to it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
-
-use glommio::sync::CancellationToken;
+use std::task::{Poll, Waker};
 
 use super::Shared;
 use crate::panic;
@@ -23,8 +21,10 @@ thread_local! {
 /// A connection that is served.
 pub(crate) struct Watched {
     pub(super) shared: Rc<Shared>,
-    /// Asks this connection to finish: at a shutdown, or after a panic.
-    pub(super) is_ending: CancellationToken,
+    /// A part of it has panicked, which asks it to finish.
+    has_panicked: Cell<bool>,
+    /// The task that serves it.
+    task: RefCell<Option<Waker>>,
     /// Of the stream; `None` if it is not one of ours, which would have counted.
     bytes_read: Cell<Option<usize>>,
 }
@@ -32,7 +32,8 @@ pub(crate) struct Watched {
 impl Watched {
     pub(super) fn new(shared: Rc<Shared>) -> Rc<Self> {
         Rc::new(Watched {
-            is_ending: shared.is_ending.child_token(),
+            has_panicked: Cell::new(false),
+            task: RefCell::new(None),
             bytes_read: Cell::new(None),
             shared,
         })
@@ -46,6 +47,17 @@ impl Watched {
     /// What has come; `None` if that is not known.
     pub(super) fn bytes_read(&self) -> Option<usize> {
         self.bytes_read.get()
+    }
+
+    /// Whether a part of it has panicked. If one does later, `waker` is woken.
+    pub(super) fn poll_panicked(&self, waker: &Waker) -> bool {
+        let is_same = |known: &Waker| known.will_wake(waker);
+        if !self.task.borrow().as_ref().is_some_and(is_same) {
+            // Cloned and dropped with nothing borrowed: both run code of wakers.
+            let replaced = self.task.replace(Some(waker.clone()));
+            drop(replaced);
+        }
+        self.has_panicked.get()
     }
 
     /// Calls `f`, by which the connection is polled.
@@ -65,7 +77,11 @@ impl Watched {
             Err(payload) => {
                 self.shared.panics.set(self.shared.panics.get() + 1);
                 panic::report(payload);
-                self.is_ending.cancel();
+                self.has_panicked.set(true);
+                let task = self.task.take();
+                if let Some(task) = task {
+                    task.wake();
+                }
                 None
             }
         }

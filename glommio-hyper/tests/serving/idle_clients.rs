@@ -2,7 +2,10 @@
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use glommio_hyper::Graceful;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
 
@@ -126,4 +129,29 @@ fn processor_time() -> Duration {
     let times = [usage.user_time(), usage.system_time()];
     let micros = times.map(|time| time.num_microseconds().max(0).cast_unsigned());
     Duration::from_micros(micros.iter().sum())
+}
+
+/// In the future that watches it there is nothing of it but a pointer.
+#[test]
+fn a_watched_connection_is_held_once() {
+    struct Large([u8; 4096]);
+
+    impl Future for Large {
+        type Output = std::result::Result<usize, Infallible>;
+
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+            Poll::Ready(Ok(self.0.len()))
+        }
+    }
+
+    impl Graceful for Large {
+        fn graceful_shutdown(self: Pin<&mut Self>) {}
+    }
+
+    run(async {
+        let watched = Connections::new().watch(Large([0; 4096]));
+        assert!(size_of_val(&watched) < 1024, "{}", size_of_val(&watched));
+        assert_eq!(watched.await.expect("it does not fail"), 4096);
+        Ok(())
+    });
 }

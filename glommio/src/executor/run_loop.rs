@@ -114,7 +114,7 @@ impl Core {
         impl Drop for Round<'_> {
             fn drop(&mut self) {
                 self.0.reactor.polls().end();
-                budget::begin();
+                budget::begin(false);
                 self.0.meter.end_run(&self.0.queues);
             }
         }
@@ -136,7 +136,7 @@ impl Core {
             let timed = self
                 .stalls
                 .begin(queue.handle(), || self.queues.least_slice());
-            let how = self.run_queue(&queue, expected_end, is_done);
+            let how = self.run_queue(&queue, is_contended, expected_end, is_done);
             let stall = timed.and_then(TimedTurn::end);
             drop(turn);
             if let Some(stall) = stall {
@@ -159,13 +159,19 @@ impl Core {
     }
 
     /// The tasks that the executor waits for have run when there were `expected_end` polls.
-    fn run_queue(&self, queue: &TaskQueue, expected_end: u64, is_done: &impl Fn() -> bool) -> Turn {
+    fn run_queue(
+        &self,
+        queue: &TaskQueue,
+        is_contended: bool,
+        expected_end: u64,
+        is_done: &impl Fn() -> bool,
+    ) -> Turn {
         self.queues.set_current(queue);
         let reactor = &*self.reactor;
         while let Some(task) = queue.pop() {
             let number = self.progress.polled();
             self.begin_poll(&task, Progress::poll_name(number));
-            budget::begin();
+            budget::begin(is_contended || queue.has_runnable());
             let over = || queue.unfinished.update(|tasks| tasks - 1);
             let is_over = match queue.on_panic() {
                 TaskPanic::Unwind => self.tasks.run(task, Runnable::run, over),

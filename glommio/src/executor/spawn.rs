@@ -162,7 +162,7 @@ impl Core {
         let _inside = Inside {
             core: self,
             outer: self.begin_poll(&runnable, self.progress.polled_inside()),
-            outer_budget: budget::begin(),
+            outer_budget: budget::begin(true),
         };
         let _other_task = OtherTask::begin();
         // Many a task is over with its first poll, also by a panic, and is never registered: during

@@ -18,7 +18,6 @@ const MAX_NESTED_BYTES: usize = 128 << 10;
 /// that spawns it comes there only if that poll did not end it; until then the queue cannot go, for
 /// it is the current one.
 pub(super) struct Tasks {
-    cells: Box<CellStore>,
     /// Those that are not over, but for the one that is being polled for the first time.
     list: TaskList,
     /// How deep spawns that poll at once are nested.
@@ -37,8 +36,7 @@ struct Nesting {
 impl Tasks {
     pub(super) fn new() -> Self {
         Tasks {
-            cells: CellStore::new(),
-            list: TaskList::default(),
+            list: TaskList::new(),
             nesting: Nesting::default(),
             is_closing: Cell::new(false),
         }
@@ -47,7 +45,7 @@ impl Tasks {
     /// Where the cells of new tasks are.
     #[inline]
     pub(super) fn cells(&self) -> &CellStore {
-        &self.cells
+        self.list.cells()
     }
 
     /// Whether a future of that size may be polled inside the call that spawns it.
@@ -109,12 +107,14 @@ impl Tasks {
 
     /// Drops all futures. Keeps the first panic of a destructor in `panics`.
     pub(super) fn drop_all(&self, queues: &Queues, panics: &mut FirstPanic) {
-        // Destructors may spawn: what they spawn goes to the end of the list.
-        while let Some(task) = self.list.pop() {
-            panics.catch(|| task.shutdown());
-            let queue = queues.at(task.queue());
-            let queue = queue.expect("a queue is not removed before its last task is over");
-            queue.unfinished.update(|tasks| tasks - 1);
+        // Destructors may spawn: what they spawn is dropped in the next pass.
+        while !self.list.is_empty() {
+            for task in self.list.take_all() {
+                panics.catch(|| task.shutdown());
+                let queue = queues.at(task.queue());
+                let queue = queue.expect("a queue is not removed before its last task is over");
+                queue.unfinished.update(|tasks| tasks - 1);
+            }
         }
     }
 }

@@ -187,7 +187,7 @@ impl BufferedFile {
         position: u64,
         is_exact: bool,
     ) -> (io::Result<usize>, DmaBuffer) {
-        poll_fn(|cx| budget::poll_leave(cx)).await;
+        poll_fn(|cx| budget::poll_leave_to_read(cx)).await;
         let submitter = self.file.submitter();
         let size = buffer.len();
         if size == 0 {
@@ -285,7 +285,7 @@ impl BufferedFile {
             Looked::From(at) => (at > start).then(|| at - start),
         };
         if let Some(bytes) = brought {
-            budget::spend();
+            budget::spend_read(bytes);
             submit::count(&reactor, Counted::BufferedRead, bytes, since);
         }
         looked

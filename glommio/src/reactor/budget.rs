@@ -14,29 +14,40 @@
 //! 2. calls [`spend`] when it is `Ready` without having waited in this poll.
 //!
 //! The idea is that of tokio's `task::coop`; other than there, a task whose slice lasts goes on.
+//!
+//! A read from the page cache takes as long as ten of the others, and all tasks that read may be
+//! served at once: with thirty tasks, each would wait for thirty slices. So where other tasks wait,
+//! a task [reads](poll_leave_to_read) only [`READS`] blocks in one poll, and comes behind them then.
 
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use super::current;
 
 thread_local! {
     /// Of the thread and not of a reactor: channels work outside of executors, too, and a look at it
     /// has to be a single load.
-    static BUDGET: Cell<Budget> = const { Cell::new(Budget::FULL) };
+    static BUDGET: Cell<Budget> = const { Cell::new(Budget::ALONE) };
 }
 
 /// Successes until `need_preempt` is asked, which may read the clock (some 20 ns).
 const PER_LEAVE: u32 = 32;
+
+/// Blocks that a task reads from the page cache in one poll while others wait.
+const READS: u32 = 3;
+
+/// A read of fewer bytes counts as much.
+const BLOCK_BYTES: usize = 4096;
 
 /// Refusals in one poll until nothing is refused any more. A task that drives futures by itself (a
 /// `block_on` in a task) polls what was refused again and again, and would never get on; so many
 /// leaves that are refused in one honest poll are rare.
 const REFUSALS_MAX: u32 = 4096;
 
-/// What the current poll may still do: in the lower half successes, in the upper half refusals.
+/// What the current poll may still do: successes in the lowest 16 bits, reads in the next 16, and
+/// refusals in the upper half.
 ///
 /// One word, as it is read right after it was written: a processor waits to read what several
 /// narrower writes have made.
@@ -44,17 +55,24 @@ const REFUSALS_MAX: u32 = 4096;
 pub(crate) struct Budget(u64);
 
 impl Budget {
-    pub(crate) const FULL: Budget = Budget::new(PER_LEAVE, REFUSALS_MAX);
+    const FULL: Budget = Budget::new(PER_LEAVE, READS, REFUSALS_MAX);
+
+    /// Where no other task waits: more reads than there will be.
+    const ALONE: Budget = Budget::new(PER_LEAVE, u16::MAX as u32, REFUSALS_MAX);
 
     /// With none left to refuse.
-    const UNLIMITED: Budget = Budget::new(PER_LEAVE, 0);
+    const UNLIMITED: Budget = Budget::new(PER_LEAVE, u16::MAX as u32, 0);
 
-    const fn new(left: u32, refusals_left: u32) -> Self {
-        Budget((refusals_left as u64) << 32 | left as u64)
+    const fn new(left: u32, reads_left: u32, refusals_left: u32) -> Self {
+        Budget((refusals_left as u64) << 32 | (reads_left as u64) << 16 | left as u64)
     }
 
     const fn left(self) -> u32 {
-        self.0 as u32
+        self.0 as u16 as u32
+    }
+
+    const fn reads_left(self) -> u32 {
+        (self.0 >> 16) as u16 as u32
     }
 
     const fn refusals_left(self) -> u32 {
@@ -62,11 +80,15 @@ impl Budget {
     }
 }
 
-/// A poll of a task begins, or none is under way any more. Returns the budget of the poll before,
-/// for a poll inside another one to [go back](resume) to.
+/// A poll of a task begins, for which others wait or do not, or none is under way any more. Returns
+/// the budget of the poll before, for a poll inside another one to [go back](resume) to.
 #[inline]
-pub(crate) fn begin() -> Budget {
-    BUDGET.replace(Budget::FULL)
+pub(crate) fn begin(others_wait: bool) -> Budget {
+    BUDGET.replace(if others_wait {
+        Budget::FULL
+    } else {
+        Budget::ALONE
+    })
 }
 
 /// A poll inside the one with the budget `outer` is over.
@@ -84,6 +106,32 @@ pub(crate) fn poll_leave(cx: &Context<'_>) -> Poll<()> {
     }
 }
 
+/// As [`poll_leave`], for a read that the page cache may serve.
+pub(crate) fn poll_leave_to_read(cx: &Context<'_>) -> Poll<()> {
+    ready!(poll_leave(cx));
+    let budget = BUDGET.get();
+    if budget.reads_left() > 0 {
+        return Poll::Ready(());
+    }
+    // Refused once: what is polled again and again in one poll gets on.
+    BUDGET.set(Budget::new(budget.left(), READS, budget.refusals_left()));
+    cx.waker().wake_by_ref();
+    Poll::Pending
+}
+
+/// The page cache has served a read of so many bytes.
+pub(crate) fn spend_read(bytes: usize) {
+    let blocks = u32::try_from(bytes.div_ceil(BLOCK_BYTES).max(1)).unwrap_or(u32::MAX);
+    let budget = BUDGET.get();
+    let reads_left = budget.reads_left().saturating_sub(blocks);
+    BUDGET.set(Budget::new(
+        budget.left(),
+        reads_left,
+        budget.refusals_left(),
+    ));
+    spend();
+}
+
 /// An operation has succeeded at once.
 #[inline]
 pub(crate) fn spend() {
@@ -93,16 +141,17 @@ pub(crate) fn spend() {
 
 #[cold]
 fn ask(cx: &Context<'_>) -> Poll<()> {
-    let refusals_left = BUDGET.get().refusals_left();
+    let budget = BUDGET.get();
+    let (reads_left, refusals_left) = (budget.reads_left(), budget.refusals_left());
     if refusals_left == 0 {
         BUDGET.set(Budget::UNLIMITED);
         return Poll::Ready(());
     }
     if !current::need_preempt() {
-        BUDGET.set(Budget::FULL);
+        BUDGET.set(Budget::new(PER_LEAVE, reads_left, refusals_left));
         return Poll::Ready(());
     }
-    BUDGET.set(Budget::new(0, refusals_left - 1));
+    BUDGET.set(Budget::new(0, reads_left, refusals_left - 1));
     cx.waker().wake_by_ref();
     Poll::Pending
 }
@@ -117,4 +166,59 @@ pub(crate) fn unlimited<R>(poll: impl FnOnce() -> R) -> R {
     }
     let _restore = Restore(BUDGET.replace(Budget::UNLIMITED));
     poll()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    /// How many blocks are read until there is no leave for a time.
+    fn blocks_read(bytes: usize, most: usize) -> usize {
+        let cx = Context::from_waker(Waker::noop());
+        (0..most)
+            .take_while(|_| {
+                let may_read = poll_leave_to_read(&cx).is_ready();
+                if may_read {
+                    spend_read(bytes);
+                }
+                may_read
+            })
+            .count()
+    }
+
+    #[test]
+    fn who_is_served_at_once_comes_behind_those_who_wait() {
+        begin(true);
+        assert_eq!(blocks_read(4096, 1000), READS as usize);
+        assert_eq!(blocks_read(1, 1000), READS as usize, "refused once");
+        begin(true);
+        assert_eq!(blocks_read(1 << 20, 1000), 1);
+        begin(true);
+        assert_eq!(blocks_read(usize::MAX, 1000), 1);
+        begin(false);
+    }
+
+    #[test]
+    fn where_none_waits_reading_goes_on() {
+        begin(false);
+        assert_eq!(blocks_read(4096, 1000), 1000);
+        begin(true);
+        unlimited(|| assert_eq!(blocks_read(4096, 1000), 1000));
+        begin(false);
+    }
+
+    #[test]
+    fn reads_left_are_as_many_after_a_question() {
+        begin(true);
+        spend_read(4096);
+        let cx = Context::from_waker(Waker::noop());
+        for _ in 0..3 * PER_LEAVE {
+            assert!(poll_leave(&cx).is_ready());
+            spend();
+        }
+        assert_eq!(blocks_read(4096, 1000), READS as usize - 1);
+        begin(false);
+    }
 }

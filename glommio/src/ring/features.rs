@@ -12,6 +12,7 @@
 //! | `registered`    | direct I/O in memory whose pages the kernel knows    | 5.1    | operation `READ_FIXED` |
 //! | `polled`        | polling for completions of direct I/O                | 5.1    | operation `READ_FIXED` |
 //! | `no_iowait`     | sleeps that do not count as waits for a device       | 6.15   | flag `NO_IOWAIT`   |
+//! | `registered_ring` | the ring is found in a table of its thread         | 5.18   | operation `MSG_RING` |
 //!
 //! `absolute_wait` is lacking in a time namespace, too: see
 //! [`time_namespace`](crate::sys::time_namespace).
@@ -53,10 +54,12 @@ pub(crate) enum Feature {
     Polled,
     /// Sleeping without being counted as a thread that waits for a device.
     NoIoWait,
+    /// Entering the ring by its number in the table of the thread, not by its descriptor.
+    RegisteredRing,
 }
 
 /// Each with its name.
-const ALL: [(Feature, &str); 10] = [
+const ALL: [(Feature, &str); 11] = [
     (Feature::AcceptMulti, "accept_multi"),
     (Feature::PollMulti, "poll_multi"),
     (Feature::AbsoluteWait, "absolute_wait"),
@@ -67,6 +70,7 @@ const ALL: [(Feature, &str); 10] = [
     (Feature::Registered, "registered"),
     (Feature::Polled, "polled"),
     (Feature::NoIoWait, "no_iowait"),
+    (Feature::RegisteredRing, "registered_ring"),
 ];
 
 /// What the kernel says of itself with each ring, as far as features are known by it.
@@ -103,6 +107,7 @@ impl Features {
                 .into_iter()
                 .all(|code| probe.is_supported(code)),
             Feature::Truncate => probe.is_supported(opcode::Ftruncate::CODE),
+            Feature::RegisteredRing => probe.is_supported(opcode::MsgRingData::CODE),
             Feature::Registered | Feature::Polled => probe.is_supported(opcode::ReadFixed::CODE),
         };
         Features::all().filter(is_present).collect()
@@ -122,7 +127,12 @@ impl Features {
     /// Those of a simulated kernel: all that change what operations there are.
     #[cfg(feature = "simulation")]
     pub(super) fn simulated() -> Self {
-        let is_left_out = |it: &Feature| matches!(it, Feature::Polled | Feature::Registered);
+        let is_left_out = |it: &Feature| {
+            matches!(
+                it,
+                Feature::Polled | Feature::Registered | Feature::RegisteredRing
+            )
+        };
         Features::all().filter(|it| !is_left_out(it)).collect()
     }
 
@@ -215,7 +225,8 @@ mod tests {
     fn a_set_its_others_and_what_is_common() {
         let none = Features::default();
         let all = none.others();
-        let of_files = "paths,make_directory,links,truncate,registered,polled,no_iowait";
+        let of_files =
+            "paths,make_directory,links,truncate,registered,polled,no_iowait,registered_ring";
         let sockets_and_time = "accept_multi,poll_multi,absolute_wait";
         assert_eq!(all.to_string(), format!("{sockets_and_time},{of_files}"));
         assert_eq!(all.others(), none);

@@ -8,11 +8,11 @@
 //!
 //! A second one may poll devices ([`Ring::polling`]): it takes direct reads and writes alone.
 //!
-//! This module owns the ring's descriptor and its two mapped queues, the ladder of setup flags
-//! ([`setup`]), which kernel has what ([`features`]), and the translation of deadlines to what the
-//! kernel waits for ([`wait`]). What it does not own: the memory that submissions point to (the
-//! caller of [`Ring::push`] promises that, as that of [`Ring::register`] does), and the meaning of
-//! `user_data`.
+//! This module owns the ring's descriptor and its two mapped queues, how they are reached
+//! ([`instance`]), the ladder of setup flags ([`setup`]), which kernel has what ([`features`]), and
+//! the translation of deadlines to what the kernel waits for ([`wait`]). What it does not own: the
+//! memory that submissions point to (the caller of [`Ring::push`] promises that, as that of
+//! [`Ring::register`] does), and the meaning of `user_data`.
 //!
 //! Invariants:
 //!
@@ -31,6 +31,7 @@ mod completion;
 #[cfg(feature = "simulation")]
 mod door;
 mod features;
+mod instance;
 mod setup;
 #[cfg(feature = "simulation")]
 mod simulated;
@@ -53,9 +54,10 @@ pub(crate) use completion::{Completion, Outcome};
 #[cfg(feature = "simulation")]
 pub(crate) use door::Ring;
 pub(crate) use features::{Feature, Features};
+use instance::Instance;
 use io_uring::cqueue::CompletionStatus;
 use io_uring::types::SubmitArgs;
-use io_uring::{EnterFlags, IoUring, cqueue, squeue};
+use io_uring::{EnterFlags, cqueue, squeue};
 use setup::Built;
 pub(crate) use setup::Mode;
 use submission::Timespec;
@@ -71,9 +73,7 @@ use crate::sys::origin::Origin;
 
 /// An io_uring instance of one thread.
 pub(crate) struct KernelRing {
-    ring: IoUring,
-    /// The process that it belongs to.
-    origin: Origin,
+    ring: Instance,
     /// A look at the completion queue of `ring` that is not a view.
     posted: CompletionStatus,
     mode: Mode,
@@ -123,13 +123,14 @@ impl KernelRing {
             mode,
             features,
         } = built;
+        // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and is shown
+        // to no one.
+        let posted = unsafe { ring.completion().status() };
+        let ring = Instance::new(ring, origin, features.has(Feature::RegisteredRing));
         KernelRing {
             features,
-            // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and is
-            // shown to no one.
-            posted: unsafe { ring.completion().status() },
+            posted,
             ring,
-            origin,
             mode,
             anchor: ClockAnchor::new(),
             timeouts: Timespecs::default(),
@@ -148,12 +149,12 @@ impl KernelRing {
     /// with it then: the methods that would touch it panic.
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
-        !self.origin.is_here()
+        !self.origin().is_here()
     }
 
     /// The process that it belongs to.
     pub(crate) fn origin(&self) -> Origin {
-        self.origin
+        self.ring.origin()
     }
 
     /// How completions reach the completion queue.
@@ -310,6 +311,7 @@ impl KernelRing {
     /// The system call. Waits for `wanted` completions, and no longer than `limit` says.
     fn submit(&self, flags: EnterFlags, wanted: u32, limit: Option<&Timespec>) -> io::Result<()> {
         let queued = self.queued();
+        self.ring.count_enter();
         let has_distances = !self.features.has(Feature::AbsoluteWait);
         if has_distances {
             self.timeouts.measure();

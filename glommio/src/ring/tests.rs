@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use super::instance::ENTERS;
 use super::setup::completions_wanted;
 use super::{KernelRing as Ring, *};
 
@@ -18,24 +19,79 @@ fn ring(mode: Mode, depth: usize) -> Ring {
     Ring::with_first_mode(depth, mode).expect("this machine has io_uring")
 }
 
-/// With moments and with distances in time, too.
+/// A ring that is not in the table of this thread.
+fn unregistered(mode: Mode, depth: usize) -> Ring {
+    let mut built = setup::build_best(depth, mode).expect("this machine has io_uring");
+    let registered = Features::from_iter([Feature::RegisteredRing]);
+    built.features = built.features.and(registered.others());
+    Ring::of(built)
+}
+
+/// With moments and with distances in time, and by its descriptor, too.
 fn in_each_mode(depth: usize, test: impl Fn(&Ring)) {
     for mode in MODES {
         test(&ring(mode, depth));
         let mut shifted = ring(mode, depth);
         shifted.features = shifted.features.in_shifted_time();
         test(&shifted);
+        test(&unregistered(mode, depth));
     }
 }
 
 impl super::Ring {
-    /// Has each `enter` fail, since the descriptor is of something else.
+    /// Has each `enter` fail, since the descriptor is of something else and the table is empty.
     pub(crate) fn fail_from_now_on(&self) {
-        let null = std::fs::File::open("/dev/null").expect("there is such a device");
-        // SAFETY: the ring owns the descriptor as before, and closes it.
-        let replaced = unsafe { nix::unistd::dup2_raw(null, self.as_raw_fd()) };
-        let _ = replaced.expect("both are open").into_raw_fd();
+        const UNREGISTER_RING_FDS: libc::c_uint = 21;
+        for place in 0..PLACES as u64 {
+            // The number of the place, and a descriptor that does not matter.
+            let entry = [place, 0];
+            // SAFETY: the kernel reads one entry, which has this size.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_io_uring_register,
+                    self.as_raw_fd(),
+                    UNREGISTER_RING_FDS,
+                    entry.as_ptr(),
+                    1,
+                )
+            };
+        }
+        replace_descriptor(self.as_raw_fd());
     }
+}
+
+/// Has a descriptor be one of something else.
+fn replace_descriptor(fd: RawFd) {
+    let null = std::fs::File::open("/dev/null").expect("there is such a device");
+    // SAFETY: the ring owns the descriptor as before, and closes it.
+    let replaced = unsafe { nix::unistd::dup2_raw(null, fd) };
+    let _ = replaced.expect("both are open").into_raw_fd();
+}
+
+/// Of the table of each thread.
+const PLACES: usize = 16;
+
+/// Enters often enough for the ring to be put into the table.
+fn settle(ring: &Ring) {
+    for _ in 0..ENTERS {
+        ring.enter(Wait::Now).expect("entering works");
+    }
+}
+
+/// Whether it is in the table of this thread. Its descriptor is lost.
+fn is_registered(ring: &Ring) -> bool {
+    settle(ring);
+    replace_descriptor(ring.as_raw_fd());
+    push(ring, nop(1));
+    ring.enter(Wait::Now).is_ok() && reap(ring).len() == 1
+}
+
+fn is_registering(ring: &Ring) -> bool {
+    let is_used = ring.features().has(Feature::RegisteredRing);
+    if !is_used {
+        eprintln!("skipped: this kernel has no table of rings for each thread, or is told so");
+    }
+    is_used
 }
 
 fn reap(ring: &Ring) -> Vec<Completion> {
@@ -404,4 +460,82 @@ fn memory_does_not_slip_past_its_owner() {
     let ring = ring(Mode::Defer, 4);
     let address = socket2::SockAddr::from(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
     let _ = ring.push_memoryless(&Submission::connect(-1, &address));
+}
+
+#[test]
+fn a_ring_is_in_the_table_of_its_thread_as_long_as_it_is_there() {
+    if !is_registering(&ring(Mode::Defer, 4)) {
+        return;
+    }
+    for _ in 0..3 * PLACES {
+        assert!(is_registered(&ring(Mode::Defer, 4)), "a place is free");
+    }
+    assert!(!is_registered(&unregistered(Mode::Defer, 4)));
+    // One that is soon over does not pay for it.
+    let young = ring(Mode::Defer, 4);
+    replace_descriptor(young.as_raw_fd());
+    assert!(young.enter(Wait::Now).is_err());
+}
+
+#[test]
+fn where_the_table_is_full_a_ring_has_its_descriptor() {
+    let many: Vec<_> = (0..PLACES + 4).map(|_| ring(Mode::Defer, 4)).collect();
+    for ring in many.iter().rev() {
+        settle(ring);
+        push(ring, nop(1));
+        assert_eq!(collect(ring, 1).len(), 1);
+    }
+    if is_registering(&many[0]) {
+        let registered = many.iter().filter(|ring| is_registered(ring)).count();
+        assert_eq!(registered, PLACES);
+    }
+}
+
+/// The table would keep it, and with it what is in flight.
+#[test]
+fn a_dropped_ring_lets_go_of_what_it_was_asked_about() {
+    for mode in MODES {
+        let (reader, writer) = nix::unistd::pipe().expect("descriptors are left");
+        let ring = ring(mode, 4);
+        let events = libc::POLLIN as u32;
+        push(&ring, Submission::poll_once(reader.as_raw_fd(), events));
+        settle(&ring);
+        drop((reader, ring));
+        // The kernel takes a ring apart some milliseconds later.
+        let patience = Instant::now() + Duration::from_secs(20);
+        while nix::unistd::write(&writer, b"1") != Err(nix::errno::Errno::EPIPE) {
+            assert!(Instant::now() < patience, "the pipe is still read from");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// There, its place in the table may be that of another ring, as may the memory of its queues.
+#[test]
+fn a_ring_dropped_in_a_forked_child_leaves_those_of_the_child_alone() {
+    let inherited = ring(Mode::Defer, 4);
+    settle(&inherited);
+    // SAFETY: the child makes a ring and ends by `_exit`; the allocator can be used there.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "a process is free");
+    if pid == 0 {
+        // SAFETY: it takes a number.
+        unsafe { libc::alarm(100) };
+        let own = ring(Mode::Defer, 4);
+        settle(&own);
+        let is_used = own.features().has(Feature::RegisteredRing);
+        drop(inherited);
+        let is_well = is_registered(&own) == is_used;
+        // SAFETY: always allowed.
+        unsafe { libc::_exit(if is_well { 42 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a place for a number.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert!(
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42,
+        "{status:#x}"
+    );
+    push(&inherited, nop(1));
+    assert_eq!(collect(&inherited, 1).len(), 1);
 }

@@ -145,6 +145,9 @@ struct FreeCell {
     index: u16,
 }
 
+/// What is overwritten at the beginning of a cell that becomes free.
+pub(super) const FREE_CELL_BYTES: usize = size_of::<FreeCell>();
+
 /// A cell in use. Does not free it when dropped: see [`free`](Self::free).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TaskCell {
@@ -195,6 +198,22 @@ impl CellStore {
             self.close_chunk(chunk);
         }
         cell
+    }
+
+    /// Calls `visit` for each cell that is or was in use, the oldest full chunks of a size first.
+    /// Meanwhile none is allocated or freed on this thread.
+    pub(super) fn visit(&self, mut visit: impl FnMut(NonNull<u8>)) {
+        for class in &self.classes {
+            for chunk in class.full.oldest_first().chain(class.open.oldest_first()) {
+                // SAFETY: chunks in our lists are alive.
+                let head = unsafe { chunk.as_ref() };
+                for index in 0..head.untouched.get() {
+                    let offset = head.class.get().offset(index);
+                    // SAFETY: so far behind the head of its chunk a cell begins.
+                    visit(unsafe { chunk.cast::<u8>().add(offset) });
+                }
+            }
+        }
     }
 
     /// Chunks that the allocator has not got back.
@@ -469,13 +488,20 @@ impl List {
         }
     }
 
+    /// The last one first; none is added or removed meanwhile.
+    fn oldest_first(&self) -> impl Iterator<Item = NonNull<Chunk>> {
+        let before = |chunk: NonNull<Chunk>| {
+            // SAFETY: chunks in a list are alive.
+            NonNull::new(unsafe { chunk.as_ref() }.previous.get().cast_mut())
+        };
+        let first = self.first();
+        std::iter::successors(first.and_then(before), move |&chunk| {
+            before(chunk).filter(|_| Some(chunk) != first)
+        })
+    }
+
     #[cfg(all(test, not(loom)))]
     fn len(&self) -> usize {
-        std::iter::successors(self.first(), |chunk| {
-            // SAFETY: chunks in a list are alive.
-            let next = unsafe { chunk.as_ref() }.next.get();
-            NonNull::new(next.cast_mut()).filter(|_| next != self.0.get())
-        })
-        .count()
+        self.oldest_first().count()
     }
 }

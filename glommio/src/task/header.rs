@@ -8,6 +8,7 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::task::{RawWakerVTable, Waker};
 
+use super::cells::FREE_CELL_BYTES;
 use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
 use crate::loom::{Cell, UnsafeCell};
 use crate::mailbox::Link;
@@ -25,22 +26,21 @@ pub(super) struct Header {
     awaiter: UnsafeCell<Option<Waker>>,
     /// The place of the task's remote wake in the queue of its owner.
     link: Link,
-    /// The neighbours in the executor's list of tasks, and in a run queue (`lists.rs`).
-    pub(super) next: Cell<Option<TaskPtr>>,
-    pub(super) previous: Cell<Option<TaskPtr>>,
+    /// The next one in a run queue (`lists.rs`).
     pub(super) next_runnable: Cell<Option<TaskPtr>>,
     /// In which of the executor's queues the task waits for its turn, and the number of the latest
     /// poll. 32 bits each, so that they share a word.
     queue: Cell<u32>,
     polled: Cell<u32>,
-    /// Which cell of its chunk the task lies in, if it lies in one (`cells.rs`). Never changes.
-    pub(super) cell_index: u16,
+    /// Which cell of its chunk the task lies in, and never changes (`cells.rs`). Of a task that is
+    /// marked as `LARGE`, its place in the executor's list of these (`lists.rs`).
+    pub(super) place: Cell<u32>,
     /// A set of the marks below.
     marks: Cell<u8>,
     pub(super) state: State,
 }
 
-/// The task is in the executor's list of tasks.
+/// The task is in the executor's list of tasks. Not set in a cell that is free.
 pub(super) const LISTED: u8 = 1 << 0;
 
 /// The future borrows: its panic unwinds through those that it borrows from.
@@ -49,9 +49,15 @@ pub(super) const BORROWS: u8 = 1 << 1;
 /// A poll has panicked. If `OUTPUT` is set as well, the stage holds the payload.
 pub(super) const PANICKED: u8 = 1 << 2;
 
+/// The task is an allocation of its own, and lies in no cell.
+pub(super) const LARGE: u8 = 1 << 3;
+
+// `listed_in` reads them in cells that are free.
+const _: () = assert!(offset_of!(Header, marks) >= FREE_CELL_BYTES);
+
 // What each sleeping task pays. A field more is a decision.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Header>() == 80, "the header has ten words");
+const _: () = assert!(size_of::<Header>() == 64, "the header has eight words");
 
 /// The first part of every allocation with schedule `S`, whatever the future.
 #[repr(C)]
@@ -106,17 +112,16 @@ pub(super) struct VTable {
 }
 
 impl Header {
-    pub(super) fn new(vtable: &'static VTable, cell_index: u16) -> Self {
+    /// Of a task in the cell of that index, or in none.
+    pub(super) fn new(vtable: &'static VTable, cell: Option<u16>) -> Self {
         Self {
             word: Word::new(),
             vtable,
             awaiter: UnsafeCell::new(None),
             link: Link::new(),
-            next: Cell::new(None),
-            previous: Cell::new(None),
             next_runnable: Cell::new(None),
-            cell_index,
-            marks: Cell::new(0),
+            place: Cell::new(cell.unwrap_or_default().into()),
+            marks: Cell::new(if cell.is_some() { 0 } else { LARGE }),
             queue: Cell::new(0),
             polled: Cell::new(0),
             state: State::new(),
@@ -146,17 +151,6 @@ impl Header {
     pub(super) fn set_queue(&self, queue: usize) {
         let queue = u32::try_from(queue).expect("an executor has fewer than 2³² task queues");
         self.queue.set(queue);
-    }
-
-    /// Asks the processor for what the end of the task changes in its neighbours in the executor's
-    /// list.
-    #[inline]
-    pub(super) fn prefetch_neighbours(&self) {
-        for neighbour in [&self.previous, &self.next] {
-            if let Some(task) = neighbour.get() {
-                prefetch::<1>(task.as_ptr().cast_const().cast());
-            }
-        }
     }
 
     #[inline]
@@ -239,6 +233,19 @@ impl TaskPtr {
         // SAFETY: the header begins so many bytes before, and the pointer may go there, since it
         // was made from one to the header.
         Self(unsafe { link.byte_sub(offset_of!(Header, link)) }.cast())
+    }
+
+    /// The task in the cell at `cell`, if it is in the list.
+    ///
+    /// # Safety
+    /// A task has been in the cell, of the owner whose thread this is.
+    pub(super) unsafe fn listed_in(cell: NonNull<u8>) -> Option<Self> {
+        let header = cell.cast::<Header>();
+        // SAFETY: (1) the marks stay where they are when the task is over, also in a free cell, which
+        // is overwritten only before them. (2) Only this thread writes them. (3) No reference is made
+        // to the rest, which is perhaps no header any more.
+        let marks = unsafe { (*header.as_ptr()).marks.get() };
+        (marks & LISTED != 0).then_some(Self(header))
     }
 
     /// Asks the processor for the task's memory, which will soon be needed: header, schedule, and

@@ -1,13 +1,16 @@
-//! The two lists that a task can be in, linked through the tasks themselves: joining one takes no
-//! memory, and a million tasks that come and go leave nothing behind.
+//! The two lists that a task can be in. Joining one takes no memory, but for large tasks, and a million
+//! tasks that come and go leave nothing behind.
 //!
-//! Both belong to the owner's thread, like the links. A task is in the queue while its [`Runnable`]
+//! Both belong to the owner's thread, as link and marks do. A task is in the queue while its [`Runnable`]
 //! is there, and in the list while its [`OwnedTask`] is: these are the references that keep it.
 
-use std::cell::Cell;
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
 use std::{fmt, mem};
 
-use super::header::{LISTED, TaskPtr};
+use super::cells::CellStore;
+use super::header::{LARGE, LISTED, TaskPtr};
 use super::state::LIVE;
 use super::{OwnedTask, Runnable};
 use crate::tuning;
@@ -41,7 +44,6 @@ impl RunQueue {
                 // Loaded while this task runs.
                 if tuning::get().tasks_prefetched > 0 {
                     next.prefetch();
-                    next.header().prefetch_neighbours();
                 }
             }
         }
@@ -76,25 +78,51 @@ impl fmt::Debug for RunQueue {
     }
 }
 
-/// The executor's references to its tasks that are not over, in the order in which they were
-/// registered. Those left when it is dropped are shut down.
-#[derive(Default)]
+/// The executor's references to its tasks that are not over, and the memory of all. Those left when it
+/// is dropped are shut down.
+///
+/// A task is marked as listed, and found by [a look at all cells](CellStore::visit): that happens at
+/// the end of an executor alone, and up to then joining and leaving touch no other task. Only the few
+/// that are too large for a cell are listed one by one.
 pub(crate) struct TaskList {
-    first: Cell<Option<TaskPtr>>,
-    last: Cell<Option<TaskPtr>>,
+    cells: Box<CellStore>,
+    len: Cell<usize>,
+    large: RefCell<Vec<TaskPtr>>,
 }
 
 impl TaskList {
+    pub(crate) fn new() -> Self {
+        TaskList {
+            cells: CellStore::new(),
+            len: Cell::new(0),
+            large: RefCell::default(),
+        }
+    }
+
+    /// Where the cells of the tasks are.
+    #[inline]
+    pub(crate) fn cells(&self) -> &CellStore {
+        &self.cells
+    }
+
+    /// Enters a task that was spawned with [`cells`](Self::cells).
     #[inline]
     pub(crate) fn push(&self, task: OwnedTask) {
         let task = into_pointer(task);
-        let before = self.last.replace(Some(task));
-        match before {
-            Some(last) => last.header().next.set(Some(task)),
-            None => self.first.set(Some(task)),
+        self.len.update(|len| len + 1);
+        let header = task.header();
+        header.mark(LISTED);
+        if header.is_marked(LARGE) {
+            self.push_large(task);
         }
-        task.header().previous.set(before);
-        task.header().mark(LISTED);
+    }
+
+    #[cold]
+    fn push_large(&self, task: TaskPtr) {
+        let mut large = self.large.borrow_mut();
+        let place = u32::try_from(large.len()).expect("fewer than 2³² large tasks fit into memory");
+        task.header().place.set(place);
+        large.push(task);
     }
 
     /// Runs a task, which is in this list unless it is over, by `run`, which has its result from
@@ -144,18 +172,28 @@ impl TaskList {
         is_over
     }
 
-    /// Takes off the task that was registered first.
-    pub(crate) fn pop(&self) -> Option<OwnedTask> {
-        self.remove(self.first.get()?)
+    /// Takes all tasks off the list, in no particular order.
+    pub(crate) fn take_all(&self) -> Vec<OwnedTask> {
+        let mut taken = Vec::with_capacity(self.len.get());
+        let large = self.large.take();
+        taken.extend(large.into_iter().map(OwnedTask));
+        self.cells.visit(|cell| {
+            // SAFETY: a cell that is or was in use, by a task of this thread.
+            taken.extend(unsafe { TaskPtr::listed_in(cell) }.map(OwnedTask));
+        });
+        taken.iter().for_each(|task| task.0.header().unmark(LISTED));
+        self.len.set(0);
+        taken
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.get().is_none()
+        self.len.get() == 0
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        std::iter::successors(self.first.get(), |task| task.header().next.get()).count()
+        self.len.get()
     }
 
     #[inline]
@@ -165,23 +203,32 @@ impl TaskList {
             return None;
         }
         header.unmark(LISTED);
-        let (previous, next) = (header.previous.take(), header.next.take());
-        match previous {
-            Some(previous) => previous.header().next.set(next),
-            None => self.first.set(next),
-        }
-        match next {
-            Some(next) => next.header().previous.set(previous),
-            None => self.last.set(previous),
+        self.len.update(|len| len - 1);
+        if header.is_marked(LARGE) {
+            self.remove_large(header.place.get());
         }
         Some(OwnedTask(task))
+    }
+
+    #[cold]
+    fn remove_large(&self, place: u32) {
+        let mut large = self.large.borrow_mut();
+        large.swap_remove(place as usize);
+        if let Some(moved) = large.get(place as usize) {
+            moved.header().place.set(place);
+        }
+        // A peak leaves nothing behind.
+        let capacity = large.capacity();
+        if large.len() < capacity / 4 {
+            large.shrink_to(capacity / 2);
+        }
     }
 }
 
 impl Drop for TaskList {
     fn drop(&mut self) {
-        while let Some(task) = self.pop() {
-            drop(task);
+        while !self.is_empty() {
+            drop(self.take_all());
         }
     }
 }

@@ -111,7 +111,7 @@
 //
 // Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
 // one atomic operation each. A foreign wake is one, or two with its remote wake, besides the
-// sending. Spawning takes one cell: ten words, the schedule, and the future or its output.
+// sending. Spawning takes one cell: eight words, the schedule, and the future or its output.
 
 mod biased;
 mod cells;

@@ -3,7 +3,7 @@
 //! ```text
 //!   ┌────────────┬────────────┬──────────────────────┐
 //!   │ Header     │ S          │ Stage                │
-//!   │ (80 bytes) │ (schedule) │ F, then F::Output    │
+//!   │ (64 bytes) │ (schedule) │ F, then F::Output    │
 //!   └────────────┴────────────┴──────────────────────┘
 //! ```
 //!
@@ -55,14 +55,14 @@ pub(super) fn allocate<F: Future, S: Schedule>(
     // First of all: a filter that panics leaves nothing behind.
     #[cfg(feature = "debugging")]
     let trace = super::debugging::Trace::begin();
-    let (memory, cell_index) = match Raw::<F, S>::CLASS {
+    let (memory, cell) = match Raw::<F, S>::CLASS {
         Some(class) => {
             let cell = cells.allocate(class);
-            (cell.memory.cast(), cell.index)
+            (cell.memory.cast(), Some(cell.index))
         }
         None => {
             let memory = Box::leak(Box::<Allocation<F, S>>::new_uninit());
-            (NonNull::from(memory).cast::<Allocation<F, S>>(), 0)
+            (NonNull::from(memory).cast::<Allocation<F, S>>(), None)
         }
     };
     let allocation = memory.as_ptr();
@@ -71,7 +71,7 @@ pub(super) fn allocate<F: Future, S: Schedule>(
     // and aligned; the future is the first and only thing in the stage. (2) After the writes all of
     // it is initialised.
     unsafe {
-        (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE, cell_index));
+        (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE, cell));
         (&raw mut (*allocation).front.schedule).write(schedule);
         #[cfg(feature = "debugging")]
         (&raw mut (*allocation).front.trace).write(trace);
@@ -257,7 +257,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     fn cell(task: TaskPtr) -> TaskCell {
         TaskCell {
             memory: task.as_non_null().cast(),
-            index: task.header().cell_index,
+            index: task.header().place.get() as u16,
         }
     }
 

@@ -499,7 +499,13 @@ fn says_what_it_is(modes: &[&str]) {
         "polled",
     ];
     let mut all = [
-        &["absolute_wait", "accept_multi", "poll_multi", "no_iowait"][..],
+        &[
+            "absolute_wait",
+            "accept_multi",
+            "poll_multi",
+            "no_iowait",
+            "registered_ring",
+        ][..],
         &of_files,
     ]
     .concat();
@@ -539,7 +545,7 @@ fn a_plain_ring_says_what_it_is() {
 #[test]
 fn a_ring_says_what_it_does_without() {
     let name = "faults::a_ring_says_what_it_does_without";
-    let without = "absolute_wait,poll_multi";
+    let without = "absolute_wait,poll_multi,registered_ring";
     let environment = [("GLOMMIO_RING", "coop"), ("GLOMMIO_RING_WITHOUT", without)];
     in_child_with(name, &environment, || {
         says_what_it_is(&["coop", "plain"]);

@@ -240,6 +240,7 @@ mod tests {
             "poll_multi",
             "polled",
             "registered",
+            "registered_ring",
             "truncate",
         ];
         assert_eq!(all, known);

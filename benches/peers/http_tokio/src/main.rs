@@ -11,6 +11,7 @@
 #[path = "../../../../examples/src/bin/http_server/service.rs"]
 mod service;
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
 use std::thread;
@@ -88,9 +89,12 @@ async fn serve(options: Options) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// It refuses no request.
+const ADMITTED: Result<(), Infallible> = Ok(());
+
 async fn converse1(stream: TcpStream, http: http1::Builder) -> Result<(), Box<dyn Error>> {
     stream.set_nodelay(true)?;
-    let service = service_fn(|request| service::respond(request, tokio::time::sleep));
+    let service = service_fn(|request| service::respond(request, ADMITTED, tokio::time::sleep));
     http.serve_connection(TokioIo::new(stream), service).await?;
     Ok(())
 }
@@ -100,7 +104,7 @@ async fn converse2(
     http: http2::Builder<LocalTasks>,
 ) -> Result<(), Box<dyn Error>> {
     stream.set_nodelay(true)?;
-    let service = service_fn(|request| service::respond(request, tokio::time::sleep));
+    let service = service_fn(|request| service::respond(request, ADMITTED, tokio::time::sleep));
     http.serve_connection(TokioIo::new(stream), service).await?;
     Ok(())
 }

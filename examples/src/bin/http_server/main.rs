@@ -43,7 +43,7 @@ use clap::Parser;
 use counters::Counters;
 use futures_lite::future::or;
 use glommio::channels::oneshot;
-use glommio::net::{ConnectionLimit, TcpListener, TcpStream};
+use glommio::net::{ConnectionLimit, ConnectionPlace, TcpListener, TcpStream};
 use glommio::overload::Shed;
 use glommio::signal::{self, Signals};
 use glommio::timer::sleep;
@@ -250,16 +250,8 @@ async fn serve(
     });
     let limit = ConnectionLimit::new(options.max_connections);
     let accept = async {
-        accept_each(&listener, &limit, move |stream| {
-            let shard = Rc::clone(&shard);
-            async move {
-                shard.counters.count_connection();
-                // A client that leaves, stalls or sends nonsense ends its own connection and
-                // nothing else.
-                if converse(stream, &shard).await.is_err() {
-                    shard.counters.count_failure();
-                }
-            }
+        accept_each(&listener, &limit, move |stream, place| {
+            converse(stream, place, Rc::clone(&shard))
         })
         .await;
     };
@@ -281,7 +273,7 @@ async fn serve(
 async fn accept_each<F>(
     listener: &TcpListener,
     limit: &ConnectionLimit,
-    serve: impl Fn(TcpStream) -> F,
+    serve: impl Fn(TcpStream, ConnectionPlace) -> F,
 ) -> !
 where
     F: Future<Output = ()> + 'static,
@@ -289,13 +281,8 @@ where
     loop {
         match listener.accept_within(limit).await {
             Ok((stream, place)) => {
-                let served = serve(stream);
-                let task = spawn_local(async move {
-                    served.await;
-                    drop(place);
-                });
                 // A task whose handle is dropped is cancelled; this one runs on by itself.
-                task.detach();
+                spawn_local(serve(stream, place)).detach();
             }
             Err(error) => {
                 // Out of descriptors, most likely. They come back as connections end.
@@ -307,34 +294,44 @@ where
 }
 
 /// Answers the requests of one connection, until either side ends it.
-async fn converse(stream: TcpStream, shard: &Rc<Shard>) -> Result<(), Box<dyn Error>> {
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(shard.io_timeout))?;
-    stream.set_write_timeout(Some(shard.io_timeout))?;
-    let of_service = Rc::clone(shard);
+///
+/// A client that leaves, stalls or sends nonsense ends its own connection and nothing else.
+async fn converse(stream: TcpStream, place: ConnectionPlace, shard: Rc<Shard>) {
+    // One more connection may come when this one has ended.
+    let _place = place;
+    shard.counters.count_connection();
+    let Ok(io) = prepared(stream, shard.io_timeout) else {
+        shard.counters.count_failure();
+        return;
+    };
+    let of_service = Rc::clone(&shard);
     let service = service_fn(move |request| {
-        let shard = Rc::clone(&of_service);
-        async move {
-            shard.counters.count_request();
-            match shard.shed.as_ref().map_or(Ok(()), Shed::admit) {
-                Ok(()) => service::respond(request, sleep).await,
-                Err(overloaded) => Ok(service::refuse(&overloaded)),
-            }
-        }
+        of_service.counters.count_request();
+        let admitted = of_service.shed.as_ref().map_or(Ok(()), Shed::admit);
+        service::respond(request, admitted, sleep)
     });
-    let io = GlommioIo::new(stream);
     let connections = &shard.connections;
-    match &shard.protocol {
+    let end = match &shard.protocol {
         Protocol::Http1(http) => {
             let connection = http.serve_connection(io, service);
-            connections.watch(connection).await?;
+            connections.watch(connection).await
         }
         Protocol::Http2(http) => {
             let connection = http.serve_connection(io, service);
-            connections.watch(connection).await?;
+            connections.watch(connection).await
         }
+    };
+    if end.is_err() {
+        shard.counters.count_failure();
     }
-    Ok(())
+}
+
+/// The stream for hyper, which is not to wait for ever.
+fn prepared(stream: TcpStream, io_timeout: Duration) -> glommio::Result<GlommioIo<TcpStream>, ()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(io_timeout))?;
+    stream.set_write_timeout(Some(io_timeout))?;
+    Ok(GlommioIo::new(stream))
 }
 
 const START_PATIENCE: Duration = Duration::from_secs(10);

@@ -1,10 +1,10 @@
-//! The service. It is independent of the runtime, except for sleeping and refusing.
+//! The service. It is independent of the runtime, except for sleeping.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use glommio::overload::Overloaded;
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderValue, RETRY_AFTER};
@@ -13,18 +13,22 @@ use hyper::{Method, Request, Response, StatusCode};
 /// Bytes that are at hand, or those of the request as they come.
 pub type Body = Either<Full<Bytes>, Incoming>;
 
-/// Answers one request; errors are reported to the client.
+/// Answers one request, if it is admitted; errors are reported to the client.
 ///
 /// # Errors
 ///
 /// Never.
 pub async fn respond<S>(
     request: Request<Incoming>,
+    admitted: Result<(), impl Display>,
     sleep: impl Fn(Duration) -> S,
 ) -> Result<Response<Body>, Infallible>
 where
     S: Future<Output = ()>,
 {
+    if let Err(why) = admitted {
+        return Ok(refuse(&why));
+    }
     let path = request.uri().path();
     Ok(match (request.method(), path.strip_prefix("/")) {
         (&Method::GET, Some("")) => text(StatusCode::OK, "hello from one thread per core\n"),
@@ -55,7 +59,7 @@ where
 }
 
 /// Answers a request that is not served, in as little time as possible.
-pub fn refuse(why: &Overloaded) -> Response<Body> {
+fn refuse(why: &impl Display) -> Response<Body> {
     let mut response = text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
     let headers = response.headers_mut();
     headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));

@@ -220,7 +220,7 @@ impl Buffered for StreamReader {
                 (buffer, count)
             }
             None => {
-                ready!(budget::poll_leave(cx));
+                ready!(budget::poll_leave_to_read(cx));
                 let mut buffer = match self.unread.buffer.take() {
                     Some(buffer) => buffer,
                     None => self.file.file().submitter().allocate(self.buffer_bytes),

@@ -51,7 +51,14 @@ pub(super) fn poll_fill_buf<'a>(
         ready!(budget::poll_leave(cx));
     }
     if reader.unread().is_empty() && !reader.is_at_end() {
-        ready!(reader.poll_fill(cx))?;
+        if is_repeated {
+            // The end was shown. What has come since, and is not at hand, is for the next call.
+            if let Poll::Ready(filled) = budget::unlimited(|| reader.poll_fill(cx)) {
+                filled?;
+            }
+        } else {
+            ready!(reader.poll_fill(cx))?;
+        }
     }
     let unread = reader.unread();
     if !is_repeated {

@@ -14,7 +14,7 @@ use std::thread;
 
 use crate::mailbox::{Notifier, RemoteWakeQueue};
 use crate::task::{
-    CellStore, JoinHandle, OwnedTask, RemoteWake, RunQueue, Runnable, Schedule, TaskList, spawn,
+    JoinHandle, OwnedTask, RemoteWake, RunQueue, Runnable, Schedule, TaskList, spawn,
     spawn_unchecked,
 };
 
@@ -30,7 +30,6 @@ pub(super) struct Executor {
 struct Core {
     queue: RunQueue,
     tasks: TaskList,
-    cells: Box<CellStore>,
     shared: Arc<Shared>,
 }
 
@@ -54,8 +53,7 @@ impl Executor {
         Self {
             core: Rc::new(Core {
                 queue: RunQueue::default(),
-                tasks: TaskList::default(),
-                cells: CellStore::new(),
+                tasks: TaskList::new(),
                 shared: Arc::new(Shared {
                     remote_wakes: RemoteWakeQueue::new(notifier.clone()),
                     notifier,
@@ -78,7 +76,7 @@ impl Executor {
         &self,
         future: F,
     ) -> (Runnable, JoinHandle<F::Output>, OwnedTask) {
-        spawn(future, self.owner(), &self.core.cells)
+        spawn(future, self.owner(), self.core.tasks.cells())
     }
 
     /// Queues a new task that borrows.
@@ -88,7 +86,7 @@ impl Executor {
     pub(super) unsafe fn spawn_scoped<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
         // SAFETY: promised by the caller.
         let (runnable, handle, task) =
-            unsafe { spawn_unchecked(future, self.owner(), &self.core.cells) };
+            unsafe { spawn_unchecked(future, self.owner(), self.core.tasks.cells()) };
         self.register(runnable, task);
         handle
     }
@@ -170,14 +168,29 @@ impl Executor {
     pub(super) fn meter(&self) -> Meter {
         Meter(self.core.shared.clone())
     }
+
+    /// Drops every future.
+    pub(super) fn shut_down(&self) {
+        self.enter(|| {
+            drop(self.core.shared.remote_wakes.close());
+            while !self.core.tasks.is_empty() {
+                let tasks = self.core.tasks.take_all();
+                tasks.iter().for_each(OwnedTask::shutdown);
+            }
+        });
+    }
 }
 
 impl Drop for Executor {
     fn drop(&mut self) {
         self.enter(|| {
             drop(self.core.shared.remote_wakes.close());
-            while let Some(task) = self.core.tasks.pop() {
-                task.shutdown();
+            while !self.core.tasks.is_empty() {
+                self.core
+                    .tasks
+                    .take_all()
+                    .iter()
+                    .for_each(OwnedTask::shutdown);
             }
         });
         self.discard_queue();

@@ -33,7 +33,9 @@ fn every_future_is_dropped_once() {
     assert!(awaits.is_pending());
 
     drop(executor);
-    assert_eq!(log.take(), ["waiting", "queued", "detached"]);
+    let mut dropped = log.take();
+    dropped.sort_unstable();
+    assert_eq!(dropped, ["detached", "queued", "waiting"]);
     assert_eq!(count.wakes(), 1);
     assert_eq!(poll_once(&mut waiting), Poll::Ready(None));
     assert_eq!(poll_once(&mut queued), Poll::Ready(None));
@@ -44,6 +46,98 @@ fn every_future_is_dropped_once() {
     drop(gate.take_waker());
     assert_eq!(meter.allocated(), 0);
     assert!(log.take().is_empty());
+}
+
+/// Small and large tasks, among those that are over: memory of some was freed here or elsewhere, and is
+/// used again; some is still referred to.
+#[test]
+fn the_end_finds_the_tasks_that_are_not_over() {
+    const COUNT: usize = 400;
+
+    fn spawn<const BYTES: usize>(
+        executor: &Executor,
+        gate: &Gate,
+        guard: OnDrop<impl FnMut() + 'static>,
+    ) {
+        let (gate, bytes) = (gate.clone(), [1_u8; BYTES]);
+        drop(executor.spawn(async move {
+            let _guard = guard;
+            gate.await;
+            std::hint::black_box(&bytes);
+        }));
+    }
+
+    let executor = Executor::new();
+    let meter = executor.meter();
+    let dropped = Rc::new(RefCell::new(Vec::new()));
+    let (mut late_wakers, mut left) = (Vec::new(), Vec::new());
+    for round in 0..3 {
+        let gates: Vec<_> = (0..COUNT).map(|_| Gate::default()).collect();
+        for (index, gate) in gates.iter().enumerate() {
+            let (dropped, number) = (dropped.clone(), round * COUNT + index);
+            let guard = OnDrop(move || dropped.borrow_mut().push(number));
+            match index / 4 % 4 {
+                0 => spawn::<1>(&executor, gate, guard),
+                1 => spawn::<100>(&executor, gate, guard),
+                2 => spawn::<300>(&executor, gate, guard),
+                _ => spawn::<2000>(&executor, gate, guard),
+            }
+        }
+        executor.run();
+        for (index, gate) in gates.iter().enumerate() {
+            let waker = gate.take_waker();
+            if index % 4 == 0 {
+                left.push(round * COUNT + index);
+                late_wakers.push(waker);
+                continue;
+            }
+            gate.open();
+            waker.wake_by_ref();
+            executor.run();
+            match index % 4 {
+                1 => executor.enter(|| drop(waker)),
+                2 => late_wakers.push(waker),
+                _ => elsewhere(move || drop(waker)),
+            }
+        }
+        assert_eq!(executor.registered(), left.len());
+        assert_eq!(dropped.borrow().len(), (round + 1) * COUNT - left.len());
+    }
+    dropped.take();
+    drop(executor);
+    let mut dropped = dropped.take();
+    dropped.sort_unstable();
+    assert_eq!(dropped, left);
+    assert_eq!(meter.allocated(), late_wakers.len());
+    drop(late_wakers);
+    assert_eq!(meter.allocated(), 0);
+}
+
+/// What the destructors of one pass spawn is dropped in the next.
+#[test]
+fn the_end_comes_for_what_destructors_spawn() {
+    fn spawn_chain(executor: &Rc<Executor>, left: usize, log: &Log) {
+        let (next, log) = (Rc::downgrade(executor), log.clone());
+        let guard = OnDrop(move || {
+            log.note("dropped");
+            if let Some(executor) = next.upgrade().filter(|_| left > 0) {
+                spawn_chain(&executor, left - 1, &log);
+            }
+        });
+        drop(executor.spawn(async move {
+            let _guard = guard;
+            pending::<()>().await;
+        }));
+    }
+
+    let (executor, log) = (Rc::new(Executor::new()), Log::default());
+    let meter = executor.meter();
+    spawn_chain(&executor, 5, &log);
+    executor.shut_down();
+    assert_eq!(log.take(), ["dropped"; 6]);
+    assert_eq!(executor.registered(), 0);
+    drop(executor);
+    assert_eq!(meter.allocated(), 0);
 }
 
 /// An output that was there before the end outlives it.
