@@ -7,14 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use glommio::LocalExecutor;
+use glommio::{LocalExecutor, future};
 use glommio_tokio::{Tokio, with_tokio};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Uid, fork, setuid};
 
-use crate::{sleep_of_tokio, take_turn, threads};
+use crate::{PATIENCE, sleep_of_tokio, take_turn, threads};
 
 const IS_CHILD: &str = "GLOMMIO_TOKIO_CHILD";
 
@@ -122,10 +122,12 @@ fn a_forked_process_starts_its_own() {
                 let slept = catch_unwind(AssertUnwindSafe(|| {
                     assert_eq!(threads(), 0);
                     drop((pending, inherited));
-                    LocalExecutor::default().run(with_tokio(async {
+                    let done = with_tokio(async {
                         tokio::time::sleep(Duration::from_millis(1)).await;
                         tokio::spawn(async { 7 }).await.expect("the runtime runs")
-                    }))
+                    });
+                    let done = LocalExecutor::default().run(future::timeout(PATIENCE, done));
+                    done.expect("the test does not hang")
                 }));
                 // No destructors: those of the harness are the parent's.
                 // SAFETY: ends this process, whatever its state is.
