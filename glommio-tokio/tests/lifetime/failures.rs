@@ -121,12 +121,12 @@ fn a_forked_process_starts_its_own() {
             ForkResult::Child => {
                 let slept = catch_unwind(AssertUnwindSafe(|| {
                     assert_eq!(threads(), 0);
-                    drop((pending, inherited));
                     let done = with_tokio(async {
                         tokio::time::sleep(Duration::from_millis(1)).await;
                         tokio::spawn(async { 7 }).await.expect("the runtime runs")
                     });
                     let done = LocalExecutor::default().run(future::timeout(PATIENCE, done));
+                    drop((pending, inherited));
                     done.expect("the test does not hang")
                 }));
                 // No destructors: those of the harness are the parent's.

@@ -25,7 +25,8 @@ fn the_thread_starts_with_the_first_user_and_ends_with_the_last() {
                 task.await;
             }
         });
-        let other = tokio.clone();
+        let other = Tokio::start().expect("it runs");
+        assert_eq!(other.handle().id(), tokio.handle().id());
         drop(tokio);
         await_threads(1);
         drop(other);
