@@ -1,7 +1,5 @@
 //! The first user, the last one, and what outlives it.
 
-use std::time::Duration;
-
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, spawn_local};
 use glommio_tokio::{Tokio, with_tokio};
 use nix::sched::sched_getaffinity;
@@ -9,7 +7,7 @@ use nix::unistd::Pid;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::{await_threads, sleep_of_tokio, take_turn, threads};
+use crate::{await_threads, sleep_of_tokio, take_turn};
 
 #[test]
 fn the_thread_starts_with_the_first_user_and_ends_with_the_last() {
