@@ -75,8 +75,8 @@
 //! Prefer the sockets, timers and tasks of glommio where a crate lets you choose: they cost no change
 //! of threads. Crates that are generic over tokio's I/O traits take glommio's streams by way of
 //! [`compat`]. hyper and what is built on it take the types of `glommio-hyper` in place of
-//! `TokioIo`, `TokioTimer` and `TokioExecutor`; with the feature `hyper`, [`TokioExecutor`] adds the
-//! context to what they spawn.
+//! `TokioIo`, `TokioTimer` and `TokioExecutor`; [`TokioExecutor`] of this crate adds the context to
+//! what they spawn.
 //!
 //! # Fairness
 //!
@@ -92,12 +92,10 @@
 #![forbid(unsafe_code)]
 
 mod driver;
-#[cfg(feature = "hyper")]
 mod executor;
 mod with_tokio;
 
 pub use driver::Tokio;
-#[cfg(feature = "hyper")]
 pub use executor::TokioExecutor;
 pub use with_tokio::{WithTokio, with_tokio};
 

@@ -8,7 +8,6 @@ use glommio::{LocalExecutor, future};
 mod drops;
 mod executors;
 mod fairness;
-#[cfg(feature = "hyper")]
 mod hyper_pool;
 mod panics;
 mod polls;
