@@ -31,6 +31,7 @@ pages! {
     overload: "docs/guide/overload.md";
     blocking: "docs/guide/blocking.md";
     between_executors: "docs/guide/between-executors.md";
+    tokio_crates: "docs/guide/tokio-crates.md";
     shutdown: "docs/guide/shutdown.md";
     survival: "docs/guide/survival.md";
     stalls: "docs/guide/stalls.md";
@@ -45,6 +46,8 @@ pages! {
     moving_connections: "docs/recipes/moving-connections.md";
     tls: "docs/recipes/tls.md";
     http: "docs/recipes/http.md";
+    axum: "docs/recipes/axum.md";
+    grpc: "docs/recipes/grpc.md";
 
     kernels: "docs/operations/kernels.md";
     containers: "docs/operations/containers.md";

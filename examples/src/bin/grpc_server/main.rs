@@ -1,0 +1,200 @@
+//! gRPC: a service of tonic on hyper, with one executor per CPU.
+//!
+//! ```console
+//! $ cargo run --release -p examples --bin grpc_server -- --port 50051
+//! $ grpcurl -plaintext -proto greeting.proto -d '{"name": "rust"}' 127.0.0.1:50051 greeting.Greeter/Greet
+//! ```
+//!
+//! tonic's own transport needs tokio's runtime. A service that tonic has generated does not: it is a
+//! service of tower, which hyper serves as HTTP/2 on the sockets, timers and tasks of the executor.
+//!
+//! - A limit of tower refuses what is too much with `RESOURCE_EXHAUSTED`.
+//! - The deadline that a client sends (`grpc-timeout`), and that of the server, are timers of the
+//!   executor, with `DEADLINE_EXCEEDED` at their end. They are for the head of the response: a stream
+//!   of messages takes as long as it takes.
+
+#![forbid(unsafe_code)]
+
+mod greeting;
+mod service;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use clap::Parser;
+use futures_lite::future::or;
+use glommio::net::{BalancedTcpListener, ShardListener};
+use glommio::signal::{self, Signals};
+use glommio::sync::CancellationToken;
+use glommio::{
+    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, future, spawn_local, timer,
+};
+use glommio_hyper::{Connections, GlommioExecutor, GlommioIo};
+use greeting::greeter_server::GreeterServer;
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Request, Response};
+use libc::{SIGINT, SIGTERM};
+use send_wrapper::SendWrapper;
+use service::Service;
+use tonic::Status;
+use tonic::body::Body;
+use tower::limit::GlobalConcurrencyLimitLayer;
+use tower::load_shed::LoadShedLayer;
+use tower::{ServiceBuilder, ServiceExt};
+
+/// Serves gRPC with one executor per CPU.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "grpc_server")]
+struct Options {
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 50051)]
+    port: u16,
+
+    /// Executors. Default: one for each CPU that this process may use.
+    #[arg(long)]
+    shards: Option<usize>,
+
+    /// Requests of one executor at a time; more are refused.
+    #[arg(long, default_value_t = 1000)]
+    max_requests: usize,
+
+    /// How long a request may take, if the client does not want it earlier.
+    #[arg(long, default_value = "10s")]
+    request_timeout: humantime::Duration,
+
+    /// How long a client may be silent until it is asked whether it is there, and then until it is
+    /// given up.
+    #[arg(long, default_value = "20s")]
+    keep_alive: humantime::Duration,
+
+    /// How long requests that have begun may take when the server ends.
+    #[arg(long, default_value = "5s")]
+    grace: humantime::Duration,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    // Before there are other threads, which inherit it.
+    signal::block(&[SIGINT, SIGTERM])?;
+    let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+    println!("listening on http://{}/", listener.local_addr()?);
+    let stop = CancellationToken::new();
+    let stopping = stop.foreign_child();
+    let starts = Arc::new(AtomicUsize::new(0));
+    let count = options.shards.unwrap_or_else(PoolPlacement::default_shards);
+    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(count))
+        .name("grpc")
+        .on_task_panic(TaskPanic::Isolate)
+        .on_all_shards(move || {
+            let shard = listener.join(starts.fetch_add(1, Ordering::Relaxed));
+            async move {
+                let shard = shard.expect("a descriptor is left");
+                serve(shard, options, stopping.attach()).await;
+            }
+        })?;
+    LocalExecutor::default().run(async {
+        let signals = Signals::new(&[SIGINT, SIGTERM])?;
+        signals.recv().await
+    })?;
+    stop.cancel();
+    for result in shards.join_all() {
+        result?;
+    }
+    println!("ended");
+    Ok(())
+}
+
+/// Serves until `stopped`.
+async fn serve(mut listener: ShardListener, options: Options, stopped: CancellationToken) {
+    let greeter = ServiceBuilder::new()
+        .layer(LoadShedLayer::new())
+        .layer(GlobalConcurrencyLimitLayer::new(options.max_requests))
+        .service(GreeterServer::new(Service(sleep)));
+    let answer = move |request: Request<Incoming>| {
+        let limit = requested_timeout(request.headers());
+        let limit = limit.map_or(*options.request_timeout, |it| {
+            it.min(*options.request_timeout)
+        });
+        // A service is ready once: each request has a clone of its own.
+        let answered = greeter.clone().oneshot(request);
+        async move {
+            let response = match future::timeout(limit, answered).await {
+                Ok(Ok(response)) => response,
+                // tower's limit, as the service itself has no errors.
+                Ok(Err(_)) => refuse(Status::resource_exhausted("too many requests")),
+                Err(_) => refuse(Status::deadline_exceeded("the deadline has passed")),
+            };
+            Ok::<_, Infallible>(response)
+        }
+    };
+    let connections = Connections::builder()
+        .keep_alive(*options.keep_alive, *options.keep_alive)
+        .build();
+    let http = connections.http2(GlommioExecutor::new());
+    let accept = async {
+        loop {
+            let (stream, guard) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of descriptors, most likely. They come back as connections end.
+                    eprintln!("cannot accept: {error}");
+                    timer::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            // It fails on a connection that the client has closed already.
+            let _ = stream.set_nodelay(true);
+            let service = hyper::service::service_fn(answer.clone());
+            let connection = http.serve_connection(GlommioIo::new(stream), service);
+            let served = connections.watch(connection);
+            spawn_local(async move {
+                let _guard = guard;
+                // A client that leaves or sends nonsense ends its own connection.
+                let _ = served.await;
+            })
+            .detach();
+        }
+    };
+    or(accept, stopped.cancelled()).await;
+    drop(listener);
+    let closed = connections.shutdown_within(*options.grace).await;
+    if closed > 0 {
+        eprintln!("{closed} connections were closed before they had finished");
+    }
+}
+
+fn refuse(status: Status) -> Response<Body> {
+    status.into_http()
+}
+
+/// The deadline that the client sends: up to eight digits and a unit.
+fn requested_timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.len() > 8 || !digits.bytes().all(|it| it.is_ascii_digit()) {
+        return None;
+    }
+    let amount = digits.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(amount * 3600)),
+        "M" => Some(Duration::from_secs(amount * 60)),
+        "S" => Some(Duration::from_secs(amount)),
+        "m" => Some(Duration::from_millis(amount)),
+        "u" => Some(Duration::from_micros(amount)),
+        "n" => Some(Duration::from_nanos(amount)),
+        _ => None,
+    }
+}
+
+/// A timer of the executor, for a method that has to be `Send`: it says so, and panics if it is
+/// polled or dropped on another thread after all.
+fn sleep(duration: Duration) -> SendWrapper<impl Future<Output = ()>> {
+    SendWrapper::new(timer::sleep(duration))
+}

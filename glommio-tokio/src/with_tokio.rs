@@ -1,0 +1,94 @@
+//! A future that is polled, and dropped, in the context of a tokio runtime.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use tokio::runtime::Handle;
+use tokio::task::unconstrained;
+
+use crate::Tokio;
+
+/// Polls `future` inside a tokio context, so that it can use tokio's sockets, timers and `spawn`, as
+/// reqwest, sqlx, redis and others do. It need not be `Send`.
+///
+/// What is created before the first poll is created outside of the context. Many functions of tokio's
+/// want it already where they are called, `tokio::time::sleep` among them: call them in an `async`
+/// block.
+///
+/// Can be nested, and used where another tokio runtime is current: the inner context counts.
+///
+/// # Panics
+///
+/// If there are no users yet and the runtime cannot be started: see [`Tokio::start`], which returns
+/// the error. A panic of `future` goes on to the task that polls it, as any does.
+///
+/// # Cancel safety
+///
+/// Dropping it drops `future`, in the context too: destructors may spawn. What `future` has spawned
+/// by `tokio::spawn` runs on, until the runtime has no more users.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use glommio::LocalExecutor;
+/// use glommio_tokio::with_tokio;
+///
+/// LocalExecutor::default().run(with_tokio(async {
+///     tokio::time::sleep(Duration::from_millis(1)).await;
+/// }));
+/// ```
+pub fn with_tokio<F: Future>(future: F) -> WithTokio<F> {
+    match Tokio::start() {
+        Ok(tokio) => WithTokio::new(tokio, future),
+        Err(error) => panic!("with_tokio: {error}"),
+    }
+}
+
+pin_project! {
+    /// The future of [`with_tokio`] and [`Tokio::with`].
+    #[must_use = "futures do nothing unless they are polled"]
+    #[derive(Debug)]
+    pub struct WithTokio<F> {
+        #[pin]
+        future: Option<F>,
+        tokio: Tokio,
+    }
+
+    impl<F> PinnedDrop for WithTokio<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            // With the locals of a thread that ends, the context has ended, too.
+            let is_context_gone = Handle::try_current().is_err_and(|it| it.is_thread_local_destroyed());
+            let _entered = (!is_context_gone).then(|| this.tokio.handle().enter());
+            this.future.set(None);
+        }
+    }
+}
+
+impl<F: Future> WithTokio<F> {
+    pub(crate) fn new(tokio: Tokio, future: F) -> Self {
+        WithTokio {
+            future: Some(future),
+            tokio,
+        }
+    }
+}
+
+impl<F: Future> Future for WithTokio<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let _entered = this.tokio.handle().enter();
+        let future = this.future.as_pin_mut();
+        let future = future.expect("it is taken by the drop only");
+        // tokio's budget is one for each poll of a task of tokio's. Where an executor runs inside such
+        // a poll, as under `#[tokio::main]`, all of its tasks would share one, and once that is spent,
+        // tokio's sockets would never be ready again.
+        pin!(unconstrained(future)).poll(cx)
+    }
+}
