@@ -39,7 +39,8 @@
 //!   ts  range  seq  config  stats  error
 //! ```
 //!
-//! Nothing here reads a clock (but [`TimeUnit::now`]), opens a file or starts a thread.
+//! Nothing of this reads a clock (but [`TimeUnit::now`]), opens a file or starts a thread. With the
+//! feature `durable`, the module `durable` keeps a log in files as well, on the runtime glommio.
 //!
 //! The published Timelog, whose benchmark cases this crate measures itself by, is another project;
 //! this crate shares no code with it and is not affiliated with it.
@@ -51,6 +52,8 @@ compile_error!("timelog supports little-endian targets only");
 
 mod column;
 mod config;
+#[cfg(feature = "durable")]
+pub mod durable;
 mod error;
 mod mem_log;
 mod range;

@@ -42,7 +42,7 @@ use crate::{
 /// ```
 pub struct MemLog<V> {
     limits: Limits,
-    seq: Seq,
+    pub(crate) seq: Seq,
     floor: Option<Ts>,
     memtable: Memtable<V>,
     version: Arc<Version<V>>,
