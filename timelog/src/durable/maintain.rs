@@ -121,10 +121,14 @@ impl<V: Record> Checkpointer<V> {
             if core.is_closing.get() {
                 break;
             }
-            let turned = self.turn().await;
+            let requests = core.checkpoint_requests.take();
+            let (merged, turned) = self.turn(!requests.is_empty()).await;
             let core = &self.shared.core;
             // What failed is tried again at the next wake-up.
             *core.maintenance_error.borrow_mut() = turned.err();
+            for request in requests {
+                let _ = request.send(merged.clone());
+            }
             core.checkpoint_bell
                 .wait_for(core.config.limits.wake_up)
                 .await;
@@ -135,28 +139,28 @@ impl<V: Record> Checkpointer<V> {
         }
     }
 
-    async fn turn(&mut self) -> Result<(), Error> {
-        let shared = Rc::clone(&self.shared);
-        let core = &shared.core;
+    /// How the merge that is wanted has ended, and everything.
+    async fn turn(&mut self, is_merge_wanted: bool) -> (Result<(), Error>, Result<(), Error>) {
         let converted = self.convert().await;
-        if matches!(converted, Err(Error::Corrupt { .. })) {
-            // The device has lost what is in memory still.
-            self.merge().await?;
-        }
-        let requests = core.checkpoint_requests.take();
+        // If a file is damaged, what was in it is in memory still.
+        let is_damaged = matches!(converted, Err(Error::Corrupt { .. }));
         let mut merged = Ok(());
-        if !requests.is_empty() || self.is_merge_due() {
+        if is_merge_wanted || is_damaged || self.is_merge_due() {
             merged = self.merge().await;
         }
-        for request in requests {
-            let _ = request.send(merged.clone());
-        }
+        let prepared = self.prepare().await;
+        let converted = if is_damaged { Ok(()) } else { converted };
+        (merged.clone(), converted.and(merged).and(prepared))
+    }
+
+    async fn prepare(&self) -> Result<(), Error> {
+        let core = &self.shared.core;
         if core.lacks_next_wal()
             && let Some(file) = wal::prepare(core).await?
         {
             core.next_wal.replace(Next::Ready(file));
         }
-        converted.and(merged)
+        Ok(())
     }
 
     /// Turns the full files of the write-ahead log into a checkpoint.

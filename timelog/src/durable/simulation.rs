@@ -54,6 +54,7 @@ struct State {
     waker: Option<Waker>,
     /// The kind that fails from so many operations on.
     fails: Option<(Call, u64, ErrorKind)>,
+    failed: u64,
     random: fastrand::Rng,
 }
 
@@ -105,6 +106,15 @@ impl Disk {
     /// All operations of a kind fail after so many.
     pub fn fails_after(&self, call: Call, calls: u64, error: ErrorKind) {
         self.0.borrow_mut().fails = Some((call, calls, error));
+    }
+
+    pub fn heals(&self) {
+        self.0.borrow_mut().fails = None;
+    }
+
+    /// How many operations have failed.
+    pub fn failed(&self) -> u64 {
+        self.0.borrow().failed
     }
 
     /// Runs until the disk dies, or to the end: then there is an output.
@@ -231,7 +241,10 @@ impl Disk {
                     _ => None,
                 };
                 Some(match failed {
-                    Some(error) => Err(error.into()),
+                    Some(error) => {
+                        state.failed += 1;
+                        Err(error.into())
+                    }
                     None => act(state),
                 })
             }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use glommio::LocalExecutor;
+use glommio::timer::sleep;
 
 use super::disk::Folder;
 use super::simulation::Disk;
@@ -33,6 +34,14 @@ async fn open(disk: &Rc<Disk>, config: Config) -> Result<(Log<u64>, Recovery), E
 /// On an executor that ends with it, as a process does.
 fn run<T>(future: impl Future<Output = T>) -> T {
     LocalExecutor::default().run(future)
+}
+
+/// Until maintenance has converted all full files and prepared the next one.
+async fn settle(log: &Log<u64>) {
+    let core = &log.shared.core;
+    while core.lacks_next_wal() || !core.closed.borrow().is_empty() {
+        sleep(Duration::from_millis(1)).await;
+    }
 }
 
 fn rows(log: &Log<u64>) -> Vec<(Ts, u64)> {

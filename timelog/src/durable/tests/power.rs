@@ -61,7 +61,7 @@ fn histories(
         let model = RefCell::new(Model::default());
         for _ in 0..LIVES {
             // Early, so that opening is hit, or late.
-            let most = [30, 300, 3000][random.usize(..3)];
+            let most = [30, 200, 800][random.usize(..3)];
             disk.dies_after(random.u64(1..most));
             let (config, random) = (config(&mut random), random.fork());
             let lived = run(disk.run(live(Rc::clone(&disk), &model, config, random)));
@@ -81,7 +81,7 @@ fn histories(
 
 #[test]
 fn what_was_confirmed_is_there_after_a_power_cut() {
-    let (deaths, confirmed) = histories(cases(40), |disk, seed| disk.after_power_cut(seed));
+    let (deaths, confirmed) = histories(cases(20), |disk, seed| disk.after_power_cut(seed));
     println!("{deaths} power cuts, {confirmed} operations confirmed");
     assert!(deaths > 0 && confirmed > 0);
 }
@@ -97,7 +97,7 @@ fn what_was_confirmed_is_there_after_a_kill() {
 /// fails.
 #[test]
 fn what_was_recovered_is_there_after_a_power_cut() {
-    let (deaths, confirmed) = histories(cases(40), |disk, seed| {
+    let (deaths, confirmed) = histories(cases(20), |disk, seed| {
         if Rng::with_seed(seed ^ disk.calls()).bool() {
             disk.after_kill(seed)
         } else {
