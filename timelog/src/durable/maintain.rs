@@ -20,8 +20,9 @@ use crate::{Progress, Ts};
 const STEP_ROWS: usize = 1024;
 /// Checkpoints that are small because the log was opened often.
 const SMALL_CHECKPOINTS: u64 = 16;
-/// Full files of the write-ahead log at which maintenance gets all shares.
-const MOST_CLOSED: f64 = 4.0;
+/// Full files of the write-ahead log at which maintenance gets all shares. So many are not left for
+/// the next opening either.
+const MOST_CLOSED: usize = 4;
 
 /// The shares of maintenance: 50, and up to 1,000 with the square of what waits.
 pub(super) struct Backlog<V>(pub Rc<Shared<V>>);
@@ -32,7 +33,7 @@ impl<V> SharesManager for Backlog<V> {
         let memory = &core.config.memory;
         let most = memory.memtable_bytes.saturating_mul(memory.sealed_runs);
         let rows = core.backlog.get() as f64 / most as f64;
-        let files = core.closed.borrow().len() as f64 / MOST_CLOSED;
+        let files = core.closed.borrow().len() as f64 / MOST_CLOSED as f64;
         let load = rows.max(files).min(1.0);
         50 + (950.0 * load * load) as usize
     }
@@ -119,6 +120,10 @@ impl<V: Record> Checkpointer<V> {
             );
             core.checkpoints.set(counts);
             if core.is_closing.get() {
+                if core.closed.borrow().len() >= MOST_CLOSED {
+                    // If it fails, the files stay for the next opening.
+                    let _ = self.convert().await;
+                }
                 break;
             }
             let requests = core.checkpoint_requests.take();
@@ -236,7 +241,8 @@ impl<V: Record> Checkpointer<V> {
     async fn publish(&mut self, content: Content<'_, V>) -> Result<bool, Error> {
         let core = &self.shared.core;
         let to = content.stretch.to;
-        let is_stopped = || core.is_closing.get();
+        let is_stopped =
+            || core.is_closing.get() && core.closed.borrow().len() < MOST_CLOSED;
         let written = checkpoint::write(&core.folder, core.kind, content, is_stopped).await?;
         let Some(checkpoint) = written else {
             return Ok(false);

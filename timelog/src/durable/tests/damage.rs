@@ -71,10 +71,14 @@ fn a_flipped_bit_is_named_or_changes_nothing() {
     let files: Vec<_> = files.into_iter().filter(|it| is_log_file(it)).collect();
     assert!(files.iter().any(|it| it.starts_with("checkpoint")) && files.len() > 3, "{files:?}");
     for file in files {
-        let length = disk.edit(&file, |bytes| bytes.len());
-        let heads = (0..length).step_by(UNIT);
-        let heads = heads.flat_map(|unit| [4, 17, 30, 50].map(|at| unit + at));
-        let others: Vec<_> = (0..20).map(|_| random.usize(..length)).collect();
+        // Of each unit that is not all zeros.
+        let units: Vec<_> = disk.edit(&file, |bytes| {
+            let units = bytes.chunks(UNIT).enumerate();
+            let used = units.filter(|(_, unit)| unit.iter().any(|byte| *byte != 0));
+            used.map(|(number, _)| number * UNIT).collect()
+        });
+        let heads = units.iter().flat_map(|unit| [4, 17, 30, 50].map(|at| unit + at));
+        let others = units.iter().flat_map(|unit| [60, 1500].map(|at| unit + at));
         for at in heads.chain(others) {
             let disk = disk.after_kill(1);
             disk.edit(&file, |bytes| bytes[at] ^= 1 << random.u8(..8));
