@@ -1,7 +1,7 @@
 //! Checkpoints: the visible rows of a stretch of operations, in time order, and its deletes.
 //!
 //! ```text
-//!   header 4 KiB │ page of deletes 1 MiB │ .. │ page of rows 1 MiB │ .. │ last page, shorter
+//!   header 4 KiB │ pages of deletes, of up to 1 MiB │ pages of rows, of up to 1 MiB
 //!
 //!   page:   0       4      8       12         16     20          28         32
 //!          ┌───────┬──────┬───────┬──────────┬──────┬───────────┬──────────┬──────────────────────┐
@@ -114,7 +114,7 @@ async fn write_pages<V: Record>(
         }
         let page = finish_page(page, DELETES, deletes.len(), pages, content.stretch.to);
         file.write(&page, offset).await?;
-        (offset, pages) = (offset + PAGE_BYTES as u64, pages + 1);
+        (offset, pages) = (offset + page.len() as u64, pages + 1);
     }
     let mut source = content.snapshot.range(..);
     let mut batch = Batch::default();
@@ -137,7 +137,7 @@ async fn write_pages<V: Record>(
         let page = finish_page(page, ROWS, count, pages, content.stretch.to);
         executor().yield_task_queue_now().await;
         file.write(&page, offset).await?;
-        (offset, pages, rows) = (offset + PAGE_BYTES as u64, pages + 1, rows + count as u64);
+        (offset, pages, rows) = (offset + page.len() as u64, pages + 1, rows + count as u64);
     }
     let numbers = [
         content.stretch.from,
@@ -199,18 +199,19 @@ pub(super) async fn load<V: Record>(
     if has_floor != 0 {
         replay.raise_floor(floor as Ts);
     }
-    let mut loaded = 0;
+    let (mut loaded, mut offset) = (0, UNIT as u64);
     for number in 0..pages {
-        let offset = UNIT as u64 + number * PAGE_BYTES as u64;
         let page = reader.at(offset, PAGE_BYTES).await?;
         let (kind, items, payload) = page_content::<V>(page, number, to)
             .ok_or_else(|| Error::corrupt(&path, offset, "the checksum of a page"))?;
+        let start = offset;
+        offset += round_up(PAGE_HEAD + payload.len()) as u64;
         match kind {
             DELETES => {
                 for range in payload.chunks_exact(DELETE_BYTES) {
                     let (first, last) = (ts_at(range, 0), ts_at(range, size_of::<Ts>()));
                     if first > last {
-                        return Err(Error::corrupt(&path, offset, "a delete of no timestamp"));
+                        return Err(Error::corrupt(&path, start, "a delete of no timestamp"));
                     }
                     replay.delete(first, last);
                 }

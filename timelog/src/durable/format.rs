@@ -14,7 +14,7 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const WAL_MAGIC: u64 = u64::from_le_bytes(*b"TLOG-WAL");
 pub(super) const CHECKPOINT_MAGIC: u64 = u64::from_le_bytes(*b"TLOG-CKP");
 
-/// Pages of a checkpoint but the last one take as much.
+/// The most that a page of a checkpoint takes; the next one follows at the next unit.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
 pub(super) const PAGE_HEAD: usize = 32;
 pub(super) const ROW_PAGE_BYTES: usize = PAGE_BYTES - PAGE_HEAD;

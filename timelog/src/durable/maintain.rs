@@ -105,7 +105,7 @@ pub(super) struct Checkpointer<V> {
     pub shared: Rc<Shared<V>>,
     pub checkpoints: Vec<Checkpoint>,
     pub covered: u64,
-    /// The last operation when it was last found that no merge is due.
+    /// The last operation when it was last found that no merge of these is due.
     pub judged: Option<u64>,
 }
 
@@ -249,6 +249,7 @@ impl<V: Record> Checkpointer<V> {
         };
         self.checkpoints.push(checkpoint);
         self.covered = to;
+        self.judged = None;
         Ok(true)
     }
 
