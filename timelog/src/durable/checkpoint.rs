@@ -233,10 +233,7 @@ pub(super) async fn load<V: Record>(
         return Err(Error::corrupt(&path, 24, what));
     }
     replay.applied = to;
-    Ok(Checkpoint {
-        stretch,
-        rows,
-    })
+    Ok(Checkpoint { stretch, rows })
 }
 
 /// Kind, number of items and payload, if the page is whole and in its place.

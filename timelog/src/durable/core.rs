@@ -42,9 +42,7 @@ impl Bell {
 
     /// Whether it rang in time.
     pub async fn wait_for(&self, period: Duration) -> bool {
-        timeout(period, self.wait())
-            .await
-            .is_ok()
+        timeout(period, self.wait()).await.is_ok()
     }
 }
 
@@ -141,14 +139,18 @@ impl Core {
         bells.into_iter().for_each(Bell::ring);
     }
 
+    /// Whether it takes anything.
+    pub fn check_open(&self) -> Result<(), Error> {
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None if self.is_closing.get() => Err(Error::Closed),
+            None => Ok(()),
+        }
+    }
+
     /// Whether so many bytes of operations may be accepted.
     pub fn admit(&self, bytes: usize) -> Result<(), Error> {
-        if let Some(failure) = self.failure() {
-            return Err(failure);
-        }
-        if self.is_closing.get() {
-            return Err(Error::Closed);
-        }
+        self.check_open()?;
         let needed_bytes = (self.pending_bytes()).saturating_add(payload_bytes(bytes));
         let limit_bytes = self.config.limits.pending_bytes;
         if needed_bytes > limit_bytes {

@@ -99,7 +99,8 @@ impl Folder {
             Place::System { directory, .. } => {
                 // At once: it is done when the log is opened, and names are few.
                 let entries = directory.sync_read_dir();
-                let entries = entries.map_err(|error| Error::io("list", &self.path)(error.into()))?;
+                let entries =
+                    entries.map_err(|error| Error::io("list", &self.path)(error.into()))?;
                 let names = entries.map(|entry| Ok(entry?.file_name().into_string().ok()));
                 let names: std::io::Result<Vec<_>> = names.collect();
                 let names = names.map_err(Error::io("list", &self.path))?;

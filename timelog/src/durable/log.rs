@@ -10,6 +10,7 @@ use glommio::channels::oneshot;
 use glommio::task::JoinHandle;
 use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into};
 
+use super::Record;
 use super::commit::Commit;
 use super::config::Config;
 use super::core::{Core, Shared};
@@ -18,7 +19,6 @@ use super::error::{Error, Refused};
 use super::maintain::{Backlog, Checkpointer, move_rows};
 use super::recover::{Recovered, Recovery, recover};
 use super::wal::Wal;
-use super::Record;
 use crate::{Seq, Snapshot, Ts};
 
 /// A log of time-stamped values in memory and in files. See the [module](self).
@@ -199,9 +199,7 @@ impl<V: Record> Log<V> {
     /// Dropping it ends the wait, not the work.
     pub async fn checkpoint(&self) -> Result<(), Error> {
         let core = &self.shared.core;
-        if core.is_closing.get() {
-            return Err(Error::Closed);
-        }
+        core.check_open()?;
         let (done, is_done) = oneshot::oneshot();
         core.checkpoint_requests.borrow_mut().push(done);
         core.checkpoint_bell.ring();
@@ -311,7 +309,8 @@ async fn commit_groups(core: &Core, mut wal: Wal) -> Result<(), Error> {
         if let Err(error) = written {
             return Err(core.fail(error));
         }
-        core.durable.set(group.first + u64::from(group.operations) - 1);
+        core.durable
+            .set(group.first + u64::from(group.operations) - 1);
         core.in_flight.take();
         group.group.finish(Ok(()));
     }

@@ -211,8 +211,6 @@ impl<V: Record> Checkpointer<V> {
         if to == 0 || is_merged {
             return Ok(());
         }
-        // Else the write-ahead log could end before the checkpoint does.
-        shared.core.sync().await?;
         let before = std::mem::take(&mut self.checkpoints);
         let content = Content {
             stretch: Stretch { from: 0, to },
@@ -241,8 +239,7 @@ impl<V: Record> Checkpointer<V> {
     async fn publish(&mut self, content: Content<'_, V>) -> Result<bool, Error> {
         let core = &self.shared.core;
         let to = content.stretch.to;
-        let is_stopped =
-            || core.is_closing.get() && core.closed.borrow().len() < MOST_CLOSED;
+        let is_stopped = || core.is_closing.get() && core.closed.borrow().len() < MOST_CLOSED;
         let written = checkpoint::write(&core.folder, core.kind, content, is_stopped).await?;
         let Some(checkpoint) = written else {
             return Ok(false);
@@ -273,8 +270,8 @@ impl<V: Record> Checkpointer<V> {
             return false;
         }
         self.judged = Some(last);
-        let wal_file_rows = self.shared.core.config.limits.wal_file_bytes
-            / Shared::<V>::ROW_BYTES as u64;
+        let wal_file_rows =
+            self.shared.core.config.limits.wal_file_bytes / Shared::<V>::ROW_BYTES as u64;
         let live = self.shared.mem.borrow_mut().snapshot().count(..);
         let stored: u64 = self.checkpoints.iter().map(|it| it.rows).sum();
         let most = SMALL_CHECKPOINTS + live / wal_file_rows.max(1);

@@ -39,7 +39,11 @@ impl<V: Record> Replay<V> {
         size_of::<Ts>() + V::BYTES
     }
 
-    pub fn new(mut config: crate::Config, applied: u64, wants_deletes: bool) -> Result<Self, Error> {
+    pub fn new(
+        mut config: crate::Config,
+        applied: u64,
+        wants_deletes: bool,
+    ) -> Result<Self, Error> {
         // Below a floor of today there may be rows of yesterday.
         config.floor = None;
         Ok(Self {
@@ -87,7 +91,12 @@ impl<V: Record> Replay<V> {
     }
 
     /// Does the operations of a block, but those that are done already and those from `end` on.
-    async fn block(&mut self, head: &BlockHead, payload: &[u8], end: u64) -> Result<(), BlockError> {
+    async fn block(
+        &mut self,
+        head: &BlockHead,
+        payload: &[u8],
+        end: u64,
+    ) -> Result<(), BlockError> {
         let row_bytes = Self::row_bytes();
         let mut rest = payload;
         let mut next = head.first;

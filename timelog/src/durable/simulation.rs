@@ -136,11 +136,16 @@ impl Disk {
     /// What another process finds after this one was killed.
     pub fn after_kill(&self, seed: u64) -> Rc<Self> {
         let state = self.0.borrow();
-        Self::with(seed, state.files.clone(), state.names.clone(), State {
-            stable_names: state.stable_names.clone(),
-            changes: state.changes.clone(),
-            ..State::default()
-        })
+        Self::with(
+            seed,
+            state.files.clone(),
+            state.names.clone(),
+            State {
+                stable_names: state.stable_names.clone(),
+                changes: state.changes.clone(),
+                ..State::default()
+            },
+        )
     }
 
     /// What is found after the power failed.
@@ -175,10 +180,15 @@ impl Disk {
             change(&mut names, it);
         }
         let stable_names = names.clone();
-        Self::with(seed, files, names, State {
-            stable_names,
-            ..State::default()
-        })
+        Self::with(
+            seed,
+            files,
+            names,
+            State {
+                stable_names,
+                ..State::default()
+            },
+        )
     }
 
     fn with(
@@ -262,8 +272,10 @@ impl Disk {
     }
 
     pub async fn names(&self) -> Result<Vec<String>> {
-        self.call(Call::Read, |state| Ok(state.names.keys().cloned().collect()))
-            .await
+        self.call(Call::Read, |state| {
+            Ok(state.names.keys().cloned().collect())
+        })
+        .await
     }
 
     pub async fn open(&self, name: &str, is_new: bool) -> Result<Inode> {
@@ -320,10 +332,8 @@ impl Disk {
     }
 
     pub async fn size(&self, inode: Inode) -> Result<u64> {
-        self.call(Call::Read, |state| {
-            Ok(state.files[inode].seen.len() as u64)
-        })
-        .await
+        self.call(Call::Read, |state| Ok(state.files[inode].seen.len() as u64))
+            .await
     }
 
     pub async fn write(&self, inode: Inode, bytes: &[u8], position: u64) -> Result<()> {

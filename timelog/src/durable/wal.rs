@@ -58,7 +58,12 @@ pub(super) struct Wal {
 
 impl Wal {
     /// Begins a file with the operation `first`.
-    pub async fn begin(core: &Core, mut file: File, number: u64, first: u64) -> Result<Self, Error> {
+    pub async fn begin(
+        core: &Core,
+        mut file: File,
+        number: u64,
+        first: u64,
+    ) -> Result<Self, Error> {
         let salt = RandomState::new().hash_one(number);
         let head = file_head(WAL_MAGIC, core.kind, &[number, salt, first]);
         file.write(&head, 0).await?;

@@ -7,7 +7,11 @@ pub type Value = [u64; 2];
 
 fn row(number: u64) -> (Ts, Value) {
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let late = if mixed.is_multiple_of(7) { mixed >> 54 } else { 0 };
+    let late = if mixed.is_multiple_of(7) {
+        mixed >> 54
+    } else {
+        0
+    };
     (number as Ts * 10 - late as Ts, [number, !number])
 }
 
@@ -37,7 +41,11 @@ pub fn rows_at(seq: u64) -> Vec<(Ts, Value)> {
             Some(range) => {
                 let start = rows.len().saturating_sub(2_000);
                 let recent = rows.split_off(start);
-                rows.extend(recent.into_iter().filter(|row: &(Ts, Value)| !range.contains(&row.0)));
+                rows.extend(
+                    recent
+                        .into_iter()
+                        .filter(|row: &(Ts, Value)| !range.contains(&row.0)),
+                );
             }
             None => rows.push(row(number)),
         }

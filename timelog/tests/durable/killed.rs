@@ -20,7 +20,9 @@ fn config() -> Config {
 
 pub fn write_until_killed(folder: &Path) {
     LocalExecutor::default().run(async {
-        let (log, _) = Log::<Value>::open(folder, config()).await.expect("a crash is no damage");
+        let (log, _) = Log::<Value>::open(folder, config())
+            .await
+            .expect("a crash is no damage");
         println!("open {}", log.seq().0);
         let mut commits = VecDeque::new();
         loop {
@@ -38,7 +40,11 @@ pub fn write_until_killed(folder: &Path) {
 /// The last that it said, and how much it said.
 fn kill(folder: &Path, random: &mut Rng) -> u64 {
     let mut command = child("write", folder, None);
-    let mut process = Killed(command.spawn().expect("the test program can be started again"));
+    let mut process = Killed(
+        command
+            .spawn()
+            .expect("the test program can be started again"),
+    );
     let mut output = BufReader::new(process.0.stdout.take().expect("it is a pipe"));
     let most = 1 << random.u32(1..12);
     let mut confirmed = 0;

@@ -26,13 +26,21 @@ fn with_mount(role: &str, folder: &Path, then: &str) -> Option<Output> {
         "mount -t tmpfs -o size=2m tmpfs '{}' || exit 77; {then} exec \"$0\" \"$@\"",
         folder.display()
     );
-    let script = format!("exec unshare -m sh -c '{}' \"$0\" \"$@\"", script.replace('\'', "'\\''"));
-    let output = child(role, folder, Some(&script)).output().expect("there is a shell");
+    let script = format!(
+        "exec unshare -m sh -c '{}' \"$0\" \"$@\"",
+        script.replace('\'', "'\\''")
+    );
+    let output = child(role, folder, Some(&script))
+        .output()
+        .expect("there is a shell");
     let errors = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(77) || errors.contains("unshare:") {
         use std::io::Write;
         // Not `eprintln`, which the test harness keeps to itself.
-        let reason = format!("skipped: {role}: needs root for a mount of its own: {}\n", errors.trim());
+        let reason = format!(
+            "skipped: {role}: needs root for a mount of its own: {}\n",
+            errors.trim()
+        );
         let _ = std::io::stderr().write_all(reason.as_bytes());
         return None;
     }
@@ -62,11 +70,24 @@ pub fn fill(folder: &Path) {
             let Error::Poisoned { cause } = &error else {
                 panic!("{error}")
             };
-            let is_named = matches!(&**cause, Error::Io { operation: "write" | "sync", .. });
-            assert!(is_named && error.to_string().contains("No space left"), "{error}");
+            let is_named = matches!(
+                &**cause,
+                Error::Io {
+                    operation: "write" | "sync",
+                    ..
+                }
+            );
+            assert!(
+                is_named && error.to_string().contains("No space left"),
+                "{error}"
+            );
             let refused = log.append(0, [0; 2]).expect_err("it takes no more");
             assert!(matches!(refused.error, Error::Poisoned { .. }), "{refused}");
-            assert_eq!(rows_of(&log).len(), rows_at(log.seq().0).len(), "reads go on");
+            assert_eq!(
+                rows_of(&log).len(),
+                rows_at(log.seq().0).len(),
+                "reads go on"
+            );
             drop(log.close().await);
             (round, Some(confirmed))
         })
@@ -76,7 +97,9 @@ pub fn fill(folder: &Path) {
     // Space again, and all that was confirmed is there.
     std::fs::remove_file(folder.join("ballast")).expect("it is there");
     LocalExecutor::default().run(async {
-        let (log, _) = Log::<Value>::open(folder, small()).await.expect("there is space");
+        let (log, _) = Log::<Value>::open(folder, small())
+            .await
+            .expect("there is space");
         assert!(log.seq().0 >= confirmed, "{} of {confirmed}", log.seq().0);
         assert_eq!(rows_of(&log), rows_at(log.seq().0));
         act(&log).await.expect("there is space");
@@ -88,7 +111,10 @@ pub fn fill(folder: &Path) {
 #[test]
 fn a_full_disk_loses_nothing() {
     let folder = tempfile::tempdir().expect("the disk has room");
-    let ballast = format!("head -c 600000 /dev/zero >'{}';", folder.path().join("ballast").display());
+    let ballast = format!(
+        "head -c 600000 /dev/zero >'{}';",
+        folder.path().join("ballast").display()
+    );
     if let Some(output) = with_mount("fill", folder.path(), &ballast) {
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(printed.contains(FULL), "{printed}");
@@ -108,7 +134,10 @@ pub fn open_read_only(folder: &Path) {
 #[test]
 fn a_read_only_directory_is_named() {
     let folder = tempfile::tempdir().expect("the disk has room");
-    let remount = format!("mount -o remount,ro '{}' || exit 77;", folder.path().display());
+    let remount = format!(
+        "mount -o remount,ro '{}' || exit 77;",
+        folder.path().display()
+    );
     if let Some(output) = with_mount("read-only", folder.path(), &remount) {
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(printed.contains(FULL), "{printed}");
@@ -117,7 +146,9 @@ fn a_read_only_directory_is_named() {
 
 pub fn use_all_descriptors(folder: &Path) {
     LocalExecutor::default().run(async {
-        let (log, _) = Log::<Value>::open(folder, small()).await.expect("there are descriptors");
+        let (log, _) = Log::<Value>::open(folder, small())
+            .await
+            .expect("there are descriptors");
         let mut taken = Vec::new();
         while let Ok(file) = File::open("/dev/null") {
             taken.push(file);
@@ -126,13 +157,18 @@ pub fn use_all_descriptors(folder: &Path) {
         for _ in 0..300 {
             act(&log).await.expect("the file that is open grows");
         }
-        let error = log.checkpoint().await.expect_err("there are no descriptors");
+        let error = log
+            .checkpoint()
+            .await
+            .expect_err("there are no descriptors");
         assert!(error.to_string().contains("Too many open files"), "{error}");
         taken.clear();
         log.checkpoint().await.expect("there are descriptors again");
         let seq = log.seq().0;
         log.close().await.expect("nothing was lost");
-        let (log, found) = Log::<Value>::open(folder, small()).await.expect("it is whole");
+        let (log, found) = Log::<Value>::open(folder, small())
+            .await
+            .expect("it is whole");
         assert_eq!((log.seq().0, found.replayed), (seq, 0));
         assert_eq!(rows_of(&log), rows_at(seq));
         println!("{FULL}{seq}");
@@ -142,7 +178,11 @@ pub fn use_all_descriptors(folder: &Path) {
 #[test]
 fn without_descriptors_the_log_goes_on() {
     let folder = tempfile::tempdir().expect("the disk has room");
-    let mut command = child("descriptors", folder.path(), Some("ulimit -n 100; exec \"$0\" \"$@\""));
+    let mut command = child(
+        "descriptors",
+        folder.path(),
+        Some("ulimit -n 100; exec \"$0\" \"$@\""),
+    );
     let output = command.output().expect("there is a shell");
     let printed = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -41,12 +41,16 @@ fn a_log_is_opened_once() {
     // It ends with its output.
     let listening = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
     run(async {
-        let error = Log::<Value>::open(folder.path(), quick()).await.unwrap_err();
+        let error = Log::<Value>::open(folder.path(), quick())
+            .await
+            .unwrap_err();
         assert!(matches!(error, Error::Locked { .. }), "{error}");
         process.0.kill().unwrap();
         process.0.wait().unwrap();
         let (log, _) = Log::<Value>::open(folder.path(), quick()).await.unwrap();
-        let error = Log::<Value>::open(folder.path(), quick()).await.unwrap_err();
+        let error = Log::<Value>::open(folder.path(), quick())
+            .await
+            .unwrap_err();
         assert!(matches!(error, Error::Locked { .. }), "{error}");
         log.close().await.unwrap();
         let (log, _) = Log::<Value>::open(folder.path(), quick()).await.unwrap();
@@ -61,7 +65,9 @@ fn the_floor_rises_by_age() {
     run(async {
         let memory = timelog::Config::default().unit(TimeUnit::Millis);
         let config = quick().memory(memory).keep(Duration::from_secs(60));
-        let (log, _) = Log::<u64>::open(folder.path(), config.clone()).await.unwrap();
+        let (log, _) = Log::<u64>::open(folder.path(), config.clone())
+            .await
+            .unwrap();
         let now = TimeUnit::Millis.now();
         let _ = log.append(now - 120_000, 1).unwrap();
         // Nothing is older than the newest row by so much.
@@ -71,7 +77,10 @@ fn the_floor_rises_by_age() {
         let _ = log.extend([(now - 30_000, 2), (i64::MAX, 3)]).unwrap();
         until(|| log.snapshot().count(..) == 2).await;
         let refused = log.append(now - 120_000, 4).unwrap_err();
-        assert!(matches!(refused.error, Error::Write(WriteErrorKind::BelowFloor { .. })));
+        assert!(matches!(
+            refused.error,
+            Error::Write(WriteErrorKind::BelowFloor { .. })
+        ));
         log.close().await.unwrap();
         let (log, _) = Log::<u64>::open(folder.path(), config).await.unwrap();
         assert_eq!(log.snapshot().count(..), 2);
@@ -84,7 +93,9 @@ fn the_floor_rises_by_age() {
 fn the_floor_rises_by_size() {
     let folder = tempfile::tempdir().unwrap();
     run(async {
-        let (log, _) = Log::<u64>::open(folder.path(), quick().keep_bytes(1600)).await.unwrap();
+        let (log, _) = Log::<u64>::open(folder.path(), quick().keep_bytes(1600))
+            .await
+            .unwrap();
         let _ = log.extend((0..10_000).map(|ts| (ts, 0))).unwrap();
         until(|| log.snapshot().count(..) == 100).await;
         assert_eq!(log.snapshot().first(), Some(9_900));
@@ -102,13 +113,17 @@ fn deleted_rows_leave_the_disk() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = || -> u64 {
         let files = std::fs::read_dir(folder.path()).unwrap();
-        files.map(|it| it.unwrap().metadata().map_or(0, |it| it.len())).sum()
+        files
+            .map(|it| it.unwrap().metadata().map_or(0, |it| it.len()))
+            .sum()
     };
     run(async {
         let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
         for round in 0..40 {
             let start = round * 10_000;
-            let _ = log.extend((start..start + 10_000).map(|ts| (ts, 0))).unwrap();
+            let _ = log
+                .extend((start..start + 10_000).map(|ts| (ts, 0)))
+                .unwrap();
             log.sync().await.unwrap();
             let _ = log.delete(..start).unwrap();
         }
@@ -175,7 +190,10 @@ fn wrong_configurations_are_named() {
         ("wal_file_bytes", quick().wal_file_bytes(1)),
         ("pending_bytes", quick().pending_bytes(1)),
         ("wake_up", quick().wake_up(Duration::ZERO)),
-        ("page_bytes", quick().memory(timelog::Config::default().page_bytes(1))),
+        (
+            "page_bytes",
+            quick().memory(timelog::Config::default().page_bytes(1)),
+        ),
     ];
     for (field, config) in wrong {
         let error = run(Log::<u64>::open(folder.path(), config)).unwrap_err();
@@ -193,8 +211,14 @@ fn a_closed_log_says_so() {
         let commit = log.append(1, 1).unwrap();
         log.close().await.unwrap();
         assert_eq!(commit.await.unwrap().0, 1);
-        assert!(matches!(other.append(2, 2).unwrap_err().error, Error::Closed));
-        assert!(matches!(other.checkpoint().await.unwrap_err(), Error::Closed));
+        assert!(matches!(
+            other.append(2, 2).unwrap_err().error,
+            Error::Closed
+        ));
+        assert!(matches!(
+            other.checkpoint().await.unwrap_err(),
+            Error::Closed
+        ));
         assert_eq!(other.snapshot().count(..), 1);
         assert!(matches!(other.close().await.unwrap_err(), Error::Closed));
     });

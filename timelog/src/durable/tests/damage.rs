@@ -69,7 +69,10 @@ fn a_flipped_bit_is_named_or_changes_nothing() {
     let (mut named, mut unseen) = (0, 0);
     let files: Vec<_> = disk.all_names();
     let files: Vec<_> = files.into_iter().filter(|it| is_log_file(it)).collect();
-    assert!(files.iter().any(|it| it.starts_with("checkpoint")) && files.len() > 3, "{files:?}");
+    assert!(
+        files.iter().any(|it| it.starts_with("checkpoint")) && files.len() > 3,
+        "{files:?}"
+    );
     for file in files {
         // Of each unit that is not all zeros.
         let units: Vec<_> = disk.edit(&file, |bytes| {
@@ -77,7 +80,9 @@ fn a_flipped_bit_is_named_or_changes_nothing() {
             let used = units.filter(|(_, unit)| unit.iter().any(|byte| *byte != 0));
             used.map(|(number, _)| number * UNIT).collect()
         });
-        let heads = units.iter().flat_map(|unit| [4, 17, 30, 50].map(|at| unit + at));
+        let heads = units
+            .iter()
+            .flat_map(|unit| [4, 17, 30, 50].map(|at| unit + at));
         let others = units.iter().flat_map(|unit| [60, 1500].map(|at| unit + at));
         for at in heads.chain(others) {
             let disk = disk.after_kill(1);
@@ -119,7 +124,10 @@ fn damage_in_the_last_file_is_named_unless_it_is_at_the_end() {
         if block == 5 {
             let (log, found) = opened.expect("it may have been torn");
             assert_eq!(rows(&log).len(), 4);
-            assert_eq!(found.torn, Some((Path::new("simulated").join(&file), offset)));
+            assert_eq!(
+                found.torn,
+                Some((Path::new("simulated").join(&file), offset))
+            );
         } else {
             let error = opened.expect_err("a block follows");
             let is_there = matches!(&error, Error::Corrupt { offset: at, .. } if *at == offset);
@@ -154,7 +162,10 @@ fn a_page_in_the_place_of_another_is_named() {
         log.close().await.unwrap();
     });
     let names_of_disk = disk.all_names();
-    let file = names_of_disk.iter().find(|it| Stretch::of_name(it).is_some()).unwrap();
+    let file = names_of_disk
+        .iter()
+        .find(|it| Stretch::of_name(it).is_some())
+        .unwrap();
     disk.edit(file, |bytes| {
         let (first, second) = bytes[UNIT..].split_at_mut(PAGE_BYTES);
         first.swap_with_slice(&mut second[..PAGE_BYTES]);

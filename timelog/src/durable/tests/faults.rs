@@ -77,7 +77,10 @@ fn every_commit_that_waits_is_told_of_a_failure() {
             commits.push(commit);
             glommio::executor().yield_now().await;
         }
-        assert!(commits.len() > 1, "the second came before the first had failed");
+        assert!(
+            commits.len() > 1,
+            "the second came before the first had failed"
+        );
         for commit in commits {
             let error = commit.await.expect_err("it failed");
             assert!(matches!(error, Error::Poisoned { .. }), "{error}");
@@ -95,7 +98,10 @@ fn without_descriptors_nothing_is_lost() {
         for ts in 0..100 {
             log.append(ts, 0).unwrap().await.unwrap();
         }
-        let error = log.checkpoint().await.expect_err("there are no descriptors");
+        let error = log
+            .checkpoint()
+            .await
+            .expect_err("there are no descriptors");
         assert!(matches!(error, Error::Io { .. }), "{error}");
         let error = log.stats().maintenance_error.expect("it tried");
         assert!(error.to_string().starts_with("cannot "), "{error}");
@@ -126,7 +132,10 @@ fn a_failure_while_opening_changes_nothing() {
             let opened = run(async { open(&disk, small()).await.map(|_| ()) });
             let is_over = opened.is_ok();
             if let Err(error) = opened {
-                assert!(matches!(error, Error::Io { .. }), "{call:?} {calls}: {error}");
+                assert!(
+                    matches!(error, Error::Io { .. }),
+                    "{call:?} {calls}: {error}"
+                );
             }
             disk.heals();
             let (log, _) = run(open(&disk, small())).unwrap();
@@ -195,7 +204,11 @@ fn what_waits_for_the_device_is_bounded() {
         let (log, _) = open(&disk, config).await.unwrap();
         let refused = log.extend((0..1000).map(|ts| (ts, 0))).unwrap_err();
         assert_eq!(refused.rejected.len(), 1000);
-        assert!(matches!(refused.error, Error::Busy { .. }), "{}", refused.error);
+        assert!(
+            matches!(refused.error, Error::Busy { .. }),
+            "{}",
+            refused.error
+        );
         let mut accepted = 0;
         while log.append(accepted, 0).is_ok() {
             accepted += 1;
@@ -203,6 +216,10 @@ fn what_waits_for_the_device_is_bounded() {
         assert!((100..1000).contains(&accepted), "{accepted}");
         log.sync().await.unwrap();
         let _ = log.append(accepted, 0).expect("there is space again");
-        assert_eq!(rows(&log).len() as i64, accepted + 1, "a refused write changes nothing");
+        assert_eq!(
+            rows(&log).len() as i64,
+            accepted + 1,
+            "a refused write changes nothing"
+        );
     });
 }

@@ -18,9 +18,7 @@ use crate::Ts;
 
 /// Files of a few blocks, memtables of sixteen rows, and maintenance all the time.
 fn small() -> Config {
-    let memory = crate::Config::default()
-        .page_bytes(64)
-        .memtable_bytes(256);
+    let memory = crate::Config::default().page_bytes(64).memtable_bytes(256);
     Config::default()
         .memory(memory)
         .wal_file_bytes(20 << 10)

@@ -4,12 +4,13 @@
 //! histories of several crashes each. `TIMELOG_SEED` is the first one.
 
 use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::rc::Rc;
 use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::super::simulation::Disk;
+use super::super::simulation::{Call, Disk};
 use super::super::{Config, Log};
 use super::model::Model;
 use super::{cases, open, run, small};
@@ -106,6 +107,26 @@ fn what_was_recovered_is_there_after_a_power_cut() {
     });
     println!("{deaths} crashes, {confirmed} operations confirmed");
     assert!(deaths > 0 && confirmed > 0);
+}
+
+/// The next process finds what was written and not synced, and may have shown it to others.
+#[test]
+fn what_was_found_once_stays() {
+    for seed in 0..8 {
+        let disk = Disk::new(seed);
+        run(async {
+            let (log, _) = open(&disk, small()).await.expect("it is new");
+            disk.fails_after(Call::Sync, 0, ErrorKind::Other);
+            let commit = log.append(1, 1).expect("it is open");
+            commit.await.expect_err("it was not synced");
+        });
+        let disk = disk.after_kill(seed);
+        let (log, _) = run(open(&disk, small())).expect("a crash is no damage");
+        assert_eq!(log.seq().0, 1);
+        let disk = disk.after_power_cut(seed);
+        let (log, _) = run(open(&disk, small())).expect("a crash is no damage");
+        assert_eq!(log.seq().0, 1);
+    }
 }
 
 /// Logs that are closed and opened again show the same, whatever was done.
