@@ -90,6 +90,7 @@ type Trade = (i64, u32);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
+    signal::block(&[libc::SIGINT])?;
     let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .name("tick_store")
         .spawn(move || run(options))?;
