@@ -142,7 +142,11 @@ async fn synced_bandwidth(folder: &Path) {
         ratios.push(of_ours / of_bare);
     }
     print("1 MiB written and synced, bare", "MB/s", bare);
-    print("1,000 writers, 1 KiB a commit, checkpoints included", "MB/s", ours);
+    print(
+        "1,000 writers, 1 KiB a commit, checkpoints included",
+        "MB/s",
+        ours,
+    );
     print("  ratio of each round", "", ratios);
     log.close().await.expect("it is written");
 }
@@ -162,7 +166,7 @@ async fn beside_maintenance(folder: &Path) {
                 let base = round * 3_000_000;
                 for batch in 0..30 {
                     let rows = (0..100_000).map(|row| (base + row * 30 + batch, row as u64));
-                    let _ = log.extend(rows).expect("it is open");
+                    drop(log.extend(rows).expect("it is open"));
                     log.sync().await.expect("it is written");
                 }
             } else {
@@ -175,7 +179,7 @@ async fn beside_maintenance(folder: &Path) {
                 let late = start.elapsed().saturating_sub(Duration::from_millis(1));
                 timers.push(late.as_secs_f64() * 1e6);
                 let start = Instant::now();
-                let _ = log.append(i64::MAX / 2 + tick, 7).expect("it is open");
+                drop(log.append(i64::MAX / 2 + tick, 7).expect("it is open"));
                 appends.push(start.elapsed().as_secs_f64() * 1e6);
             }
             let p99 = |mut times: Vec<f64>| {
@@ -213,7 +217,7 @@ async fn recovery(folder: &Path) {
             let (log, _) = Log::<u64>::open(&folder, config).await.expect("it is new");
             for start in (0..ROWS).step_by(100_000) {
                 let rows = (start..start + 100_000).map(|ts| (ts, ts as u64));
-                let _ = log.extend(rows).expect("it is open");
+                drop(log.extend(rows).expect("it is open"));
                 log.sync().await.expect("it is written");
             }
             if is_checkpoint {
@@ -244,10 +248,22 @@ async fn recovery(folder: &Path) {
             log.close().await.expect("it is whole");
         }
     }
-    print("a checkpoint of 128 MB read, bare, 4 reads at a time", "MB/s", bare);
+    print(
+        "a checkpoint of 128 MB read, bare, 4 reads at a time",
+        "MB/s",
+        bare,
+    );
     let [checkpoint, wal] = figures;
-    print("a log of 8 million rows opened, from a checkpoint", "MB/s", checkpoint);
-    print("a log of 8 million rows opened, from the write-ahead log", "MB/s", wal);
+    print(
+        "a log of 8 million rows opened, from a checkpoint",
+        "MB/s",
+        checkpoint,
+    );
+    print(
+        "a log of 8 million rows opened, from the write-ahead log",
+        "MB/s",
+        wal,
+    );
 }
 
 async fn read_all(path: &Path) -> f64 {
@@ -362,7 +378,11 @@ mod peers {
                 }
             }
             for ((name, _), figures) in stores.iter().zip(figures) {
-                print(&format!("{rows} rows a synced commit, {name}"), "us", figures);
+                print(
+                    &format!("{rows} rows a synced commit, {name}"),
+                    "us",
+                    figures,
+                );
             }
         }
     }

@@ -69,12 +69,12 @@ fn the_floor_rises_by_age() {
             .await
             .unwrap();
         let now = TimeUnit::Millis.now();
-        let _ = log.append(now - 120_000, 1).unwrap();
+        drop(log.append(now - 120_000, 1).unwrap());
         // Nothing is older than the newest row by so much.
         sleep(Duration::from_millis(20)).await;
         assert_eq!(log.snapshot().count(..), 1);
         // A row from the future does not make others older than they are.
-        let _ = log.extend([(now - 30_000, 2), (i64::MAX, 3)]).unwrap();
+        drop(log.extend([(now - 30_000, 2), (i64::MAX, 3)]).unwrap());
         until(|| log.snapshot().count(..) == 2).await;
         let refused = log.append(now - 120_000, 4).unwrap_err();
         assert!(matches!(
@@ -96,11 +96,11 @@ fn the_floor_rises_by_size() {
         let (log, _) = Log::<u64>::open(folder.path(), quick().keep_bytes(1600))
             .await
             .unwrap();
-        let _ = log.extend((0..10_000).map(|ts| (ts, 0))).unwrap();
+        drop(log.extend((0..10_000).map(|ts| (ts, 0))).unwrap());
         until(|| log.snapshot().count(..) == 100).await;
         assert_eq!(log.snapshot().first(), Some(9_900));
         // More of one timestamp than are to be kept: they stay together.
-        let _ = log.extend((0..500).map(|value| (20_000, value))).unwrap();
+        drop(log.extend((0..500).map(|value| (20_000, value))).unwrap());
         until(|| log.snapshot().first() == Some(20_000)).await;
         assert_eq!(log.snapshot().count(..), 500);
         log.close().await.unwrap();
@@ -121,11 +121,12 @@ fn deleted_rows_leave_the_disk() {
         let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
         for round in 0..40 {
             let start = round * 10_000;
-            let _ = log
-                .extend((start..start + 10_000).map(|ts| (ts, 0)))
-                .unwrap();
+            drop(
+                log.extend((start..start + 10_000).map(|ts| (ts, 0)))
+                    .unwrap(),
+            );
             log.sync().await.unwrap();
-            let _ = log.delete(..start).unwrap();
+            drop(log.delete(..start).unwrap());
         }
         log.sync().await.unwrap();
         until(|| log.stats().full_wal_files == 0 && bytes() < 4 << 20).await;
@@ -145,7 +146,7 @@ fn many_openings_leave_nothing() {
         for round in 0..60 {
             let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
             assert_eq!(log.seq().0, round);
-            let _ = log.append(round as i64, round).unwrap();
+            drop(log.append(round as i64, round).unwrap());
             log.close().await.unwrap();
             let names = std::fs::read_dir(folder.path()).unwrap().count();
             assert!(names < 30, "{names} files");
@@ -163,8 +164,8 @@ fn values_of_all_widths_come_back() {
             for round in 0..2 {
                 let (log, _) = Log::<V>::open(folder.path(), quick()).await.unwrap();
                 if round == 0 {
-                    let _ = log.append(i64::MIN, value.clone()).unwrap();
-                    let _ = log.append(i64::MAX, value.clone()).unwrap();
+                    drop(log.append(i64::MIN, value.clone()).unwrap());
+                    drop(log.append(i64::MAX, value.clone()).unwrap());
                 } else {
                     let snapshot = log.snapshot();
                     let wanted = [(i64::MIN, &value), (i64::MAX, &value)];

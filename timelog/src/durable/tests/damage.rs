@@ -26,21 +26,21 @@ fn full_disk() -> (Rc<Disk>, Vec<(Ts, u64)>) {
         let (log, _) = open(&disk, small()).await.unwrap();
         for round in 0..30 {
             let batch = (0..100).map(|row| (row * 7 % 100 + round * 20, row as u64));
-            let _ = log.extend(batch).unwrap();
-            let _ = log.delete(round * 20..round * 20 + 3).unwrap();
+            drop(log.extend(batch).unwrap());
+            drop(log.delete(round * 20..round * 20 + 3).unwrap());
             log.sync().await.unwrap();
             if round % 10 == 0 {
                 settle(&log).await;
             }
         }
-        let _ = log.raise_floor(10).unwrap();
+        drop(log.raise_floor(10).unwrap());
         settle(&log).await;
         log.close().await.unwrap();
         let quiet = small().wal_file_bytes(32 << 10);
         let (log, _) = open(&disk, quiet.clone()).await.unwrap();
-        let _ = log.extend((0..100).map(|row| (1000 + row, 0))).unwrap();
+        drop(log.extend((0..100).map(|row| (1000 + row, 0))).unwrap());
         log.sync().await.unwrap();
-        let _ = log.delete(1000..1010).unwrap();
+        drop(log.delete(1000..1010).unwrap());
         log.close().await.unwrap();
         rows(&log_of(&disk, quiet).await)
     });
@@ -110,7 +110,7 @@ fn damage_in_the_last_file_is_named_unless_it_is_at_the_end() {
     run(async {
         let (log, _) = open(&disk, small().wal_file_bytes(64 << 10)).await.unwrap();
         for ts in 0..5 {
-            let _ = log.append(ts, 0).unwrap();
+            drop(log.append(ts, 0).unwrap());
             log.sync().await.unwrap();
         }
         log.close().await.unwrap();
@@ -157,7 +157,7 @@ fn a_page_in_the_place_of_another_is_named() {
     let disk = Disk::new(1);
     run(async {
         let (log, _) = open(&disk, small()).await.unwrap();
-        let _ = log.extend((0..200_000).map(|ts| (ts, 0))).unwrap();
+        drop(log.extend((0..200_000).map(|ts| (ts, 0))).unwrap());
         log.checkpoint().await.unwrap();
         log.close().await.unwrap();
     });

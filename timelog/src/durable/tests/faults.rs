@@ -186,7 +186,7 @@ fn a_group_waits_for_its_delay_or_its_size() {
         large.await.unwrap();
         commit.await.unwrap();
         assert_eq!(disk.calls(), calls + 2, "one write and one sync for both");
-        let _ = log.append(0, 0).unwrap();
+        drop(log.append(0, 0).unwrap());
         sleep(Duration::from_millis(5)).await;
         log.sync().await.unwrap();
         assert_eq!(disk.calls(), calls + 4);
@@ -215,7 +215,7 @@ fn what_waits_for_the_device_is_bounded() {
         }
         assert!((100..1000).contains(&accepted), "{accepted}");
         log.sync().await.unwrap();
-        let _ = log.append(accepted, 0).expect("there is space again");
+        drop(log.append(accepted, 0).expect("there is space again"));
         assert_eq!(
             rows(&log).len() as i64,
             accepted + 1,

@@ -38,6 +38,10 @@ fn config(random: &mut Rng) -> Config {
 }
 
 /// Opens the log, holds it against the model, and works until the disk dies.
+#[expect(
+    clippy::await_holding_refcell_ref,
+    reason = "lives come one after the other"
+)]
 async fn live(disk: Rc<Disk>, model: &RefCell<Model>, config: Config, mut random: Rng) -> Log<u64> {
     let (log, _) = open(&disk, config).await.expect("a crash is no damage");
     let mut model = model.borrow_mut();
