@@ -1,8 +1,9 @@
 //! Durable logs beside bare files, and with the feature `peers` beside fjall and redb.
 //!
-//! `cargo bench -p timelog --features durable --bench durable -- [FOLDER]`. Each figure is the median of
+//! `cargo bench -p timelog --features durable --bench durable -- [FOLDER] [PART]`. Each figure is the median of
 //! rounds that alternate between what is compared, with the smallest and the largest. The folder is
-//! to be on the disk that is measured.
+//! to be on the disk that is measured; the parts are `latency`, `bandwidth`, `maintenance`, `recovery`
+//! and `peers`.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -17,19 +18,32 @@ const UNIT: usize = 4096;
 const FILE_BYTES: usize = 64 << 20;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let folder = arguments.iter().find(|it| !it.starts_with("--"));
-    let folder = folder.map_or_else(std::env::temp_dir, Into::into);
+    let arguments = std::env::args().skip(1);
+    let arguments: Vec<String> = arguments.filter(|it| !it.starts_with("--")).collect();
+    let folder = arguments
+        .first()
+        .map_or_else(std::env::temp_dir, Into::into);
     let folder = tempfile::tempdir_in(folder).expect("the folder can be written to");
-    let run = |name: &str| folder.path().join(name);
+    let path = |name: &str| folder.path().join(name);
+    let is_wanted = |name: &str| arguments.get(1).is_none_or(|part| part == name);
     LocalExecutor::default().run(async {
-        commit_latency(&run("latency")).await;
-        synced_bandwidth(&run("bandwidth")).await;
-        beside_maintenance(&run("maintenance")).await;
-        recovery(&run("recovery")).await;
+        if is_wanted("latency") {
+            commit_latency(&path("latency")).await;
+        }
+        if is_wanted("bandwidth") {
+            synced_bandwidth(&path("bandwidth")).await;
+        }
+        if is_wanted("maintenance") {
+            beside_maintenance(&path("maintenance")).await;
+        }
+        if is_wanted("recovery") {
+            recovery(&path("recovery")).await;
+        }
     });
     #[cfg(feature = "peers")]
-    peers::run(folder.path());
+    if is_wanted("peers") {
+        peers::run(folder.path());
+    }
 }
 
 /// Smallest, median, largest.
@@ -205,7 +219,8 @@ async fn beside_maintenance(folder: &Path) {
 async fn recovery(folder: &Path) {
     const ROUNDS: usize = 7;
     const ROWS: i64 = 8_000_000;
-    let config = Config::default().wal_file_bytes(1 << 30);
+    // All of the rows in one file of the write-ahead log.
+    let config = Config::default().wal_file_bytes(192 << 20);
     let in_files = |is_checkpoint: bool| {
         let config = config.clone();
         async move {
@@ -239,9 +254,8 @@ async fn recovery(folder: &Path) {
         bare.push(read_all(&path.expect("there are files")).await);
         for (folder, figures) in folders.iter().zip(&mut figures) {
             let start = Instant::now();
-            let (log, _) = Log::<u64>::open(folder, config.clone())
-                .await
-                .expect("it is whole");
+            let opened = Log::<u64>::open(folder, Config::default()).await;
+            let (log, _) = opened.expect("it is whole");
             let seconds = start.elapsed().as_secs_f64();
             assert_eq!(log.snapshot().count(..), ROWS as u64);
             figures.push(ROWS as f64 * 16.0 / seconds / 1e6);
