@@ -21,7 +21,7 @@ use super::recover::{Recovered, Recovery, recover};
 use super::wal::Wal;
 use crate::{Seq, Snapshot, Ts};
 
-/// A log of time-stamped values in memory and in files. See the [module](self).
+/// A log of time-stamped values in memory and in files. See the [module](super).
 ///
 /// A clone is another handle to the same log. Without [`close`](Self::close), the last handle
 /// closes it in the background: what was accepted becomes durable, unless the executor ends before.
