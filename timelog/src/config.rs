@@ -75,11 +75,11 @@ pub enum Window {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    unit: TimeUnit,
+    pub(crate) unit: TimeUnit,
     page_bytes: usize,
-    memtable_bytes: usize,
+    pub(crate) memtable_bytes: usize,
     late_bytes: Option<usize>,
-    sealed_runs: usize,
+    pub(crate) sealed_runs: usize,
     busy: Busy,
     memory_limit_bytes: Option<usize>,
     l0_segments: usize,
@@ -88,7 +88,7 @@ pub struct Config {
     delete_debt: f64,
     segment_bytes: usize,
     compaction_inputs: usize,
-    floor: Option<Ts>,
+    pub(crate) floor: Option<Ts>,
 }
 
 impl Default for Config {

@@ -36,11 +36,12 @@
 //!   write        memtable; flush and compaction as jobs in steps
 //!   version      what is held at one moment; snapshots
 //!   read         cursors, merge, rows, spans, windows
-//!   column  search  segment  segments  tombstones
+//!   column  search  segment  segments  list  tombstones
 //!   ts  range  seq  config  stats  error  work
 //! ```
 //!
-//! Nothing here reads a clock (but [`TimeUnit::now`]), opens a file or starts a thread.
+//! Nothing of this reads a clock (but [`TimeUnit::now`]), opens a file or starts a thread. With the
+//! feature `durable`, the module `durable` keeps a log in files as well, on the runtime glommio.
 //!
 //! The published Timelog, whose benchmark cases this crate measures itself by, is another project;
 //! this crate shares no code with it and is not affiliated with it.
@@ -53,8 +54,11 @@ compile_error!("timelog supports little-endian targets only");
 mod column;
 mod config;
 pub mod dump;
+#[cfg(feature = "durable")]
+pub mod durable;
 mod error;
 mod keyed;
+mod list;
 mod mem_log;
 mod range;
 mod read;

@@ -7,6 +7,7 @@ mod core;
 mod growth;
 mod maintain;
 mod outcome;
+mod trash;
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -338,6 +339,19 @@ impl<V: Clone + 'static> MemLog<V> {
         self.request_compaction();
         let rows = self.state.portion();
         while self.step(rows) == Progress::More {}
+    }
+
+    /// The number of the last operation.
+    #[cfg(feature = "durable")]
+    pub(crate) fn seq(&self) -> Seq {
+        self.state.look(|core| core.seq)
+    }
+
+    /// Has the operations that follow be numbered after `seq`: what there is was read from files, by
+    /// fewer operations than it was written by.
+    #[cfg(feature = "durable")]
+    pub(crate) fn set_seq(&mut self, seq: Seq) {
+        self.state.access().seq = seq;
     }
 
     /// The log in numbers, as a [`Stats`]. O(1), but while maintenance has yet to count what

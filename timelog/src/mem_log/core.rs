@@ -10,7 +10,7 @@ use crate::version::{Version, View};
 use crate::write::{Job, Memtable, Survey, Windows};
 use crate::{Broken, Seq, Snapshot, Stats, Ts};
 
-use super::maintain::Trash;
+use super::trash::Trash;
 
 /// A log without the question who may use it.
 pub(crate) struct Core<V> {

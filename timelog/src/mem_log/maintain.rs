@@ -8,11 +8,9 @@ use std::sync::Arc;
 
 use super::Progress;
 use super::core::Core;
-use crate::column::Columns;
 use crate::config::Busy;
-use crate::segment::{List, Segment};
 use crate::tombstones::{Piece, Skyline};
-use crate::version::{Sealed, Version};
+use crate::version::Version;
 use crate::write::{Goal, Job, Memtable, Survey, Target, Urgency, flush_job, pick, rewrite};
 use crate::{Seq, Ts};
 
@@ -322,46 +320,5 @@ pub(super) fn count_hidden<V>(
         let hidden = version.rows_under(piece);
         let hides = hidden > 0 || version.hides_sealed(piece) || memtable.hides_any(piece);
         hides.then_some(hidden)
-    }
-}
-
-/// What was replaced: dropping all of it at once would take as long as there are rows.
-#[derive(Debug)]
-pub(crate) struct Trash<V> {
-    segments: Vec<Arc<Segment<V>>>,
-    pages: Vec<Arc<Columns<V>>>,
-}
-
-impl<V> Trash<V> {
-    pub const fn new() -> Self {
-        Self {
-            segments: Vec::new(),
-            pages: Vec::new(),
-        }
-    }
-
-    fn add_sealed(&mut self, sealed: Arc<Sealed<V>>) {
-        // Of no one else, or the snapshots that hold it drop it.
-        if let Some(sealed) = Arc::into_inner(sealed) {
-            let segments = sealed.lists.into_iter().flat_map(List::into_segments);
-            self.segments.extend(segments);
-        }
-    }
-
-    /// Drops at most so many rows and a page, and tells how many.
-    fn drop_rows(&mut self, rows: usize) -> usize {
-        let mut dropped = 0;
-        while dropped < rows {
-            if let Some(page) = self.pages.pop() {
-                dropped += page.len();
-                drop(page);
-            } else if let Some(segment) = self.segments.pop() {
-                dropped += 1;
-                self.pages = segment.into_pages();
-            } else {
-                break;
-            }
-        }
-        dropped
     }
 }

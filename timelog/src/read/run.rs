@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::Ts;
+use crate::list::List;
 use crate::search::gallop;
-use crate::segment::{List, Segment};
+use crate::segment::Segment;
 use crate::segments::{Segments, Slot};
 use crate::tombstones::{Piece, Skyline};
 

@@ -9,8 +9,9 @@ pub use into_rows::IntoRows;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::View;
 
+use crate::list::List;
 use crate::read::Run;
-use crate::segment::{List, Segment};
+use crate::segment::Segment;
 use crate::segments::{Segments, Slot};
 use crate::tombstones::Piece;
 use crate::{Broken, Seq, Ts};

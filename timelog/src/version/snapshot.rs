@@ -5,8 +5,8 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::Version;
+use crate::list::List;
 use crate::read::{Buckets, Cursor, Every, Number, Rows, Run, Spans};
-use crate::segment::List;
 use crate::tombstones::Skyline;
 use crate::{Seq, TimeRange, Ts};
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::output::{Cut, Output};
 use crate::config::Limits;
+use crate::list::List;
 use crate::read::{Cursor, Merge, Place, Run};
-use crate::segment::{List, Segment};
+use crate::segment::Segment;
 use crate::tombstones::Skyline;
 use crate::{Seq, Ts};
 

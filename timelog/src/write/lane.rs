@@ -7,7 +7,8 @@ use std::vec::IntoIter;
 
 use crate::column::Columns;
 use crate::config::Limits;
-use crate::segment::{Copied, List, Segment};
+use crate::list::List;
+use crate::segment::{Copied, Segment};
 use crate::segments::Segments;
 use crate::work::{self, Work};
 use crate::{Seq, Ts};

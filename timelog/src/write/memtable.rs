@@ -19,8 +19,9 @@ use super::lane::{Lane, Memory};
 use super::late::{Late, Settled};
 use crate::column::Columns;
 use crate::config::Limits;
+use crate::list::List;
 use crate::read::Run;
-use crate::segment::{List, Segment};
+use crate::segment::Segment;
 use crate::tombstones::{Piece, Skyline};
 use crate::{Broken, Seq, Ts};
 

@@ -1,0 +1,200 @@
+//! Groups of operations on their way to the device, and the futures that wait for them.
+
+use std::cell::{OnceCell, RefCell};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use super::error::Error;
+use super::format::{ROWS_HEAD, add_rows, push_delete, push_floor, push_rows_head};
+use crate::{Seq, Ts};
+
+/// Operations that become durable together.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    outcome: OnceCell<Result<(), Error>>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Group {
+    /// One that is durable.
+    pub fn durable() -> Rc<Self> {
+        let group = Self::default();
+        group.finish(Ok(()));
+        Rc::new(group)
+    }
+
+    /// Tells all that wait, once.
+    pub fn finish(&self, outcome: Result<(), Error>) {
+        if self.outcome.set(outcome).is_err() {
+            return;
+        }
+        for waker in self.waiting.take() {
+            // Those after a waker that panics wait as well; the panic has been reported by its hook.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+}
+
+/// Waits until an operation is on the device, with its [`Seq`].
+///
+/// The operation was accepted, and is visible, before this is made. Dropping it changes nothing: the
+/// operation becomes durable all the same, with its group.
+///
+/// # Errors
+/// [`Error::Poisoned`], if the write-ahead log could not be written or synced. It is not known then
+/// whether the operation is durable; a log that is opened again tells by
+/// [`Log::seq`](super::Log::seq). [`Error::Closed`], if the executor ended before.
+///
+/// # Cancel safety
+/// Dropping it ends the wait and nothing else.
+#[derive(Debug)]
+#[must_use = "without awaiting it, it is not known whether the operation is durable"]
+pub struct Commit {
+    group: Rc<Group>,
+    seq: Seq,
+    /// Its place among those that wait.
+    place: Option<usize>,
+}
+
+impl Commit {
+    pub(super) fn new(group: Rc<Group>, seq: Seq) -> Self {
+        Self {
+            group,
+            seq,
+            place: None,
+        }
+    }
+
+    /// The last operation that it waits for.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+}
+
+impl Future for Commit {
+    type Output = Result<Seq, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(outcome) = self.group.outcome.get() {
+            return Poll::Ready(outcome.clone().map(|()| self.seq));
+        }
+        // Outside of the borrow: wakers may run any code.
+        let mut waker = cx.waker().clone();
+        let mut waiting = self.group.waiting.borrow_mut();
+        match self.place.and_then(|place| waiting.get_mut(place)) {
+            Some(held) => std::mem::swap(held, &mut waker),
+            None => {
+                let place = waiting.len();
+                waiting.push(waker);
+                drop(waiting);
+                self.place = Some(place);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// The group that gathers.
+#[derive(Debug)]
+pub(super) struct Tail {
+    payload: Vec<u8>,
+    /// Where the rows begin that the last operations are, to add rows to them.
+    rows_at: Option<usize>,
+    /// The operation that comes next.
+    next: u64,
+    operations: u32,
+    group: Rc<Group>,
+}
+
+/// A group to write.
+pub(super) struct Taken {
+    pub payload: Vec<u8>,
+    pub first: u64,
+    pub operations: u32,
+    pub group: Rc<Group>,
+}
+
+impl Tail {
+    pub fn new(next: u64) -> Self {
+        Self {
+            payload: Vec::new(),
+            rows_at: None,
+            next,
+            operations: 0,
+            // Until there is another one: nothing is to be waited for.
+            group: Group::durable(),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.operations == 0
+    }
+
+    /// The last operation.
+    pub fn last(&self) -> Seq {
+        Seq(self.next - 1)
+    }
+
+    /// Waits for all operations so far: those of the group that gathers or, if there are none, of the
+    /// one before.
+    pub fn commit(&self) -> Commit {
+        Commit::new(Rc::clone(&self.group), self.last())
+    }
+
+    pub fn rows(&mut self, rows: u32, bytes: &[u8]) -> Commit {
+        self.begin(rows);
+        let is_added = (self.rows_at).is_some_and(|at| add_rows(&mut self.payload, at, rows));
+        if !is_added {
+            self.rows_at = Some(self.payload.len());
+            push_rows_head(&mut self.payload, rows);
+        }
+        self.payload.extend_from_slice(bytes);
+        self.commit()
+    }
+
+    pub fn delete(&mut self, first: Ts, last: Ts) -> Commit {
+        self.begin(1);
+        self.rows_at = None;
+        push_delete(&mut self.payload, first, last);
+        self.commit()
+    }
+
+    pub fn floor(&mut self, ts: Ts) -> Commit {
+        self.begin(1);
+        self.rows_at = None;
+        push_floor(&mut self.payload, ts);
+        self.commit()
+    }
+
+    fn begin(&mut self, operations: u32) {
+        if self.is_empty() {
+            self.group = Rc::default();
+        }
+        self.operations += operations;
+        self.next += u64::from(operations);
+    }
+
+    /// Takes the group; what comes later is the next one.
+    pub fn take(&mut self) -> Taken {
+        let taken = Taken {
+            payload: std::mem::take(&mut self.payload),
+            first: self.next - u64::from(self.operations),
+            operations: std::mem::take(&mut self.operations),
+            group: Rc::clone(&self.group),
+        };
+        self.rows_at = None;
+        taken
+    }
+}
+
+/// The most that so many bytes of operations take with their heads.
+pub(super) const fn payload_bytes(bytes: usize) -> usize {
+    bytes + ROWS_HEAD
+}

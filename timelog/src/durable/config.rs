@@ -1,0 +1,150 @@
+//! Configuration of a durable log.
+
+use std::time::Duration;
+
+use super::Record;
+use super::error::Error;
+use super::format::{PAGE_BYTES, ROW_PAGE_BYTES, UNIT};
+use crate::ConfigError;
+
+/// The widest value, in bytes.
+pub const MAX_RECORD_BYTES: usize = 64 << 10;
+
+/// The configuration of a [`Log`](super::Log).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timelog::durable::Config;
+///
+/// let config = Config::default()
+///     .memory(timelog::Config::default().memtable_bytes(4 << 20))
+///     .commit_delay(Duration::from_millis(2))
+///     .keep(Duration::from_secs(7 * 24 * 3600));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    pub(super) memory: crate::Config,
+    pub(super) commit_delay: Duration,
+    pub(super) limits: Limits,
+    pub(super) keep: Option<Duration>,
+    pub(super) keep_bytes: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Limits {
+    pub commit_bytes: usize,
+    pub pending_bytes: usize,
+    pub wal_file_bytes: u64,
+    pub wake_up: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            commit_bytes: 1 << 20,
+            pending_bytes: 64 << 20,
+            wal_file_bytes: 32 << 20,
+            wake_up: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Config {
+    /// The configuration of the log in memory. Its floor is raised when the log is opened, if the log
+    /// has a lower one.
+    pub fn memory(mut self, config: crate::Config) -> Self {
+        self.memory = config;
+        self
+    }
+
+    /// How long the first operation of a group waits for others. Default zero: a group is written as
+    /// soon as the device is idle, and the next one gathers meanwhile.
+    pub fn commit_delay(mut self, delay: Duration) -> Self {
+        self.commit_delay = delay;
+        self
+    }
+
+    /// The size of a group, in bytes, that is not delayed. Default 1 MiB. A group that gathers while
+    /// the device is busy may become larger.
+    pub fn commit_bytes(mut self, bytes: usize) -> Self {
+        self.limits.commit_bytes = bytes;
+        self
+    }
+
+    /// The most that may wait for the device, in bytes, from 4 KiB to 1 GiB. A write beyond is
+    /// refused with [`Error::Busy`]; a single one may be as large as that. Default 64 MiB.
+    pub fn pending_bytes(mut self, bytes: usize) -> Self {
+        self.limits.pending_bytes = bytes;
+        self
+    }
+
+    /// The size of a file of the write-ahead log, in bytes, from 8 KiB. A full one is turned into a
+    /// checkpoint. Default 32 MiB.
+    pub fn wal_file_bytes(mut self, bytes: u64) -> Self {
+        self.limits.wal_file_bytes = bytes;
+        self
+    }
+
+    /// How often maintenance looks for work that nothing woke it for, and applies
+    /// [`keep`](Self::keep) and [`keep_bytes`](Self::keep_bytes). At least 1 ms. Default 100 ms.
+    pub fn wake_up(mut self, period: Duration) -> Self {
+        self.limits.wake_up = period;
+        self
+    }
+
+    /// Deletes rows older than this, by raising the floor. The age of a row is counted from the
+    /// system's clock or the newest row, whichever is older: so neither one row from the future nor
+    /// the load of an old file deletes what is young. Default: rows are kept.
+    pub fn keep(mut self, age: Duration) -> Self {
+        self.keep = Some(age);
+        self
+    }
+
+    /// Deletes the oldest rows beyond so many bytes of rows, by raising the floor. A row counts
+    /// `8 + V::BYTES`. Rows of one timestamp are kept or deleted together. Default: rows are kept.
+    pub fn keep_bytes(mut self, bytes: usize) -> Self {
+        self.keep_bytes = Some(bytes);
+        self
+    }
+
+    pub(super) fn check<V: Record>(&self) -> Result<(), Error> {
+        let check = |field, holds: bool, found: String, wanted| {
+            let error = ConfigError {
+                field,
+                found,
+                wanted,
+            };
+            if holds { Ok(()) } else { Err(error) }
+        };
+        let limits = &self.limits;
+        check(
+            "Record::BYTES",
+            V::BYTES <= MAX_RECORD_BYTES,
+            V::BYTES.to_string(),
+            "at most 64 KiB",
+        )?;
+        check(
+            "pending_bytes",
+            (4 << 10..=1 << 30).contains(&limits.pending_bytes),
+            limits.pending_bytes.to_string(),
+            "4 KiB to 1 GiB",
+        )?;
+        check(
+            "wal_file_bytes",
+            limits.wal_file_bytes >= 2 * UNIT as u64,
+            limits.wal_file_bytes.to_string(),
+            "8 KiB or more",
+        )?;
+        check(
+            "wake_up",
+            limits.wake_up >= Duration::from_millis(1),
+            format!("{:?}", limits.wake_up),
+            "1 ms or more",
+        )?;
+        Ok(())
+    }
+}
+
+const _: () = assert!(MAX_RECORD_BYTES + 8 <= ROW_PAGE_BYTES && ROW_PAGE_BYTES < PAGE_BYTES);

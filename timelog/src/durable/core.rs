@@ -1,0 +1,316 @@
+//! What the handles and tasks of a log share.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use glommio::channels::local_channel::{LocalReceiver, LocalSender, new_bounded};
+use glommio::channels::oneshot;
+use glommio::future::timeout;
+
+use super::Record;
+use super::commit::{Commit, Group, Tail, Taken, payload_bytes};
+use super::config::Config;
+use super::disk::Folder;
+use super::error::{Error, Refused};
+use super::format::Kind;
+use super::wal_files::{Closed, Next};
+use crate::{MemLog, Seq, Ts, WriteErrorKind};
+
+/// Wakes a task, now or when it waits next.
+#[derive(Debug)]
+pub(super) struct Bell {
+    ring: LocalSender<()>,
+    wait: LocalReceiver<()>,
+}
+
+impl Bell {
+    fn new() -> Self {
+        let (ring, wait) = new_bounded(1);
+        Self { ring, wait }
+    }
+
+    pub fn ring(&self) {
+        // If it is full, the task has not heard it yet.
+        let _ = self.ring.try_send(());
+    }
+
+    pub async fn wait(&self) {
+        self.wait.recv().await;
+    }
+
+    /// Whether it rang in time.
+    pub async fn wait_for(&self, period: Duration) -> bool {
+        timeout(period, self.wait()).await.is_ok()
+    }
+}
+
+/// All but the rows.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub folder: Folder,
+    pub kind: Kind,
+    pub config: Config,
+    pub tail: RefCell<Tail>,
+    /// The group that is being written, and its bytes.
+    pub in_flight: RefCell<Option<(Rc<Group>, usize)>>,
+    pub durable: Cell<u64>,
+    pub failed: RefCell<Option<Error>>,
+    pub is_closing: Cell<bool>,
+    /// A group is there; it is not to wait any longer; there are rows to maintain; files to convert.
+    pub commit_bell: Bell,
+    pub hurry_bell: Bell,
+    pub step_bell: Bell,
+    pub checkpoint_bell: Bell,
+    /// Full files of the write-ahead log that no checkpoint covers yet, the oldest first.
+    pub closed: RefCell<Vec<Closed>>,
+    pub next_wal: RefCell<Next>,
+    /// Bytes of rows that came since maintenance had nothing to do.
+    pub backlog: Cell<usize>,
+    pub checkpoint_requests: RefCell<Vec<oneshot::Sender<Result<(), Error>>>>,
+    /// The last failure of maintenance, until it succeeds.
+    pub maintenance_error: RefCell<Option<Error>>,
+    pub checkpoints: Cell<(usize, u64)>,
+}
+
+impl Core {
+    pub fn new(folder: Folder, kind: Kind, config: Config, applied: u64) -> Self {
+        Self {
+            folder,
+            kind,
+            config,
+            tail: RefCell::new(Tail::new(applied + 1)),
+            in_flight: RefCell::default(),
+            durable: Cell::new(applied),
+            failed: RefCell::default(),
+            is_closing: Cell::new(false),
+            commit_bell: Bell::new(),
+            hurry_bell: Bell::new(),
+            step_bell: Bell::new(),
+            checkpoint_bell: Bell::new(),
+            closed: RefCell::default(),
+            next_wal: RefCell::default(),
+            backlog: Cell::new(0),
+            checkpoint_requests: RefCell::default(),
+            maintenance_error: RefCell::default(),
+            checkpoints: Cell::default(),
+        }
+    }
+
+    pub fn failure(&self) -> Option<Error> {
+        let cause = self.failed.borrow().clone()?;
+        let cause = Arc::new(cause);
+        Some(Error::Poisoned { cause })
+    }
+
+    /// Nothing is accepted from now on; what waits fails, with what is returned.
+    pub fn fail(&self, error: Error) -> Error {
+        self.failed.borrow_mut().get_or_insert(error);
+        let failure = self.failure().expect("it was just set");
+        self.end_groups(failure.clone());
+        failure
+    }
+
+    /// Lets fail what waits.
+    pub fn end_groups(&self, error: Error) {
+        let in_flight = self.in_flight.take();
+        let gathered = self.tail.borrow_mut().take();
+        if let Some((group, _)) = in_flight {
+            group.finish(Err(error.clone()));
+        }
+        gathered.group.finish(Err(error));
+    }
+
+    /// Bytes that wait for the device.
+    pub fn pending_bytes(&self) -> usize {
+        let in_flight = self.in_flight.borrow();
+        self.tail.borrow().bytes() + in_flight.as_ref().map_or(0, |(_, bytes)| *bytes)
+    }
+
+    pub fn begin_closing(&self) {
+        self.is_closing.set(true);
+        let bells = [
+            &self.commit_bell,
+            &self.hurry_bell,
+            &self.step_bell,
+            &self.checkpoint_bell,
+        ];
+        bells.into_iter().for_each(Bell::ring);
+    }
+
+    /// Whether it takes anything.
+    pub fn check_open(&self) -> Result<(), Error> {
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None if self.is_closing.get() => Err(Error::Closed),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether so many bytes of operations may be accepted.
+    pub fn admit(&self, bytes: usize) -> Result<(), Error> {
+        self.check_open()?;
+        let needed_bytes = (self.pending_bytes()).saturating_add(payload_bytes(bytes));
+        let limit_bytes = self.config.limits.pending_bytes;
+        if needed_bytes > limit_bytes {
+            return Err(Error::Busy {
+                needed_bytes,
+                limit_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds an operation to the group that gathers.
+    fn log(&self, add: impl FnOnce(&mut Tail) -> Commit) -> Commit {
+        let mut tail = self.tail.borrow_mut();
+        let before = tail.bytes();
+        let commit = add(&mut tail);
+        let limit = self.config.limits.commit_bytes;
+        if before == 0 {
+            self.commit_bell.ring();
+        }
+        if before < limit && limit <= tail.bytes() {
+            self.hurry_bell.ring();
+        }
+        commit
+    }
+
+    /// Waits for all operations so far, of which none is delayed any longer.
+    pub fn sync(&self) -> Commit {
+        self.hurry_bell.ring();
+        self.tail.borrow().commit()
+    }
+
+    pub fn lacks_next_wal(&self) -> bool {
+        matches!(*self.next_wal.borrow(), Next::Missing)
+    }
+
+    /// The group that gathers, to be written.
+    pub fn take_group(&self) -> Taken {
+        let taken = self.tail.borrow_mut().take();
+        let in_flight = (Rc::clone(&taken.group), taken.payload.len());
+        *self.in_flight.borrow_mut() = Some(in_flight);
+        taken
+    }
+}
+
+/// A log: rows in memory, and what makes them durable.
+#[derive(Debug)]
+pub(super) struct Shared<V> {
+    pub core: Core,
+    pub mem: RefCell<MemLog<V>>,
+    encoded: RefCell<Vec<u8>>,
+}
+
+impl<V: Record> Shared<V> {
+    pub const ROW_BYTES: usize = size_of::<Ts>() + V::BYTES;
+
+    pub fn new(core: Core, mem: MemLog<V>) -> Rc<Self> {
+        Rc::new(Self {
+            core,
+            mem: RefCell::new(mem),
+            encoded: RefCell::default(),
+        })
+    }
+
+    /// Whether a write may be done, of which so many bytes are to be logged.
+    fn admit(&self, bytes: usize) -> Result<(), Error> {
+        self.core.admit(bytes)?;
+        // They differ if a value panicked after it was taken in and before it was logged.
+        if self.mem.borrow().seq() != self.core.tail.borrow().last() {
+            self.core.fail(Error::Interrupted);
+            return self.core.admit(bytes);
+        }
+        Ok(())
+    }
+
+    pub fn append(&self, ts: Ts, value: V) -> Result<Commit, Refused<V>> {
+        if let Err(error) = self.admit(Self::ROW_BYTES) {
+            let rejected = value;
+            return Err(Refused { error, rejected });
+        }
+        let mut encoded = self.encoded.take();
+        encode_row(&mut encoded, ts, &value);
+        let appended = self.mem.borrow_mut().append(ts, value);
+        let commit = match appended {
+            Ok(_) => Ok(self.core.log(|tail| tail.rows(1, &encoded))),
+            Err(refused) => Err(Refused {
+                error: Error::Write(refused.kind),
+                rejected: refused.rejected,
+            }),
+        };
+        self.written(encoded);
+        commit
+    }
+
+    pub fn extend(&self, rows: Vec<(Ts, V)>) -> Result<Commit, Refused<Vec<(Ts, V)>>> {
+        if let Err(error) = self.admit(rows.len().saturating_mul(Self::ROW_BYTES)) {
+            let rejected = rows;
+            return Err(Refused { error, rejected });
+        }
+        if rows.is_empty() {
+            return Ok(self.core.tail.borrow().commit());
+        }
+        let count = rows.len() as u32;
+        let mut encoded = self.encoded.take();
+        encoded.reserve(rows.len() * Self::ROW_BYTES);
+        for (ts, value) in &rows {
+            encode_row(&mut encoded, *ts, value);
+        }
+        let appended = self.mem.borrow_mut().extend(rows);
+        let commit = match appended {
+            Ok(_) => Ok(self.core.log(|tail| tail.rows(count, &encoded))),
+            Err(refused) => Err(Refused {
+                error: Error::Write(refused.kind),
+                rejected: refused.rejected,
+            }),
+        };
+        self.written(encoded);
+        commit
+    }
+
+    /// Counts what is to be maintained, and keeps the memory for the next write.
+    fn written(&self, mut encoded: Vec<u8>) {
+        const KEPT: usize = 1 << 20;
+        let before = self.core.backlog.get();
+        let after = before + encoded.len();
+        self.core.backlog.set(after);
+        let limit = self.core.config.memory.memtable_bytes;
+        if before < limit && limit <= after {
+            self.core.step_bell.ring();
+        }
+        encoded.clear();
+        if encoded.capacity() <= KEPT {
+            *self.encoded.borrow_mut() = encoded;
+        }
+    }
+
+    pub fn delete(&self, range: Option<(Ts, Ts)>) -> Result<Commit, Error> {
+        let (first, last) = range.ok_or(Error::Write(WriteErrorKind::EmptyRange))?;
+        self.admit(2 * size_of::<Ts>())?;
+        let deleted = self.mem.borrow_mut().delete(first..=last);
+        deleted.map_err(|refused| Error::Write(refused.kind))?;
+        Ok(self.core.log(|tail| tail.delete(first, last)))
+    }
+
+    pub fn raise_floor(&self, ts: Ts) -> Result<Option<Commit>, Error> {
+        self.admit(size_of::<Ts>())?;
+        if self.mem.borrow_mut().raise_floor(ts).is_none() {
+            return Ok(None);
+        }
+        Ok(Some(self.core.log(|tail| tail.floor(ts))))
+    }
+
+    pub fn seq(&self) -> Seq {
+        self.core.tail.borrow().last()
+    }
+}
+
+fn encode_row<V: Record>(bytes: &mut Vec<u8>, ts: Ts, value: &V) {
+    bytes.extend(ts.to_le_bytes());
+    let start = bytes.len();
+    bytes.resize(start + V::BYTES, 0);
+    value.encode(&mut bytes[start..]);
+}

@@ -1,0 +1,321 @@
+//! The directory of a log and its files: those of the system or, in this crate's own tests, of a
+//! disk in memory that loses what was not synced.
+//!
+//! Files are written in whole units of 4 KiB. A name is durable once the directory was synced.
+
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glommio::io::{AdvisoryLockGuard, Directory, DmaFile, OpenOptions, ReadResult};
+use glommio::timer::sleep;
+
+use super::error::Error;
+use super::format::UNIT;
+#[cfg(test)]
+use super::simulation;
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// How long the lock of a process that was killed may take to go.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The directory of one log, and its lock.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    System {
+        directory: Directory,
+        /// Held until everything that writes has ended.
+        lock: RefCell<Option<AdvisoryLockGuard>>,
+    },
+    #[cfg(test)]
+    Simulated(Rc<simulation::Disk>),
+}
+
+impl Folder {
+    /// Opens the directory, or creates it, and locks it.
+    pub async fn open(path: &Path) -> Result<Self> {
+        let opened = Directory::create(path).await;
+        let directory = opened.map_err(|error| Error::io("open", path)(error.into()))?;
+        // Its own name.
+        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let parent_path = parent.unwrap_or(Path::new("."));
+        let synced = async {
+            let parent = Directory::open(parent_path).await?;
+            parent.sync().await?;
+            parent.close().await
+        };
+        (synced.await).map_err(|error| Error::io("sync", parent_path)(error.into()))?;
+        let lock = lock(path).await?;
+        Ok(Self {
+            path: path.to_owned(),
+            place: Place::System {
+                directory,
+                lock: RefCell::new(Some(lock)),
+            },
+        })
+    }
+
+    #[cfg(test)]
+    pub fn simulated(disk: Rc<simulation::Disk>) -> Self {
+        Self {
+            path: PathBuf::from("simulated"),
+            place: Place::Simulated(disk),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets others open it.
+    pub async fn unlock(&self) -> Result<()> {
+        match &self.place {
+            Place::System { lock, .. } => {
+                let lock = lock.take();
+                if let Some(lock) = lock {
+                    let unlocked = lock.unlock().await;
+                    unlocked.map_err(|error| Error::io("unlock", &self.path)(error.into()))?;
+                }
+                Ok(())
+            }
+            #[cfg(test)]
+            Place::Simulated(_) => Ok(()),
+        }
+    }
+
+    /// The names of its files.
+    pub async fn names(&self) -> Result<Vec<String>> {
+        match &self.place {
+            Place::System { directory, .. } => {
+                // At once: it is done when the log is opened, and names are few.
+                let entries = directory.sync_read_dir();
+                let entries =
+                    entries.map_err(|error| Error::io("list", &self.path)(error.into()))?;
+                let names = entries.map(|entry| Ok(entry?.file_name().into_string().ok()));
+                let names: std::io::Result<Vec<_>> = names.collect();
+                let names = names.map_err(Error::io("list", &self.path))?;
+                Ok(names.into_iter().flatten().collect())
+            }
+            #[cfg(test)]
+            Place::Simulated(disk) => disk.names().await.map_err(Error::io("list", &self.path)),
+        }
+    }
+
+    /// A new file, in the place of one of the same name.
+    pub async fn create(&self, name: &str) -> Result<File> {
+        // A file of its own: a write that a process before began, and that is still under way, must
+        // not reach it.
+        self.remove(name).await?;
+        self.open_file(name, true).await
+    }
+
+    pub async fn open_existing(&self, name: &str) -> Result<File> {
+        self.open_file(name, false).await
+    }
+
+    async fn open_file(&self, name: &str, is_new: bool) -> Result<File> {
+        let path = self.path.join(name);
+        let operation = if is_new { "create" } else { "open" };
+        let content = match &self.place {
+            Place::System { .. } => {
+                let mut options = OpenOptions::new();
+                options.read(true).write(true).create_new(is_new);
+                let opened = options.dma_open(&path).await;
+                let file = opened.map_err(|error| Error::io(operation, &path)(error.into()))?;
+                Content::System(file)
+            }
+            #[cfg(test)]
+            Place::Simulated(disk) => {
+                let opened = disk.open(name, is_new).await;
+                let inode = opened.map_err(Error::io(operation, &path))?;
+                Content::Simulated(Rc::clone(disk), inode)
+            }
+        };
+        Ok(File { path, content })
+    }
+
+    /// Gives a file another name, in the place of a file that has it.
+    pub async fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let path = self.path.join(from);
+        match &self.place {
+            Place::System { .. } => glommio::io::rename(&path, self.path.join(to))
+                .await
+                .map_err(|error| Error::io("rename", &path)(error.into())),
+            #[cfg(test)]
+            Place::Simulated(disk) => {
+                let renamed = disk.rename(from, to).await;
+                renamed.map_err(Error::io("rename", &path))
+            }
+        }
+    }
+
+    /// Removes a file, if it is there.
+    pub async fn remove(&self, name: &str) -> Result<()> {
+        let path = self.path.join(name);
+        let removed = match &self.place {
+            Place::System { .. } => glommio::io::remove(&path)
+                .await
+                .map_err(std::io::Error::from),
+            #[cfg(test)]
+            Place::Simulated(disk) => disk.remove(name).await,
+        };
+        match removed {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(Error::io("remove", &path)),
+        }
+    }
+
+    /// Makes names durable.
+    pub async fn sync(&self) -> Result<()> {
+        let synced = match &self.place {
+            Place::System { directory, .. } => directory.sync().await.map_err(Into::into),
+            #[cfg(test)]
+            Place::Simulated(disk) => disk.sync_names().await,
+        };
+        synced.map_err(Error::io("sync", &self.path))
+    }
+}
+
+async fn lock(folder: &Path) -> Result<AdvisoryLockGuard> {
+    let path = folder.join("LOCK");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true);
+    let opened = options.dma_open(&path).await;
+    let file = opened.map_err(|error| Error::io("create", &path)(error.into()))?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock_exclusive().await {
+            Ok(guard) => return Ok(guard),
+            Err(glommio::GlommioError::WouldBlock(_)) if start.elapsed() < LOCK_PATIENCE => {
+                sleep(Duration::from_millis(10)).await;
+            }
+            Err(glommio::GlommioError::WouldBlock(_)) => {
+                let path = folder.to_owned();
+                return Err(Error::Locked { path });
+            }
+            Err(error) => return Err(Error::io("lock", &path)(error.into())),
+        }
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    System(DmaFile),
+    #[cfg(test)]
+    Simulated(Rc<simulation::Disk>, simulation::Inode),
+}
+
+impl File {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Says that it has another name.
+    pub fn renamed(&mut self, path: PathBuf) {
+        self.path = path;
+    }
+
+    pub async fn size(&self) -> Result<u64> {
+        let size = match &self.content {
+            Content::System(file) => file.file_size().await.map_err(Into::into),
+            #[cfg(test)]
+            Content::Simulated(disk, inode) => disk.size(*inode).await,
+        };
+        size.map_err(Error::io("look at", &self.path))
+    }
+
+    /// Writes all of `bytes`, whole units.
+    pub async fn write(&self, bytes: &[u8], position: u64) -> Result<()> {
+        debug_assert!(
+            bytes.len().is_multiple_of(UNIT) && position.is_multiple_of(UNIT as u64),
+            "only whole units are written"
+        );
+        let written = match &self.content {
+            Content::System(file) => {
+                let mut buffer = file.alloc_dma_buffer(bytes.len());
+                buffer.as_bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+                file.write_all_at(buffer, position)
+                    .await
+                    .map_err(Into::into)
+            }
+            #[cfg(test)]
+            Content::Simulated(disk, inode) => disk.write(*inode, bytes, position).await,
+        };
+        written.map_err(Error::io("write", &self.path))
+    }
+
+    /// Reads as much as there is of `length` bytes.
+    pub async fn read(&self, position: u64, length: usize) -> Result<Bytes> {
+        let read = match &self.content {
+            Content::System(file) => match file.read_at(position, length).await {
+                Ok(read) => Ok(Bytes::System(read)),
+                Err(error) => Err(error.into()),
+            },
+            #[cfg(test)]
+            Content::Simulated(disk, inode) => {
+                let read = disk.read(*inode, position, length).await;
+                read.map(Bytes::Simulated)
+            }
+        };
+        read.map_err(Error::io("read", &self.path))
+    }
+
+    /// Makes what was written durable.
+    pub async fn sync(&self) -> Result<()> {
+        let synced = match &self.content {
+            Content::System(file) => file.fdatasync().await.map_err(Into::into),
+            #[cfg(test)]
+            Content::Simulated(disk, inode) => disk.sync(*inode).await,
+        };
+        synced.map_err(Error::io("sync", &self.path))
+    }
+
+    /// Closes it once all that was given up is over.
+    pub async fn close(self) -> Result<()> {
+        match self.content {
+            Content::System(file) => file
+                .close()
+                .await
+                .map_err(|error| Error::io("close", &self.path)(error.into())),
+            #[cfg(test)]
+            Content::Simulated(..) => Ok(()),
+        }
+    }
+}
+
+/// What was read.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    System(ReadResult),
+    #[cfg(test)]
+    Simulated(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::System(read) => read,
+            #[cfg(test)]
+            Bytes::Simulated(bytes) => bytes,
+        }
+    }
+}

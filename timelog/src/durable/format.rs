@@ -1,0 +1,267 @@
+//! The bytes of files, version 1: see `docs/timelog-durable.md` for pictures.
+//!
+//! All integers are little-endian. A checksum is a CRC-32 (of IEEE 802.3), kept outside of what it
+//! protects. Files consist of units of 4 KiB, the most that a device may demand of direct I/O.
+
+use super::error::Error;
+use crate::{TimeUnit, Ts};
+use std::path::Path;
+
+/// Blocks and pages begin at multiples of this.
+pub(super) const UNIT: usize = 4096;
+pub(super) const VERSION: u32 = 1;
+
+pub(super) const WAL_MAGIC: u64 = u64::from_le_bytes(*b"TLOG-WAL");
+pub(super) const CHECKPOINT_MAGIC: u64 = u64::from_le_bytes(*b"TLOG-CKP");
+
+/// The most that a page of a checkpoint takes; the next one follows at the next unit.
+pub(super) const PAGE_BYTES: usize = 1 << 20;
+pub(super) const PAGE_HEAD: usize = 32;
+pub(super) const ROW_PAGE_BYTES: usize = PAGE_BYTES - PAGE_HEAD;
+
+/// The part of a block of the write-ahead log before its operations.
+pub(super) const BLOCK_HEAD: usize = 40;
+const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"TBLK");
+
+pub(super) fn round_up(bytes: usize) -> usize {
+    bytes.next_multiple_of(UNIT)
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
+}
+
+pub(super) fn ts_at(bytes: &[u8], at: usize) -> Ts {
+    Ts::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
+}
+
+/// What both kinds of files are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub record_bytes: u32,
+    pub unit: TimeUnit,
+}
+
+impl Kind {
+    fn unit_number(self) -> u32 {
+        match self.unit {
+            TimeUnit::Seconds => 0,
+            TimeUnit::Millis => 1,
+            TimeUnit::Micros => 2,
+            TimeUnit::Nanos => 3,
+        }
+    }
+}
+
+/// The first unit of a file: what it is of, and numbers that are its own.
+///
+/// ```text
+///    0         8         12           16     20        24
+///   ┌─────────┬─────────┬────────────┬──────┬─────────┬──────────────┬─ zeros ─┬──────────┐
+///   │ magic   │ version │ value bytes│ unit │ 0       │ numbers, u64 │         │ checksum │
+///   └─────────┴─────────┴────────────┴──────┴─────────┴──────────────┴─────────┴──────────┘
+///                                                                             4092     4096
+/// ```
+pub(super) fn file_head(magic: u64, kind: Kind, numbers: &[u64]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(UNIT);
+    bytes.extend(magic.to_le_bytes());
+    for word in [VERSION, kind.record_bytes, kind.unit_number(), 0] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for number in numbers {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.resize(UNIT - 4, 0);
+    let checksum = crc32fast::hash(&bytes);
+    bytes.extend(checksum.to_le_bytes());
+    bytes
+}
+
+/// The numbers of a first unit that [`file_head`] has made.
+pub(super) fn parse_file_head<const N: usize>(
+    bytes: &[u8],
+    magic: u64,
+    kind: Kind,
+    path: &Path,
+) -> Result<[u64; N], Error> {
+    if bytes.len() < UNIT {
+        return Err(Error::corrupt(path, 0, "it is shorter than its header"));
+    }
+    if u64_at(bytes, 0) != magic {
+        return Err(Error::corrupt(
+            path,
+            0,
+            "it does not begin as files of this kind do",
+        ));
+    }
+    if crc32fast::hash(&bytes[..UNIT - 4]) != u32_at(bytes, UNIT - 4) {
+        return Err(Error::corrupt(path, 0, "the checksum of the header"));
+    }
+    let format = |what| {
+        let path = path.to_owned();
+        Err(Error::Format { path, what })
+    };
+    let (version, record_bytes, unit) = (u32_at(bytes, 8), u32_at(bytes, 12), u32_at(bytes, 16));
+    if version != VERSION {
+        return format(format!(
+            "its format has version {version}, this program reads {VERSION}"
+        ));
+    }
+    if record_bytes != kind.record_bytes {
+        let wanted = kind.record_bytes;
+        return format(format!(
+            "its values have {record_bytes} bytes, those of this log {wanted}"
+        ));
+    }
+    if unit != kind.unit_number() {
+        return format(format!(
+            "its timestamps are in another unit than {:?}",
+            kind.unit
+        ));
+    }
+    Ok(std::array::from_fn(|index| u64_at(bytes, 24 + 8 * index)))
+}
+
+/// The head of a block: a group of operations that is there as a whole or not at all.
+///
+/// ```text
+///    0       4         8      16          24           28         32       36         40
+///   ┌───────┬─────────┬──────┬───────────┬────────────┬──────────┬────────┬──────────┬────────────┐
+///   │ magic │ payload │ salt │ first     │ operations │ checksum │ block  │ checksum │ payload,   │
+///   │       │ bytes   │      │ operation │            │ payload  │ number │ head     │ zeros      │
+///   └───────┴─────────┴──────┴───────────┴────────────┴──────────┴────────┴──────────┴────────────┘
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockHead {
+    pub payload_bytes: u32,
+    /// Of the use of the file: a block of an earlier use has another one.
+    pub salt: u64,
+    pub first: u64,
+    pub operations: u32,
+    pub payload_checksum: u32,
+    /// Counted from 0 in each use of a file.
+    pub number: u32,
+}
+
+impl BlockHead {
+    /// A block of so many operations, with its padding.
+    pub fn block(salt: u64, number: u32, first: u64, operations: u32, payload: &[u8]) -> Vec<u8> {
+        let head = BlockHead {
+            payload_bytes: payload.len() as u32,
+            salt,
+            first,
+            operations,
+            payload_checksum: crc32fast::hash(payload),
+            number,
+        };
+        let mut block = Vec::with_capacity(round_up(BLOCK_HEAD + payload.len()));
+        block.extend(BLOCK_MAGIC.to_le_bytes());
+        block.extend(head.payload_bytes.to_le_bytes());
+        block.extend(head.salt.to_le_bytes());
+        block.extend(head.first.to_le_bytes());
+        block.extend(head.operations.to_le_bytes());
+        block.extend(head.payload_checksum.to_le_bytes());
+        block.extend(head.number.to_le_bytes());
+        block.extend(crc32fast::hash(&block).to_le_bytes());
+        block.extend(payload);
+        block.resize(round_up(block.len()), 0);
+        block
+    }
+
+    /// The head at the beginning of `bytes`, if there is a whole one of this use of the file.
+    pub fn parse(bytes: &[u8], salt: u64) -> Option<BlockHead> {
+        let is_whole = bytes.len() >= BLOCK_HEAD
+            && u32_at(bytes, 0) == BLOCK_MAGIC
+            && u64_at(bytes, 8) == salt
+            && u32_at(bytes, 36) == crc32fast::hash(&bytes[..36]);
+        is_whole.then(|| BlockHead {
+            payload_bytes: u32_at(bytes, 4),
+            salt,
+            first: u64_at(bytes, 16),
+            operations: u32_at(bytes, 24),
+            payload_checksum: u32_at(bytes, 28),
+            number: u32_at(bytes, 32),
+        })
+    }
+
+    /// How much of the file the block takes.
+    pub fn len(&self) -> usize {
+        round_up(BLOCK_HEAD + self.payload_bytes as usize)
+    }
+}
+
+const ROWS: u8 = 1;
+const DELETE: u8 = 2;
+const FLOOR: u8 = 3;
+/// Of a row that follows: kind and number of rows.
+pub(super) const ROWS_HEAD: usize = 5;
+
+/// The head of so many rows.
+pub(super) fn push_rows_head(payload: &mut Vec<u8>, rows: u32) {
+    payload.push(ROWS);
+    payload.extend(rows.to_le_bytes());
+}
+
+/// Raises the number of rows in a head that begins at `at`, if it stays a number.
+pub(super) fn add_rows(payload: &mut [u8], at: usize, rows: u32) -> bool {
+    let sum = u32_at(payload, at + 1).checked_add(rows);
+    if let Some(sum) = sum {
+        payload[at + 1..at + ROWS_HEAD].copy_from_slice(&sum.to_le_bytes());
+    }
+    sum.is_some()
+}
+
+pub(super) fn push_delete(payload: &mut Vec<u8>, first: Ts, last: Ts) {
+    payload.push(DELETE);
+    payload.extend(first.to_le_bytes());
+    payload.extend(last.to_le_bytes());
+}
+
+pub(super) fn push_floor(payload: &mut Vec<u8>, ts: Ts) {
+    payload.push(FLOOR);
+    payload.extend(ts.to_le_bytes());
+}
+
+/// What stands in a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation<'b> {
+    /// Timestamp and value of each.
+    Rows(&'b [u8]),
+    /// From one timestamp to another, both inside.
+    Delete(Ts, Ts),
+    Floor(Ts),
+}
+
+/// Takes the next operation of a payload, with how many operations it stands for.
+pub(super) fn next_operation<'b>(
+    payload: &mut &'b [u8],
+    row_bytes: usize,
+) -> Result<(Operation<'b>, u64), &'static str> {
+    let mut take = |bytes: usize| {
+        let taken = payload.split_at_checked(bytes);
+        let (taken, rest) = taken.ok_or("an operation goes beyond its block")?;
+        *payload = rest;
+        Ok(taken)
+    };
+    match take(1)?[0] {
+        ROWS => {
+            let rows = u32_at(take(4)?, 0) as usize;
+            let bytes = rows.checked_mul(row_bytes).ok_or("a number of rows")?;
+            Ok((Operation::Rows(take(bytes)?), rows as u64))
+        }
+        DELETE => {
+            let bytes = take(16)?;
+            let (first, last) = (ts_at(bytes, 0), ts_at(bytes, 8));
+            if first > last {
+                return Err("a delete of no timestamp");
+            }
+            Ok((Operation::Delete(first, last), 1))
+        }
+        FLOOR => Ok((Operation::Floor(ts_at(take(8)?, 0)), 1)),
+        _ => Err("an operation of no known kind"),
+    }
+}

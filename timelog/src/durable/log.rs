@@ -1,0 +1,318 @@
+//! The log that programs hold.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::path::Path;
+use std::rc::Rc;
+
+use glommio::channels::oneshot;
+use glommio::task::JoinHandle;
+use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into};
+
+use super::Record;
+use super::commit::Commit;
+use super::config::Config;
+use super::core::{Core, Shared};
+use super::disk::Folder;
+use super::error::{Error, Refused};
+use super::maintain::{Backlog, Checkpointer, move_rows};
+use super::recover::{Recovered, Recovery, recover};
+use super::wal::Wal;
+use crate::{Seq, Snapshot, Ts};
+
+/// A log of time-stamped values in memory and in files. See the [module](super).
+///
+/// A clone is another handle to the same log. Without [`close`](Self::close), the last handle
+/// closes it in the background: what was accepted becomes durable, unless the executor ends before.
+pub struct Log<V: Record> {
+    pub(super) shared: Rc<Shared<V>>,
+    owner: Rc<Owner<V>>,
+}
+
+/// Closes the log when the last handle is dropped.
+struct Owner<V> {
+    shared: Rc<Shared<V>>,
+    running: RefCell<Option<JoinHandle<Result<(), Error>>>>,
+}
+
+impl<V> Drop for Owner<V> {
+    fn drop(&mut self) {
+        self.shared.core.begin_closing();
+    }
+}
+
+impl<V: Record> Clone for Log<V> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Rc::clone(&self.shared),
+            owner: Rc::clone(&self.owner),
+        }
+    }
+}
+
+impl<V: Record> fmt::Debug for Log<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("path", &self.shared.core.folder.path())
+            .field("seq", &self.seq())
+            .field("durable", &self.durable_seq())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A durable log in numbers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The log in memory.
+    pub memory: crate::Stats,
+    /// The last operation that is durable.
+    pub durable: Seq,
+    /// Bytes that wait for the device.
+    pub pending_bytes: usize,
+    /// Full files of the write-ahead log that no checkpoint covers yet.
+    pub full_wal_files: usize,
+    /// Checkpoints.
+    pub checkpoints: usize,
+    /// Their rows, those that are deleted since included.
+    pub checkpoint_rows: u64,
+    /// Why maintenance could not write a checkpoint or prepare a file, if it failed the last time. It
+    /// tries again; the write-ahead log grows meanwhile, and nothing is lost.
+    pub maintenance_error: Option<Error>,
+}
+
+impl<V: Record> Log<V> {
+    /// Opens the log in the directory `path`, which is created if it is not there, in one that is.
+    /// It begins tasks on the executor of this thread.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another log has it open, also in another process; one that was killed may
+    /// keep it locked for a moment, so this waits for a second. [`Error::Corrupt`] and
+    /// [`Error::Format`] if the files are not those of such a log. [`Error::Config`], [`Error::Io`].
+    /// Nothing is lost by an error.
+    ///
+    /// # Panics
+    /// Outside of an executor.
+    ///
+    /// # Cancel safety
+    /// Dropping it closes what was opened. The files stay as good as they were.
+    pub async fn open(path: impl AsRef<Path>, config: Config) -> Result<(Self, Recovery), Error> {
+        config.check::<V>()?;
+        let folder = Folder::open(path.as_ref()).await?;
+        Self::open_in(folder, config).await
+    }
+
+    pub(super) async fn open_in(folder: Folder, config: Config) -> Result<(Self, Recovery), Error> {
+        let floor = config.memory.floor;
+        // In a task: a write that is given up could go on when the directory is unlocked.
+        let recovering = spawn_local(recover(folder, config)).detach();
+        let recovered = recovering.await.unwrap_or(Err(Error::Closed))?;
+        let found = recovered.found.clone();
+        let shared = Rc::clone(&recovered.shared);
+        let running = spawn_local(run(recovered)).detach();
+        let owner = Owner {
+            shared: Rc::clone(&shared),
+            running: RefCell::new(Some(running)),
+        };
+        let owner = Rc::new(owner);
+        if let Some(floor) = floor {
+            shared.raise_floor(floor)?;
+        }
+        Ok((Self { shared, owner }, found))
+    }
+
+    /// Adds a row after all rows of the same timestamp. It is visible when this returns, and durable
+    /// when the [`Commit`] resolves.
+    ///
+    /// # Errors
+    /// [`Error::Write`], [`Error::Busy`], [`Error::Poisoned`], [`Error::Closed`]; the value is given
+    /// back, and nothing has changed.
+    pub fn append(&self, ts: Ts, value: V) -> Result<Commit, Refused<V>> {
+        self.shared.append(ts, value)
+    }
+
+    /// Adds rows in the order given: all or none, also in a crash. A batch is at most as large as
+    /// [`Config::pending_bytes`].
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), with all rows.
+    pub fn extend(
+        &self,
+        rows: impl IntoIterator<Item = (Ts, V)>,
+    ) -> Result<Commit, Refused<Vec<(Ts, V)>>> {
+        self.shared.extend(rows.into_iter().collect())
+    }
+
+    /// Deletes the rows of a range that were accepted before.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if the range is empty; else as [`append`](Self::append).
+    pub fn delete(&self, range: impl RangeBounds<Ts>) -> Result<Commit, Error> {
+        let first = match range.start_bound() {
+            Bound::Included(ts) => Some(*ts),
+            Bound::Excluded(ts) => ts.checked_add(1),
+            Bound::Unbounded => Some(Ts::MIN),
+        };
+        let last = match range.end_bound() {
+            Bound::Included(ts) => Some(*ts),
+            Bound::Excluded(ts) => ts.checked_sub(1),
+            Bound::Unbounded => Some(Ts::MAX),
+        };
+        let range = first.zip(last).filter(|(first, last)| first <= last);
+        self.shared.delete(range)
+    }
+
+    /// Deletes the rows before `ts`, and refuses such rows from now on. `None` if the floor is as
+    /// high already.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn raise_floor(&self, ts: Ts) -> Result<Option<Commit>, Error> {
+        self.shared.raise_floor(ts)
+    }
+
+    /// All accepted rows, durable or not. It never changes.
+    pub fn snapshot(&self) -> Snapshot<V> {
+        self.shared.mem.borrow_mut().snapshot()
+    }
+
+    /// Waits until all that was accepted is durable, without delay.
+    ///
+    /// # Errors
+    /// As of a [`Commit`].
+    ///
+    /// # Cancel safety
+    /// Dropping it ends the wait, not the work.
+    pub async fn sync(&self) -> Result<Seq, Error> {
+        self.shared.core.sync().await
+    }
+
+    /// Writes one checkpoint of all that is visible, in the place of all others: the log is opened
+    /// fastest then, and takes the least space. Maintenance does so by itself when most rows of the
+    /// checkpoints are deleted.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: everything is as before. [`Error::Poisoned`], [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropping it ends the wait, not the work.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        let core = &self.shared.core;
+        core.check_open()?;
+        let (done, is_done) = oneshot::oneshot();
+        core.checkpoint_requests.borrow_mut().push(done);
+        core.checkpoint_bell.ring();
+        is_done.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// The last operation that was accepted.
+    pub fn seq(&self) -> Seq {
+        self.shared.seq()
+    }
+
+    /// The last operation that is durable.
+    pub fn durable_seq(&self) -> Seq {
+        Seq(self.shared.core.durable.get())
+    }
+
+    /// The log in numbers. Costs a search for every segment and delete.
+    pub fn stats(&self) -> Stats {
+        let core = &self.shared.core;
+        let (checkpoints, checkpoint_rows) = core.checkpoints.get();
+        Stats {
+            memory: self.shared.mem.borrow().stats(),
+            durable: self.durable_seq(),
+            pending_bytes: core.pending_bytes(),
+            full_wal_files: core.closed.borrow().len(),
+            checkpoints,
+            checkpoint_rows,
+            maintenance_error: core.maintenance_error.borrow().clone(),
+        }
+    }
+
+    /// Makes durable what was accepted, ends maintenance and unlocks the directory. Other handles get
+    /// [`Error::Closed`] from now on.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], [`Error::Io`]; the log is closed all the same. [`Error::Closed`] if
+    /// another handle closes it.
+    ///
+    /// # Cancel safety
+    /// Once polled, closing goes on in the background.
+    pub async fn close(self) -> Result<(), Error> {
+        self.shared.core.begin_closing();
+        let running = self.owner.running.take().ok_or(Error::Closed)?;
+        running.await.unwrap_or(Err(Error::Closed))
+    }
+}
+
+/// Fails what waits, should the executor end before.
+struct Ended<'c>(&'c Core);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.begin_closing();
+        self.0.end_groups(Error::Closed);
+    }
+}
+
+/// Everything that goes on in the background.
+async fn run<V: Record>(recovered: Recovered<V>) -> Result<(), Error> {
+    let Recovered {
+        shared,
+        wal,
+        checkpoints,
+        covered,
+        ..
+    } = recovered;
+    let shares = Shares::Dynamic(Rc::new(Backlog(Rc::clone(&shared))));
+    let name = "timelog-maintenance";
+    let queue = executor().create_task_queue(shares, Latency::NotImportant, name);
+    let checkpointer = Checkpointer {
+        shared: Rc::clone(&shared),
+        checkpoints,
+        covered,
+        judged: None,
+    };
+    let spawned = "the queue was just made";
+    let moving = spawn_local_into(move_rows(Rc::clone(&shared)), queue).expect(spawned);
+    let checkpointing = spawn_local_into(checkpointer.run(), queue).expect(spawned);
+
+    let committed = commit_groups(&shared.core, wal).await;
+    // Nothing is given up: a write that goes on must not meet the next opener.
+    checkpointing.await;
+    moving.await;
+    let _ = executor().remove_task_queue(queue);
+    shared.core.folder.unlock().await?;
+    committed
+}
+
+/// Writes groups until the log is closed or a write fails.
+async fn commit_groups(core: &Core, mut wal: Wal) -> Result<(), Error> {
+    let _ended = Ended(core);
+    let delay = core.config.commit_delay;
+    loop {
+        if core.tail.borrow().is_empty() {
+            if core.is_closing.get() {
+                break;
+            }
+            core.commit_bell.wait().await;
+            continue;
+        }
+        let is_large = core.tail.borrow().bytes() >= core.config.limits.commit_bytes;
+        if !delay.is_zero() && !is_large && !core.is_closing.get() {
+            core.hurry_bell.wait_for(delay).await;
+        }
+        let group = core.take_group();
+        let written = wal.write(core, &group).await;
+        if let Err(error) = written {
+            return Err(core.fail(error));
+        }
+        core.durable
+            .set(group.first + u64::from(group.operations) - 1);
+        core.in_flight.take();
+        group.group.finish(Ok(()));
+    }
+    wal.close().await
+}

@@ -1,0 +1,101 @@
+//! A file that is read from its beginning to its end, a few reads ahead.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use glommio::{Task, spawn_local};
+
+use super::disk::{Bytes, File};
+use super::error::Error;
+use super::format::{PAGE_BYTES, UNIT};
+
+/// Read at once: a page of a checkpoint.
+const CHUNK: u64 = PAGE_BYTES as u64;
+const AHEAD: usize = 3;
+
+pub(super) struct ReadAhead {
+    file: Rc<File>,
+    size: u64,
+    /// Chunks are counted from the end of the header.
+    chunk: Option<(u64, Bytes)>,
+    /// Those after it.
+    ahead: VecDeque<(u64, Task<Result<Bytes, Error>>)>,
+    /// What lies in several chunks.
+    joined: Vec<u8>,
+}
+
+impl ReadAhead {
+    pub fn new(file: Rc<File>, size: u64) -> Self {
+        Self {
+            file,
+            size,
+            chunk: None,
+            ahead: VecDeque::new(),
+            joined: Vec::new(),
+        }
+    }
+
+    /// The header.
+    pub async fn head(&self) -> Result<Bytes, Error> {
+        self.file.read(0, UNIT).await
+    }
+
+    /// What there is of `length` bytes at `offset`, behind the header.
+    pub async fn at(&mut self, offset: u64, length: usize) -> Result<&[u8], Error> {
+        let end = (offset + length as u64).min(self.size);
+        if offset >= end {
+            return Ok(&[]);
+        }
+        let position = |offset: u64| {
+            let at = offset - UNIT as u64;
+            (at / CHUNK, (at % CHUNK) as usize)
+        };
+        let ((first, start), (last, _)) = (position(offset), position(end - 1));
+        let length = (end - offset) as usize;
+        if first == last {
+            let chunk = self.load(first).await?;
+            return Ok(chunk.get(start..start + length).unwrap_or(&[]));
+        }
+        let mut joined = std::mem::take(&mut self.joined);
+        joined.clear();
+        for index in first..=last {
+            let chunk = self.load(index).await?;
+            let from = if index == first { start } else { 0 };
+            let wanted = (length - joined.len()).min(chunk.len().saturating_sub(from));
+            joined.extend_from_slice(chunk.get(from..from + wanted).unwrap_or(&[]));
+        }
+        self.joined = joined;
+        Ok(&self.joined)
+    }
+
+    async fn load(&mut self, index: u64) -> Result<&[u8], Error> {
+        if self.chunk.as_ref().is_none_or(|(held, _)| *held != index) {
+            // What is given up here is waited for when the file is closed.
+            while self.ahead.front().is_some_and(|(held, _)| *held != index) {
+                self.ahead.pop_front();
+            }
+            self.read_ahead(index);
+            let (_, read) = self.ahead.pop_front().expect("it was asked for");
+            self.chunk = Some((index, read.await?));
+            self.read_ahead(index + 1);
+        }
+        let (_, bytes) = self.chunk.as_ref().expect("it was just read");
+        Ok(bytes)
+    }
+
+    /// Begins to read the chunks from `index` on that are not being read.
+    fn read_ahead(&mut self, index: u64) {
+        let mut next = self.ahead.back().map_or(index, |(held, _)| held + 1);
+        while self.ahead.len() < AHEAD {
+            let offset = UNIT as u64 + next * CHUNK;
+            if offset >= self.size && next != index {
+                return;
+            }
+            let file = Rc::clone(&self.file);
+            let length = (self.size.saturating_sub(offset)).min(CHUNK) as usize;
+            let read = spawn_local(async move { file.read(offset, length).await });
+            self.ahead.push_back((next, read));
+            next += 1;
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Operations from files, done again on a log in memory.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use glommio::yield_if_needed;
+
+use super::disk::File;
+use super::error::Error;
+use super::format::{BLOCK_HEAD, BlockHead, Kind, Operation, UNIT, WAL_MAGIC};
+use super::format::{next_operation, parse_file_head, ts_at};
+use super::{Record, read_ahead::ReadAhead};
+use crate::{MemLog, Progress, Ts, WriteErrorKind};
+
+/// Rows that are done between two looks at the time.
+const ROWS: usize = 4096;
+
+/// A log in memory, and how far it is.
+#[derive(Debug)]
+pub(super) struct Replay<V> {
+    pub mem: MemLog<V>,
+    /// The last operation that it has.
+    pub applied: u64,
+    /// The deletes of the operations so far, if they are wanted.
+    pub deletes: Option<Vec<(Ts, Ts)>>,
+    pub floor: Option<Ts>,
+}
+
+/// Where the log in a file of the write-ahead log ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WalEnd {
+    pub offset: u64,
+    /// Whether a block begins there that is not whole, as a crash leaves behind.
+    pub is_torn: bool,
+}
+
+impl<V: Record> Replay<V> {
+    pub fn row_bytes() -> usize {
+        size_of::<Ts>() + V::BYTES
+    }
+
+    pub fn new(
+        mut config: crate::Config,
+        applied: u64,
+        wants_deletes: bool,
+    ) -> Result<Self, Error> {
+        // Below a floor of today there may be rows of yesterday.
+        config.floor = None;
+        Ok(Self {
+            mem: MemLog::new(config)?,
+            applied,
+            deletes: wants_deletes.then(Vec::new),
+            floor: None,
+        })
+    }
+
+    pub fn delete(&mut self, first: Ts, last: Ts) {
+        if let Some(deletes) = &mut self.deletes {
+            deletes.push((first, last));
+        }
+        let deleted = self.mem.delete(first..=last);
+        deleted.expect("the range was checked to be one");
+    }
+
+    pub fn raise_floor(&mut self, ts: Ts) {
+        self.mem.raise_floor(ts);
+        self.floor = self.floor.max(Some(ts));
+    }
+
+    /// Adds rows in pieces, and moves them to segments.
+    pub async fn rows(&mut self, mut rows: impl Iterator<Item = (Ts, V)>) -> Result<(), Error> {
+        loop {
+            let mut piece: Vec<_> = rows.by_ref().take(ROWS).collect();
+            if piece.is_empty() {
+                return Ok(());
+            }
+            while let Err(refused) = self.mem.extend(std::mem::take(&mut piece)) {
+                // More than may be unflushed, until it is flushed.
+                let is_full = matches!(refused.kind, WriteErrorKind::Full { .. });
+                if !is_full || self.mem.stats().unflushed_bytes == 0 {
+                    return Err(Error::Write(refused.kind));
+                }
+                self.mem.flush();
+                piece = refused.rejected;
+            }
+            while self.mem.step(ROWS) == Progress::More {
+                yield_if_needed().await;
+            }
+            yield_if_needed().await;
+        }
+    }
+
+    /// Does the operations of a block, but those that are done already and those from `end` on.
+    async fn block(
+        &mut self,
+        head: &BlockHead,
+        payload: &[u8],
+        end: u64,
+    ) -> Result<(), BlockError> {
+        let row_bytes = Self::row_bytes();
+        let mut rest = payload;
+        let mut next = head.first;
+        while !rest.is_empty() {
+            let (operation, count) = next_operation(&mut rest, row_bytes)?;
+            let (first, last) = (next, next + count);
+            next = last;
+            if first >= end {
+                break;
+            }
+            if count == 0 || last <= self.applied + 1 {
+                continue;
+            }
+            match operation {
+                Operation::Rows(bytes) => {
+                    let done = (self.applied + 1 - first) as usize;
+                    let rows = (end.min(last) - first) as usize;
+                    let rows = (done..rows).map(|row| {
+                        let row = &bytes[row * row_bytes..][..row_bytes];
+                        (ts_at(row, 0), V::decode(&row[size_of::<Ts>()..]))
+                    });
+                    self.rows(rows).await?;
+                }
+                Operation::Delete(first, last) => self.delete(first, last),
+                Operation::Floor(ts) => self.raise_floor(ts),
+            }
+            self.applied = end.min(last) - 1;
+        }
+        if next != head.first + u64::from(head.operations) && rest.is_empty() {
+            return Err(BlockError::Content("the number of operations"));
+        }
+        Ok(())
+    }
+
+    /// Does what is in a file of the write-ahead log before the operation `end`, the first one of
+    /// the next file. Without one, the file is the last, and may end in a block that is not whole.
+    ///
+    /// In the last file one block at most can be torn, and nothing after it was begun: a block is
+    /// written once the one before is durable. So what is not whole ends the log, unless a whole
+    /// block follows. In a file before the last the first operation of the next file tells whether
+    /// something is missing.
+    pub async fn wal(
+        &mut self,
+        file: Rc<File>,
+        kind: Kind,
+        end: Option<u64>,
+    ) -> Result<WalEnd, Error> {
+        let path = file.path().to_owned();
+        let size = file.size().await?;
+        let mut reader = ReadAhead::new(file, size);
+        let head = reader.head().await?;
+        let [_, salt, first] = parse_file_head(&head, WAL_MAGIC, kind, &path)?;
+        if first > self.applied + 1 {
+            return Err(missing(&path, 0, self.applied + 1, first));
+        }
+        let bound = end.unwrap_or(u64::MAX);
+        let (mut offset, mut number, mut next) = (UNIT as u64, 0, first);
+        let mut is_torn = false;
+        while next < bound {
+            let bytes = reader.at(offset, UNIT).await?;
+            let head = BlockHead::parse(bytes, salt);
+            let Some(head) = head.filter(|head| head.number == number && head.first == next) else {
+                break;
+            };
+            let bytes = reader.at(offset, head.len()).await?;
+            let length = BLOCK_HEAD + head.payload_bytes as usize;
+            let payload = bytes.get(BLOCK_HEAD..length);
+            let payload = payload.filter(|it| crc32fast::hash(it) == head.payload_checksum);
+            let Some(payload) = payload else {
+                is_torn = true;
+                break;
+            };
+            let done = self.block(&head, payload, bound).await;
+            done.map_err(|error| error.at(&path, offset))?;
+            next += u64::from(head.operations);
+            offset += head.len() as u64;
+            number += 1;
+        }
+        match end {
+            Some(end) if next < end => Err(missing(&path, offset, next, end)),
+            Some(_) => Ok(WalEnd {
+                offset,
+                is_torn: false,
+            }),
+            None => {
+                let mut later = offset + UNIT as u64;
+                while later < size {
+                    let bytes = reader.at(later, UNIT).await?;
+                    let head = BlockHead::parse(bytes, salt);
+                    if let Some(head) = head.filter(|head| head.number > number) {
+                        let follows = head.number;
+                        return Err(Error::corrupt(
+                            &path,
+                            offset,
+                            format!("block {number} is not whole, and block {follows} follows"),
+                        ));
+                    }
+                    later += UNIT as u64;
+                    yield_if_needed().await;
+                }
+                Ok(WalEnd { offset, is_torn })
+            }
+        }
+    }
+}
+
+fn missing(path: &Path, offset: u64, from: u64, to: u64) -> Error {
+    Error::corrupt(
+        path,
+        offset,
+        format!("the operations {from} to {} are missing", to - 1),
+    )
+}
+
+enum BlockError {
+    Content(&'static str),
+    Other(Error),
+}
+
+impl From<&'static str> for BlockError {
+    fn from(what: &'static str) -> Self {
+        BlockError::Content(what)
+    }
+}
+
+impl From<Error> for BlockError {
+    fn from(error: Error) -> Self {
+        BlockError::Other(error)
+    }
+}
+
+impl BlockError {
+    fn at(self, path: &Path, offset: u64) -> Error {
+        match self {
+            BlockError::Content(what) => Error::corrupt(path, offset, what),
+            BlockError::Other(error) => error,
+        }
+    }
+}

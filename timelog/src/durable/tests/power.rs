@@ -1,0 +1,158 @@
+//! The process dies at any operation of the disk, or its power fails: what is found afterwards.
+//!
+//! `TIMELOG_CRASHES=1000 cargo test --release -p timelog --features durable --lib power` has as many
+//! histories of several crashes each. `TIMELOG_SEED` is the first one.
+
+use std::cell::RefCell;
+use std::io::ErrorKind;
+use std::rc::Rc;
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::super::simulation::{Call, Disk};
+use super::super::{Config, Log};
+use super::model::Model;
+use super::{cases, open, run, small};
+
+/// Crashes of one history.
+const LIVES: usize = 6;
+const ACTIONS: usize = 120;
+
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("TIMELOG_SEED={} TIMELOG_CRASHES=1", self.0);
+        }
+    }
+}
+
+fn config(random: &mut Rng) -> Config {
+    let delays = [Duration::ZERO, Duration::from_micros(200)];
+    small()
+        .wal_file_bytes(4096 * random.u64(2..8))
+        .commit_delay(delays[random.usize(..2)])
+        .commit_bytes(random.usize(100..5000))
+}
+
+/// Opens the log, holds it against the model, and works until the disk dies.
+#[expect(
+    clippy::await_holding_refcell_ref,
+    reason = "lives come one after the other"
+)]
+async fn live(disk: Rc<Disk>, model: &RefCell<Model>, config: Config, mut random: Rng) -> Log<u64> {
+    let (log, _) = open(&disk, config).await.expect("a crash is no damage");
+    let mut model = model.borrow_mut();
+    model.recovered(&log);
+    for _ in 0..ACTIONS {
+        model.act(&log, &mut random).await;
+        model.look().await;
+    }
+    log
+}
+
+/// How often it died, and how much was confirmed.
+fn histories(
+    crashes: std::ops::Range<u64>,
+    crash: impl Fn(&Disk, u64) -> Rc<Disk>,
+) -> (usize, u64) {
+    let (mut deaths, mut confirmed) = (0, 0);
+    for seed in crashes {
+        let _seed = Seed(seed);
+        let mut random = Rng::with_seed(seed);
+        let mut disk = Disk::new(seed);
+        let model = RefCell::new(Model::default());
+        for _ in 0..LIVES {
+            // Early, so that opening is hit, or late.
+            let most = [30, 200, 800][random.usize(..3)];
+            disk.dies_after(random.u64(1..most));
+            let (config, random) = (config(&mut random), random.fork());
+            let lived = run(disk.run(live(Rc::clone(&disk), &model, config, random)));
+            deaths += usize::from(lived.is_none());
+            disk = crash(&disk, seed);
+        }
+        // Twice, and with a crash in between.
+        for _ in 0..2 {
+            let opened = run(open(&disk, small())).expect("a crash is no damage");
+            model.borrow_mut().recovered(&opened.0);
+            disk = crash(&disk, seed);
+        }
+        confirmed += model.borrow().confirmed;
+    }
+    (deaths, confirmed)
+}
+
+#[test]
+fn what_was_confirmed_is_there_after_a_power_cut() {
+    let (deaths, confirmed) = histories(cases(20), |disk, seed| disk.after_power_cut(seed));
+    println!("{deaths} power cuts, {confirmed} operations confirmed");
+    assert!(deaths > 0 && confirmed > 0);
+}
+
+#[test]
+fn what_was_confirmed_is_there_after_a_kill() {
+    let (deaths, confirmed) = histories(cases(20), |disk, seed| disk.after_kill(seed));
+    println!("{deaths} kills, {confirmed} operations confirmed");
+    assert!(deaths > 0 && confirmed > 0);
+}
+
+/// A process is killed, the next one reads what has not reached the device yet, and then the power
+/// fails.
+#[test]
+fn what_was_recovered_is_there_after_a_power_cut() {
+    let (deaths, confirmed) = histories(cases(20), |disk, seed| {
+        if Rng::with_seed(seed ^ disk.calls()).bool() {
+            disk.after_kill(seed)
+        } else {
+            disk.after_power_cut(seed)
+        }
+    });
+    println!("{deaths} crashes, {confirmed} operations confirmed");
+    assert!(deaths > 0 && confirmed > 0);
+}
+
+/// The next process finds what was written and not synced, and may have shown it to others.
+#[test]
+fn what_was_found_once_stays() {
+    for seed in 0..8 {
+        let disk = Disk::new(seed);
+        run(async {
+            let (log, _) = open(&disk, small()).await.expect("it is new");
+            disk.fails_after(Call::Sync, 0, ErrorKind::Other);
+            let commit = log.append(1, 1).expect("it is open");
+            commit.await.expect_err("it was not synced");
+        });
+        let disk = disk.after_kill(seed);
+        let (log, _) = run(open(&disk, small())).expect("a crash is no damage");
+        assert_eq!(log.seq().0, 1);
+        let disk = disk.after_power_cut(seed);
+        let (log, _) = run(open(&disk, small())).expect("a crash is no damage");
+        assert_eq!(log.seq().0, 1);
+    }
+}
+
+/// Logs that are closed and opened again show the same, whatever was done.
+#[test]
+fn a_reopened_log_shows_what_was_accepted() {
+    for seed in cases(20) {
+        let _seed = Seed(seed);
+        let mut random = Rng::with_seed(seed);
+        let disk = Disk::new(seed);
+        let model = RefCell::new(Model::default());
+        for _ in 0..5 {
+            let config = config(&mut random);
+            let random = random.fork();
+            let accepted = run(async {
+                let log = live(Rc::clone(&disk), &model, config, random).await;
+                let accepted = log.seq().0;
+                log.close().await.expect("nothing fails");
+                accepted
+            });
+            model.borrow_mut().confirmed = accepted;
+        }
+        let opened = run(open(&disk, small())).expect("it was closed");
+        model.borrow_mut().recovered(&opened.0);
+    }
+}

@@ -1,0 +1,106 @@
+//! A process that writes, and says what is confirmed, is killed at random.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use fastrand::Rng;
+use glommio::LocalExecutor;
+use timelog::durable::{Config, Log};
+
+use super::history::{Value, act, rows_at, rows_of};
+use super::{Killed, child, crashes};
+
+fn config() -> Config {
+    Config::default()
+        .wal_file_bytes(256 << 10)
+        .wake_up(Duration::from_millis(1))
+}
+
+pub fn write_until_killed(folder: &Path) {
+    LocalExecutor::default().run(async {
+        let (log, _) = Log::<Value>::open(folder, config())
+            .await
+            .expect("a crash is no damage");
+        println!("open {}", log.seq().0);
+        let mut commits = VecDeque::new();
+        loop {
+            commits.push_back(act(&log));
+            if commits.len() == 16 {
+                let oldest = commits.pop_front().expect("there are some");
+                let seq = oldest.await.expect("nothing fails").0;
+                let mut output = std::io::stdout().lock();
+                writeln!(output, "confirmed {seq}").expect("the test listens");
+            }
+        }
+    });
+}
+
+/// The last that it said, and how much it said.
+fn kill(folder: &Path, random: &mut Rng) -> u64 {
+    let mut command = child("write", folder, None);
+    let mut process = Killed(
+        command
+            .spawn()
+            .expect("the test program can be started again"),
+    );
+    let mut output = BufReader::new(process.0.stdout.take().expect("it is a pipe"));
+    let most = 1 << random.u32(1..12);
+    let mut confirmed = 0;
+    let mut hear = |output: &mut dyn BufRead| {
+        let mut line = String::new();
+        let _ = output.read_line(&mut line);
+        // The last line may be cut off.
+        let number = line.strip_suffix('\n').and_then(|line| {
+            let (word, number) = line.split_once(' ')?;
+            let number = number.parse().ok()?;
+            ["open", "confirmed"].contains(&word).then_some(number)
+        });
+        confirmed = confirmed.max(number.unwrap_or(0));
+        !line.is_empty()
+    };
+    for _ in 0..random.u64(0..most) {
+        if !hear(&mut output) {
+            break;
+        }
+    }
+    std::thread::sleep(Duration::from_micros(random.u64(..3000)));
+    process.0.kill().expect("it is a child of this process");
+    process.0.wait().expect("it is a child of this process");
+    while hear(&mut output) {}
+    confirmed
+}
+
+#[test]
+fn what_was_confirmed_is_there_after_a_process_was_killed() {
+    const KILLS_OF_A_LOG: u64 = 10;
+    let mut random = Rng::with_seed(1);
+    let mut folder = tempfile::tempdir().expect("the disk has room");
+    let (mut before, mut sum) = (0, 0);
+    let kills = crashes(12);
+    for kill_number in 0..kills {
+        if kill_number % KILLS_OF_A_LOG == 0 {
+            folder = tempfile::tempdir().expect("the disk has room");
+            before = 0;
+        }
+        let confirmed = kill(folder.path(), &mut random).max(before);
+        // Twice: it is the same again.
+        let mut found = Vec::new();
+        for _ in 0..2 {
+            LocalExecutor::default().run(async {
+                let opened = Log::<Value>::open(folder.path(), config()).await;
+                let (log, _) = opened.expect("a crash is no damage");
+                found.push(log.seq().0);
+                assert_eq!(rows_of(&log), rows_at(log.seq().0), "kill {kill_number}");
+                log.close().await.expect("nothing fails");
+            });
+        }
+        assert!(found[0] >= confirmed, "{} of {confirmed}", found[0]);
+        assert_eq!(found[0], found[1]);
+        sum += found[0] - before;
+        before = found[0];
+    }
+    println!("{kills} kills, {sum} operations");
+    assert!(sum > 0);
+}

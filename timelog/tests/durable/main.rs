@@ -1,0 +1,71 @@
+//! Durable logs on the disk of the system: processes that are killed, disks that are full, and what
+//! users do.
+//!
+//! `TIMELOG_CRASHES=1000 cargo test --release -p timelog --features durable --test durable killed`
+//! kills as many processes.
+
+mod history;
+mod killed;
+mod limits;
+mod use_;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const ROLE: &str = "TIMELOG_TEST_ROLE";
+const FOLDER: &str = "TIMELOG_TEST_FOLDER";
+
+/// This program in another role, started by a command that is given its path.
+fn child(role: &str, folder: &Path, wrapper: Option<&str>) -> Command {
+    let program = std::env::current_exe().expect("the program knows where it is");
+    let mut command = match wrapper {
+        Some(script) => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]).arg(&program);
+            shell
+        }
+        None => Command::new(&program),
+    };
+    command
+        .args(["--exact", "a_process_of_another_test", "--nocapture"])
+        .env(ROLE, role)
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// What the processes of the other tests are.
+#[test]
+fn a_process_of_another_test() {
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
+    let folder = std::env::var_os(FOLDER).expect("it is set along with the role");
+    let folder = Path::new(&folder);
+    match &role[..] {
+        "write" => killed::write_until_killed(folder),
+        "fill" => limits::fill(folder),
+        "descriptors" => limits::use_all_descriptors(folder),
+        "read-only" => limits::open_read_only(folder),
+        _ => panic!("{role} is no role"),
+    }
+}
+
+/// A child that is killed if the test ends before.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// As many cases as an environment variable says.
+fn crashes(default: u64) -> u64 {
+    match std::env::var("TIMELOG_CRASHES") {
+        Ok(text) => text.parse().expect("a number"),
+        Err(_) => default,
+    }
+}

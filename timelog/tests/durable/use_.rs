@@ -1,0 +1,236 @@
+//! What users do with a log.
+
+use std::time::Duration;
+
+use glommio::LocalExecutor;
+use glommio::timer::sleep;
+use timelog::durable::{Config, Error, Log, Record};
+use timelog::{TimeUnit, WriteErrorKind};
+
+use super::history::Value;
+use super::{Killed, child};
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    LocalExecutor::default().run(future)
+}
+
+fn quick() -> Config {
+    Config::default()
+        .wal_file_bytes(64 << 10)
+        .wake_up(Duration::from_millis(1))
+}
+
+/// Until it is so, or for ever: the test harness says which test hangs.
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[test]
+fn a_log_is_opened_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = child("write", folder.path(), None);
+    let mut process = Killed(command.spawn().unwrap());
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(process.0.stdout.take().unwrap());
+    while !line.starts_with("open") {
+        line.clear();
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    }
+    // It ends with its output.
+    let listening = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    run(async {
+        let error = Log::<Value>::open(folder.path(), quick())
+            .await
+            .unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }), "{error}");
+        process.0.kill().unwrap();
+        process.0.wait().unwrap();
+        let (log, _) = Log::<Value>::open(folder.path(), quick()).await.unwrap();
+        let error = Log::<Value>::open(folder.path(), quick())
+            .await
+            .unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }), "{error}");
+        log.close().await.unwrap();
+        let (log, _) = Log::<Value>::open(folder.path(), quick()).await.unwrap();
+        log.close().await.unwrap();
+    });
+    listening.join().unwrap().unwrap();
+}
+
+#[test]
+fn the_floor_rises_by_age() {
+    let folder = tempfile::tempdir().unwrap();
+    run(async {
+        let memory = timelog::Config::default().unit(TimeUnit::Millis);
+        let config = quick().memory(memory).keep(Duration::from_secs(60));
+        let (log, _) = Log::<u64>::open(folder.path(), config.clone())
+            .await
+            .unwrap();
+        let now = TimeUnit::Millis.now();
+        drop(log.append(now - 120_000, 1).unwrap());
+        // Nothing is older than the newest row by so much.
+        sleep(Duration::from_millis(20)).await;
+        assert_eq!(log.snapshot().count(..), 1);
+        // A row from the future does not make others older than they are.
+        drop(log.extend([(now - 30_000, 2), (i64::MAX, 3)]).unwrap());
+        until(|| log.snapshot().count(..) == 2).await;
+        let refused = log.append(now - 120_000, 4).unwrap_err();
+        assert!(matches!(
+            refused.error,
+            Error::Write(WriteErrorKind::BelowFloor { .. })
+        ));
+        log.close().await.unwrap();
+        let (log, _) = Log::<u64>::open(folder.path(), config).await.unwrap();
+        assert_eq!(log.snapshot().count(..), 2);
+        assert!(log.append(now - 120_000, 4).is_err(), "the floor is kept");
+        log.close().await.unwrap();
+    });
+}
+
+#[test]
+fn the_floor_rises_by_size() {
+    let folder = tempfile::tempdir().unwrap();
+    run(async {
+        let (log, _) = Log::<u64>::open(folder.path(), quick().keep_bytes(1600))
+            .await
+            .unwrap();
+        drop(log.extend((0..10_000).map(|ts| (ts, 0))).unwrap());
+        until(|| log.snapshot().count(..) == 100).await;
+        assert_eq!(log.snapshot().first(), Some(9_900));
+        // More of one timestamp than are to be kept: they stay together.
+        drop(log.extend((0..500).map(|value| (20_000, value))).unwrap());
+        until(|| log.snapshot().first() == Some(20_000)).await;
+        assert_eq!(log.snapshot().count(..), 500);
+        log.close().await.unwrap();
+    });
+}
+
+/// What is deleted takes no space for long.
+#[test]
+fn deleted_rows_leave_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = || -> u64 {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        files
+            .map(|it| it.unwrap().metadata().map_or(0, |it| it.len()))
+            .sum()
+    };
+    run(async {
+        let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
+        for round in 0..40 {
+            let start = round * 10_000;
+            drop(
+                log.extend((start..start + 10_000).map(|ts| (ts, 0)))
+                    .unwrap(),
+            );
+            log.sync().await.unwrap();
+            drop(log.delete(..start).unwrap());
+        }
+        log.sync().await.unwrap();
+        until(|| log.stats().full_wal_files == 0 && bytes() < 4 << 20).await;
+        log.close().await.unwrap();
+        let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
+        assert_eq!(log.snapshot().count(..), 10_000);
+        log.close().await.unwrap();
+    });
+}
+
+/// No file or task queue stays behind.
+#[test]
+fn many_openings_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    run(async {
+        let mut queues = Vec::new();
+        for round in 0..60 {
+            let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
+            assert_eq!(log.seq().0, round);
+            drop(log.append(round as i64, round).unwrap());
+            log.close().await.unwrap();
+            let names = std::fs::read_dir(folder.path()).unwrap().count();
+            assert!(names < 30, "{names} files");
+            queues.push(glommio::executor().all_task_queue_stats(Vec::new()).len());
+        }
+        assert_eq!(queues.first(), queues.last());
+    });
+}
+
+#[test]
+fn values_of_all_widths_come_back() {
+    fn check<V: Record + PartialEq + std::fmt::Debug>(value: V) {
+        let folder = tempfile::tempdir().unwrap();
+        run(async {
+            for round in 0..2 {
+                let (log, _) = Log::<V>::open(folder.path(), quick()).await.unwrap();
+                if round == 0 {
+                    drop(log.append(i64::MIN, value.clone()).unwrap());
+                    drop(log.append(i64::MAX, value.clone()).unwrap());
+                } else {
+                    let snapshot = log.snapshot();
+                    let wanted = [(i64::MIN, &value), (i64::MAX, &value)];
+                    assert!(snapshot.range(..).eq(wanted));
+                    log.checkpoint().await.unwrap();
+                }
+                log.close().await.unwrap();
+            }
+        });
+    }
+    check(());
+    check(-7_i8);
+    check(f64::MIN);
+    check([u16::MAX; 3]);
+    check((1_u8, -2_i64, [3_u32; 2]));
+    check([9_u8; 60_000]);
+}
+
+#[test]
+fn wrong_configurations_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = [
+        ("wal_file_bytes", quick().wal_file_bytes(1)),
+        ("pending_bytes", quick().pending_bytes(1)),
+        ("wake_up", quick().wake_up(Duration::ZERO)),
+        (
+            "page_bytes",
+            quick().memory(timelog::Config::default().page_bytes(1)),
+        ),
+    ];
+    for (field, config) in wrong {
+        let error = run(Log::<u64>::open(folder.path(), config)).unwrap_err();
+        assert!(error.to_string().starts_with(field), "{error}");
+    }
+}
+
+/// Each way in which a handle can end.
+#[test]
+fn a_closed_log_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    run(async {
+        let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
+        let other = log.clone();
+        let commit = log.append(1, 1).unwrap();
+        log.close().await.unwrap();
+        assert_eq!(commit.await.unwrap().0, 1);
+        assert!(matches!(
+            other.append(2, 2).unwrap_err().error,
+            Error::Closed
+        ));
+        assert!(matches!(
+            other.checkpoint().await.unwrap_err(),
+            Error::Closed
+        ));
+        assert_eq!(other.snapshot().count(..), 1);
+        assert!(matches!(other.close().await.unwrap_err(), Error::Closed));
+    });
+    // The executor ends, and with it what waits.
+    let mut commit = None;
+    let executor = LocalExecutor::default();
+    executor.run(async {
+        let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
+        commit = Some(log.append(2, 2).unwrap());
+    });
+    drop(executor);
+    let outcome = futures_lite::future::block_on(commit.unwrap());
+    assert!(matches!(outcome, Ok(_) | Err(Error::Closed)));
+}
