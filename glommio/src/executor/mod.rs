@@ -259,7 +259,7 @@ fn shut_down(core: &Rc<Core>) {
     let mut panics = FirstPanic::default();
     // The handler is user code as well, and nothing that follows is a queue's turn.
     panics.catch(|| core.stalls.stop());
-    core.reactor.disarm_timers(&mut panics);
+    core.reactor.disarm_timers();
     // The destructors of tasks, of what the reactor gives back, and of `SharesManager`s may spawn
     // and create queues, so a queue goes only while there is no task. The default queue stays for
     // them; it has no manager.

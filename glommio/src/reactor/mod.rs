@@ -248,11 +248,10 @@ impl Reactor {
             .park(&self.driver, &self.timers, round_start, is_idle);
     }
 
-    /// Disarms all timers at once, so that the tasks that hold them need not look for each. Keeps the
-    /// first panic of a waker's destructor in `panics`.
-    pub(crate) fn disarm_timers(&self, panics: &mut FirstPanic) {
+    /// Disarms all timers at once, so that the tasks that hold them need not look for each.
+    pub(crate) fn disarm_timers(&self) {
         for waker in self.timers.clear() {
-            panics.catch(|| drop(waker));
+            panic::contain("dropping the waker of a timer panicked", || drop(waker));
         }
     }
 
@@ -277,9 +276,7 @@ impl Reactor {
 /// timers, which are out of their reach then.
 impl Drop for Reactor {
     fn drop(&mut self) {
-        for waker in self.timers.clear() {
-            panic::contain("dropping the waker of a timer panicked", || drop(waker));
-        }
+        self.disarm_timers();
     }
 }
 
