@@ -23,31 +23,6 @@ fn run(binary: &str, arguments: &[&str]) -> (String, String) {
     (printed, errors)
 }
 
-/// The program that is tried first ends well.
-#[test]
-fn hello_ends_with_its_answer() {
-    let (printed, errors) = run(env!("CARGO_BIN_EXE_hello"), &[]);
-    let last = printed.lines().last();
-    assert_eq!(last, Some("the executor has ended and returned 42"));
-    assert_eq!(errors, "");
-}
-
-/// A system that allows no ring is reported as a sentence, not as a Rust structure.
-#[test]
-fn hello_says_what_to_change() {
-    let output = Command::new("sh")
-        // Too few descriptors for an executor, and enough to start a program.
-        .args(["-c", "ulimit -n 4 && exec \"$0\""])
-        .arg(env!("CARGO_BIN_EXE_hello"))
-        .output()
-        .expect("a shell");
-    let errors = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.starts_with("hello: "), "{errors}");
-    assert!(errors.contains("ulimit -n"), "{errors}");
-    assert!(!errors.contains(['{', '"']), "{errors}");
-}
-
 /// The burst goes on at once, and no other request before its time.
 #[test]
 fn requests_are_limited_to_their_rate() {

@@ -116,12 +116,13 @@ impl Drop for SharedDescriptor {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = self.fd.take() {
-            match on_close.take() {
-                Some(on_close) => on_close(fd),
-                None => {
-                    #[cfg(feature = "simulation")]
-                    simulated::closing(fd.as_raw_fd());
-                }
+            let on_close = on_close.take();
+            #[cfg(feature = "simulation")]
+            if on_close.is_none() {
+                simulated::closing(fd.as_raw_fd());
+            }
+            if let Some(on_close) = on_close {
+                on_close(fd);
             }
         }
     }

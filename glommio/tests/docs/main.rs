@@ -6,6 +6,7 @@ use std::{fs, io};
 mod cancellation;
 mod claims;
 mod first_server;
+mod hello;
 mod links;
 mod public_functions;
 mod release;
