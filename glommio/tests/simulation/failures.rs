@@ -21,7 +21,7 @@ fn a_panic_is_told_with_its_node_time_and_seed() {
     let fails = || {
         Simulation::builder()
             .seed(42)
-            .node("idle", 1, || pending::<()>())
+            .node("idle", 1, pending::<()>)
             .client("broken", || async {
                 simulation::note("so far so good");
                 sleep(SECOND).await;
@@ -56,7 +56,7 @@ fn an_error_that_is_returned_is_a_failure() {
 #[test]
 fn a_wait_for_what_never_comes_is_found() {
     let _watchdog = watchdog();
-    let failed = kind_of(Simulation::builder().client("client", || pending::<()>()));
+    let failed = kind_of(Simulation::builder().client("client", pending::<()>));
     assert_eq!(failed, (FailureKind::NothingLeft, None));
 }
 
@@ -80,7 +80,7 @@ fn what_cannot_be_set_up_is_named() {
             FailureKind::Setup(text) => assert!(text.contains(part), "{part}: {text}"),
             other => panic!("{other:?}"),
         };
-    let idle = || pending::<()>();
+    let idle = pending::<()>;
     says(
         Simulation::builder().node("a", 1, idle).node("a", 1, idle),
         "two nodes",

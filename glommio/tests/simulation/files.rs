@@ -124,7 +124,8 @@ fn disks_belong_to_their_nodes_and_stay() {
                 let mut options = OpenOptions::new();
                 let options = options.create(true).append(true).write(true).read(true);
                 let file = options.buffered_open("/data").await?;
-                seen.borrow_mut().push(file.file_size().await?);
+                let size = file.file_size().await?;
+                seen.borrow_mut().push(size);
                 file.write_at(vec![1; 100], 0).await?;
                 file.close().await?;
                 std::future::pending::<Result>().await
