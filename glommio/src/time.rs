@@ -6,8 +6,8 @@
 //!
 //! # Paused clocks
 //!
-//! With the feature `simulation`, each executor's clock can be paused: by [`pause`], by
-//! [`start_paused`](crate::LocalExecutorBuilder::start_paused), or by
+//! With the feature `simulation`, each executor's clock can be paused: by `pause`, by
+//! `LocalExecutorBuilder::start_paused`, or by
 //! `#[glommio::test(start_paused = true)]`. It then stands still while anything can run. When all tasks
 //! wait, it moves to the next deadline, exactly, and takes no time for that: a test of a limit of an
 //! hour takes microseconds, and everything happens at the nanosecond at which it is due.

@@ -55,8 +55,8 @@ pub fn rng_seed() -> u64 {
     expect().draw(|rng| rng.u64(..))
 }
 
-/// Adds a line to the events of the simulation, which a [`Failure`] shows and the
-/// [digest](Report::digest) covers. Does nothing outside of a simulation.
+/// Adds a line to the events of the simulation, which a [`Failure`](super::Failure) shows and the
+/// [digest](super::Report::digest) covers. Does nothing outside of a simulation.
 ///
 /// # Examples
 ///
@@ -84,7 +84,7 @@ pub fn note(text: impl fmt::Display) {
 /// # Panics
 ///
 /// Panics outside of a simulation. A fault that names a node which there is not ends the
-/// simulation with a [`Failure`].
+/// simulation with a [`Failure`](super::Failure).
 ///
 /// # Examples
 ///
