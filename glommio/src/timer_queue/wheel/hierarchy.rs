@@ -70,7 +70,9 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     near_until_ns: u64,
     /// Timers up to this have left the levels, wherever the cursor is.
     selected: Order,
-    selection: Option<Box<Selection>>,
+    selection: Option<Selection>,
+    /// Of the one before: a load that has crowds again and again takes no memory for each.
+    selection_memory: Vec<Order>,
     /// Polls for which no other begins.
     selection_pause: u32,
     pace: Pace,
@@ -99,6 +101,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             near_until_ns: cursor.last_ns(),
             selected: Order::FIRST,
             selection: None,
+            selection_memory: Vec::new(),
             selection_pause: 0,
             pace: Pace::new(cursor),
             refined_until: Tick::FIRST,

@@ -27,8 +27,11 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Of what is due at `now_ns` and comes after `after`.
-    pub(super) fn new(now_ns: u64, after: Order, looks: usize) -> Self {
+    /// Of what is due at `now_ns` and comes after `after`, in the memory of one that is over.
+    pub(super) fn new(before: Vec<Order>, now_ns: u64, after: Order, looks: usize) -> Self {
+        let mut sample = before;
+        sample.clear();
+        sample.reserve_exact(SAMPLE);
         Selection {
             until_ns: now_ns,
             after,
@@ -36,12 +39,17 @@ impl Selection {
             page: 0,
             looks_left: looks,
             polls: 1,
-            sample: Vec::with_capacity(SAMPLE),
+            sample,
             gap: 1,
             seed: now_ns,
             end: 0,
             step: 1,
         }
+    }
+
+    /// Its memory, for the next one.
+    pub(super) fn into_memory(self) -> Vec<Order> {
+        self.sample
     }
 
     /// What it takes to come to the first window's end, in looks.

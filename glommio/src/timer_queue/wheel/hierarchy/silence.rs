@@ -23,7 +23,7 @@
 //! goes to the heap. What is cancelled or re-armed meanwhile leaves its list, or its key in the run,
 //! as ever. The sample decides how many timers a window has, and nothing else.
 //!
-//! Costs: so many looks a poll at most, and moves as in any poll; a few kilobytes for the sample.
+//! Costs: so many looks a poll at most, and moves as in any poll; a few kilobytes for the sample, which stay for the next one.
 
 use super::Wheel;
 use super::selection::Selection;
@@ -62,8 +62,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             return false;
         }
         self.near_until_ns = self.near_until_ns.max(now_ns);
-        let selection = Selection::new(now_ns, after, self.looks_per_poll());
-        self.selection = Some(Box::new(selection));
+        let memory = std::mem::take(&mut self.selection_memory);
+        let selection = Selection::new(memory, now_ns, after, self.looks_per_poll());
+        self.selection = Some(selection);
         true
     }
 
@@ -90,6 +91,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         };
         if Tick::of(selection.until_ns) <= self.cursor {
             // All of it has been moved.
+            self.selection_memory = selection.into_memory();
             return false;
         }
         let Some(window) = selection.window else {
@@ -104,6 +106,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         if is_over && window == Order::last_at(selection.until_ns) {
             self.selection_pause = selection.polls;
+            self.selection_memory = selection.into_memory();
         } else {
             if is_over {
                 selection.open_window();
