@@ -67,11 +67,11 @@ fn routes_and_their_extractors() {
 #[test]
 fn shards_share_nothing() {
     let server = start(&["--shards", "3"]);
-    let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
-    for client in &mut clients {
-        let (_, body) = ask(client, &get("/"));
-        assert_eq!(body, "1 hits on this shard\n", "connections are balanced");
-    }
+    let mut clients: Vec<_> = (0..30).map(|_| server.connect()).collect();
+    let bodies = clients.iter_mut().map(|client| ask(client, &get("/")).1);
+    let first = bodies.filter(|body| body == "1 hits on this shard\n");
+    // Connections are balanced, though not to the last one.
+    assert!(first.count() >= 2, "one counter for all shards");
     server.interrupt();
 }
 

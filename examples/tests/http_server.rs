@@ -73,7 +73,8 @@ fn a_server_without_descriptors_goes_on_when_they_come_back() {
     let binary = env!("CARGO_BIN_EXE_http_server");
     let server = Server::start("bash", &["-c", &limited, binary, "--port", "0"]);
     let clients: Vec<_> = (0..LIMIT).map(|_| server.connect()).collect();
-    server.await_descriptors(LIMIT);
+    // It may have inherited some beyond its limit.
+    await_that("no descriptor left", || server.descriptors() >= LIMIT);
     // Its connection waits in the queue of the listener.
     let mut late = server.connect();
     drop(clients);
