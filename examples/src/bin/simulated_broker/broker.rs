@@ -61,7 +61,9 @@ pub(crate) async fn run(syncs: bool) -> io::Result<()> {
     let listener = TcpListener::bind("0.0.0.0:7000")?;
     loop {
         match listener.accept().await {
-            Ok(connection) => spawn_local(serve(connection, Rc::clone(&broker))).detach(),
+            Ok(connection) => {
+                spawn_local(serve(connection, Rc::clone(&broker))).detach();
+            }
             // Out of descriptors, most likely.
             Err(_) => sleep(50 * MILLISECOND).await,
         }
