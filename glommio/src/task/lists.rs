@@ -50,7 +50,7 @@ impl RunQueue {
         Some(Runnable(task))
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn len(&self) -> usize {
         let next = |task: &TaskPtr| task.header().next_runnable.get();
         std::iter::successors(self.first.get(), next).count()
@@ -191,7 +191,7 @@ impl TaskList {
         self.len.get() == 0
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn len(&self) -> usize {
         self.len.get()
     }
