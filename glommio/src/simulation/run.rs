@@ -13,7 +13,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::mem;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ use crate::simulated::{self, Event, Time, World};
 const TURNS_MAX: u64 = 50_000;
 
 /// How far the clock by which tasks share time goes with each reading, in nanoseconds: at one turn's
-/// pace a slice of 100 ms is over after some readings, at another's after millions.
-const STEPS: std::ops::Range<u64> = 500..50_000;
+/// pace a slice of 100 ms is over after some thousand readings, at another's after 200,000.
+const STEPS: RangeInclusive<u64> = 512..=32_768;
 
 pub(super) struct Run {
     world: Rc<World>,
@@ -67,9 +67,8 @@ impl Run {
         let link = spec.network.link();
         run.world
             .with_network(|network| network.set_default_link(link));
-        let restarts = mem::take(&mut run.restarts);
-        run.restart_times = restarts.iter().map(|it| run.next_restart(it)).collect();
-        run.restarts = restarts;
+        let restarts = run.restarts.iter();
+        run.restart_times = restarts.map(|it| run.next_restart(it)).collect();
         run
     }
 
@@ -77,7 +76,7 @@ impl Run {
         let _entered = simulated::enter(Rc::clone(&self.world));
         let ticking = Ticking {
             next: self.world.start(),
-            step: Duration::from_nanos(STEPS.start),
+            step: Duration::from_nanos(*STEPS.start()),
         };
         let before = clock::replace_real(Some(ticking));
         let _restored = scopeguard::guard(before, |before| {
@@ -119,7 +118,7 @@ impl Run {
             if end.is_none() && have_clients && clients.all(Node::is_over) {
                 return Ok(());
             }
-            self.take_injected()?;
+            self.take_injected();
             if self.have_turn()? {
                 turns += 1;
                 if turns > TURNS_MAX {
@@ -136,20 +135,20 @@ impl Run {
             }
             turns = 0;
             match (self.next_time(), end) {
-                (Some(next), Some(end)) if next > end => return self.finish(end),
+                (Some(next), Some(end)) if next > end => break self.finish(end),
                 (Some(next), _) => self.move_to(next)?,
-                (None, Some(end)) => return self.finish(end),
+                (None, Some(end)) => break self.finish(end),
                 (None, None) if have_clients => return Err((None, FailureKind::NothingLeft)),
-                (None, None) => return Ok(()),
+                (None, None) => break,
             }
         }
+        Ok(())
     }
 
-    fn finish(&mut self, end: Time) -> Result<(), Bad> {
+    fn finish(&self, end: Time) {
         if end > self.world.now() {
             self.world.move_to(end);
         }
-        Ok(())
     }
 
     /// A turn of a shard that has work; false if none has.
@@ -179,9 +178,8 @@ impl Run {
     /// How fast tasks use up their time in the next turn.
     fn draw_pace(&self) {
         let step = self.world.draw(|rng| {
-            // As many short as long ones on a scale of powers.
-            let bits = rng.u32(0..u64::BITS - STEPS.end.leading_zeros());
-            (1 << bits).clamp(STEPS.start, STEPS.end)
+            // Each power of two is as likely as the others.
+            1 << rng.u32(STEPS.start().ilog2()..=STEPS.end().ilog2())
         });
         let step = Duration::from_nanos(step);
         if let Some(ticking) = clock::replace_real(None) {
@@ -320,11 +318,10 @@ impl Run {
         found.expect("names are checked before")
     }
 
-    fn take_injected(&mut self) -> Result<(), Bad> {
+    fn take_injected(&mut self) {
         for (delay, fault) in injected::take() {
             self.plan(self.world.now() + delay, fault);
         }
-        Ok(())
     }
 
     fn plan(&mut self, at: Time, fault: Fault) {
