@@ -1,5 +1,4 @@
-//! What has happened, for the digest by which two runs are compared, and for whoever looks for the
-//! cause of a failure.
+//! What has happened, for the digest by which two runs are compared, and for the report of a failure.
 
 use std::collections::VecDeque;
 use std::fmt;

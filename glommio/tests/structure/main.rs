@@ -201,7 +201,7 @@ fn each_file_with_unsafe_code_says_so_at_its_head() {
     }
 }
 
-/// Whoever reads the clock decides which: that of the executor, or that of the system.
+/// Code that reads the clock says which one: that of the executor, or that of the system.
 #[test]
 fn one_file_reads_the_clock() {
     let files = sources::files(&workspace().join("glommio/src")).into_iter();
