@@ -18,6 +18,7 @@ pub enum Fault {
         off_for: Duration,
     },
     /// All of the node stands still for a while, as in a container that is paused. Its clock goes on.
+    /// Nothing happens to a node without power.
     Pause {
         /// Its name.
         node: String,

@@ -275,9 +275,11 @@ impl Run {
             }
             Fault::Pause { node, length } => {
                 let node = self.node(&node);
-                world.with_network(|network| network.pause(node.id.into()));
-                node.paused_until = node.paused_until.max(world.now() + length);
-                node.stands_still = true;
+                if node.starts_at.is_none() {
+                    world.with_network(|network| network.pause(node.id.into()));
+                    node.paused_until = node.paused_until.max(world.now() + length);
+                    node.stands_still = true;
+                }
             }
             Fault::Drift { node, ppm } => {
                 if !(-900_000..=1_000_000).contains(&ppm) {

@@ -147,6 +147,39 @@ fn a_node_that_stands_still_finds_that_time_has_gone_by() {
     assert_eq!(log.take(), [1, 2, 62, 63, 64]);
 }
 
+/// The power goes for the node as a whole, and there is nothing to pause while it is off.
+#[test]
+fn a_power_cut_ends_a_pause_and_a_pause_without_power_does_nothing() {
+    let _watchdog = watchdog();
+    let log = Log::new();
+    let seen = log.clone();
+    let pause = || Fault::Pause {
+        node: "server".into(),
+        length: 60 * SECOND,
+    };
+    let cut = Fault::PowerCut {
+        node: "server".into(),
+        off_for: 2 * SECOND,
+    };
+    Simulation::builder()
+        .node("server", 1, move || {
+            let log = seen.clone();
+            async move {
+                loop {
+                    sleep(SECOND).await;
+                    executor().spawn_blocking(|| {}).await;
+                    log.add(simulation::elapsed().as_secs());
+                }
+            }
+        })
+        .at(SECOND + SECOND / 2, pause())
+        .at(2 * SECOND, cut)
+        .at(3 * SECOND, pause())
+        .run_for(7 * SECOND + SECOND / 2)
+        .expect("nothing fails");
+    assert_eq!(log.take(), [1, 5, 6, 7]);
+}
+
 #[test]
 fn clocks_that_drift_wait_longer_or_shorter() {
     let _watchdog = watchdog();
