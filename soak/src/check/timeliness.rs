@@ -311,7 +311,7 @@ impl Promise {
                     bound,
                     is_kept: worst <= bound,
                     shown: latency.whole.at(0.5),
-                    least: LEAST_P50,
+                    least: self.p50_least,
                 };
                 ("p50", "Half of them come within this time", measured)
             }),
@@ -392,8 +392,7 @@ const NOISE_FACTOR: u32 = 4;
 /// Of what an executor has waited in two seconds, one part in so many may have been at a stretch.
 const WAIT_PARTS: u32 = 4;
 
-/// So many latencies make a quantile.
-const LEAST_P50: u64 = 100;
+/// So many latencies make a p99.9.
 const LEAST_P999: u64 = 2_000;
 
 /// All timers that are due in one stall are late by it. So p99.9 may be exceeded in so many

@@ -17,6 +17,8 @@ pub(super) struct Promise {
     pub(super) waited_max: Duration,
     /// In how many seconds it must have been seen.
     pub(super) seconds_least: u64,
+    /// How many latencies make a median.
+    pub(super) p50_least: u64,
 }
 
 impl Promise {
@@ -88,6 +90,10 @@ const fn promise(workload: Workload, timing: Timing, us: [u64; 3]) -> Promise {
             Timing::Burst | Timing::Crowd | Timing::Ping => 1,
             _ => SECONDS_LEAST,
         },
+        p50_least: match timing {
+            Timing::Crowd => P50_LEAST_OF_A_CROWD,
+            _ => P50_LEAST,
+        },
     }
 }
 
@@ -121,3 +127,9 @@ const WAITED_MAX_BESIDE_A_HOG: Duration = Duration::from_millis(200);
 
 /// Fewer quiet seconds than these are a matter of chance; a burst comes every six seconds.
 const SECONDS_LEAST: u64 = 5;
+
+const P50_LEAST: u64 = 100;
+
+/// A crowd is due at 30 timers a millisecond or more, so that one stall decides about a few hundred. Of a
+/// crowd that begins in a second that is not judged, its last few milliseconds may be all that is.
+const P50_LEAST_OF_A_CROWD: u64 = 5_000;

@@ -110,8 +110,27 @@ fn few_seconds_are_not_judged() {
     let unsure = standings
         .iter()
         .filter(|&&it| it == RowStatus::Inconclusive);
-    // All but the two pings and the crowd, which come once in several seconds.
-    assert_eq!(unsure.count(), standings.len() - 3);
+    // All but the two pings, which come once in several seconds.
+    assert_eq!(unsure.count(), standings.len() - 2);
+}
+
+/// The end of a crowd whose beginning was not judged, in one stall.
+#[test]
+fn a_few_of_a_crowd_are_no_median() {
+    let standing = |seen: u64| {
+        let mut timeliness = Timeliness::default();
+        for _ in 0..2 {
+            timeliness.begin(&QUIET, &histogram(us(60), us(500)));
+        }
+        let mut late = support::quantiles::histogram();
+        late.saturating_record_n(nanos(us(6_000)), seen);
+        timeliness.enter(Workload::Cluster, Timing::Crowd, &late, [us(0); 2]);
+        let mut rows = timeliness.rows(1.0).into_iter();
+        let row = rows.find(|row| row.invariant == "late, in a crowd p50");
+        row.expect("crowds are promised a median").standing
+    };
+    assert_eq!(standing(102), RowStatus::Inconclusive);
+    assert_eq!(standing(40_000), RowStatus::Fail);
 }
 
 #[test]
