@@ -127,10 +127,6 @@ mod sys;
 pub mod task;
 pub mod time;
 pub mod timer;
-#[cfg(feature = "bench")]
-#[doc(hidden)]
-pub mod timer_queue;
-#[cfg(not(feature = "bench"))]
 mod timer_queue;
 mod tuning;
 mod version;

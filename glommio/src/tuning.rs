@@ -94,11 +94,6 @@ tuning! {
     /// Rows: `expire-burst-cpu`.
     wakes_prefetched: usize = 6, off = 0;
 
-    /// How many keys of the wheel's run ahead of the one that fires a record is asked for: it may be
-    /// long since it was gathered. Off: not at all.
-    /// Rows: `expire-burst-cpu`.
-    records_prefetched: usize = 8, off = 0;
-
     /// How many tasks ahead of the one that runs their memory is asked for: at most one. Off: none.
     /// Rows: `expire-burst-cpu`, `yield-queue`.
     tasks_prefetched: usize = 1, off = 0;

@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use glommio::timer_queue::{ClassicQueue, StagedWheel};
+use staged_wheel::{ClassicQueue, StagedWheel};
 
 use crate::cases::Case;
 use crate::exactness::{self, Exactness};

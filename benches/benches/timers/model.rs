@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use glommio::timer_queue::{ClassicQueue, StagedWheel};
+use staged_wheel::{ClassicQueue, StagedWheel};
 use support::generator::Rng;
 
 use crate::queues::TimerQueue;

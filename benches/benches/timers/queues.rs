@@ -4,8 +4,8 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
 use slab::Slab;
+use staged_wheel::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
 
 /// What a bench asks of whatever keeps timers. Their payloads are wakers; those of the [model](crate::model) are
 /// numbers.

@@ -138,6 +138,7 @@ fn no_module_imports_from_the_face() {
 fn no_imports_form_a_circle() {
     let roots = [
         "glommio/src",
+        "staged-wheel/src",
         "soak/src",
         "benches/src",
         "benches/benches/timers",
@@ -176,7 +177,12 @@ fn the_functions_that_the_document_follows_are_there() {
         if !number.ends_with(". ") || !file.ends_with(".rs") {
             continue;
         }
-        let source = fs::read_to_string(workspace().join("glommio/src").join(file))
+        let root = if file.starts_with("staged-wheel/") {
+            ""
+        } else {
+            "glommio/src"
+        };
+        let source = fs::read_to_string(workspace().join(root).join(file))
             .unwrap_or_else(|error| panic!("{line}: {error}"));
         let definition = [format!("fn {function}("), format!("fn {function}<")];
         let is_there = definition.iter().any(|it| source.contains(it));
@@ -190,7 +196,11 @@ fn the_functions_that_the_document_follows_are_there() {
 #[test]
 fn each_file_with_unsafe_code_says_so_at_its_head() {
     let allow = "#![allow(unsafe_code)]";
-    for (path, text) in sources::files(&workspace().join("glommio/src")) {
+    let crates = ["glommio/src", "staged-wheel/src"];
+    for (path, text) in crates
+        .iter()
+        .flat_map(|root| sources::files(&workspace().join(root)))
+    {
         let is_unsafe = sources::is_unsafe(&sources::tokens(&text));
         let says_so = text.contains(allow) || text.contains("#[allow(unsafe_code, reason = ");
         assert!(

@@ -12,9 +12,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[path = "../common/counting.rs"]
+mod counting;
+
 mod batch;
 mod harness;
 
+mod allocations;
 mod budget;
 mod deadline;
 mod delay_queue;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
+use staged_wheel::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
 
 /// A timer queue as the trial sees it.
 pub(super) trait BareQueue {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use glommio::GlommioError;
-use glommio::timer_queue::{ClassicQueue, StagedWheel};
+use staged_wheel::{ClassicQueue, StagedWheel};
 use support::generator::stream;
 
 use self::bare::Payload;

@@ -394,7 +394,7 @@ const FAR: Duration = Duration::from_secs(48 * 3_600);
 
 #[cfg(test)]
 mod tests {
-    use glommio::timer_queue::{ClassicQueue, StagedWheel};
+    use staged_wheel::{ClassicQueue, StagedWheel};
     use support::generator::stream;
 
     use super::*;

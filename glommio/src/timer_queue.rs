@@ -1,0 +1,8 @@
+//! The queue of the reactor's timers, as the feature `timing-wheel` says.
+
+#![forbid(unsafe_code)]
+
+#[cfg(not(feature = "timing-wheel"))]
+pub(crate) use staged_wheel::{ClassicHandle as Handle, ClassicQueue as TimerQueue};
+#[cfg(feature = "timing-wheel")]
+pub(crate) use staged_wheel::{StagedWheel as TimerQueue, TimerHandle as Handle};

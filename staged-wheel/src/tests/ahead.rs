@@ -1,0 +1,233 @@
+//! A timer is not late because others are due with it or after it. Time is moved by hand, and
+//! counted in polls.
+
+use super::every_wheel;
+use super::model::{Pair, Queue};
+use crate::wheel::{MOVES_PER_POLL, StagedWheel, TICK_BITS};
+
+const TICK: u64 = 1 << TICK_BITS;
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+const DAY: u64 = 86_400 * SECOND;
+
+/// More than a poll of an idle executor takes, wherever it runs.
+const POLL_NS: u64 = 60_000;
+/// What a turn of the reactor fires.
+const BUDGET: usize = 256;
+
+/// What came of polling.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Polls {
+    /// Something was due, and nothing fired.
+    late: usize,
+    /// Nothing was due.
+    early: usize,
+}
+
+/// An executor with nothing else to do: sleeps until the queue wants a poll, as long as one is to
+/// fire.
+fn sleep_and_fire<Q: Queue>(pair: &mut Pair<Q>) -> Polls {
+    let mut polls = Polls::default();
+    let mut now_ns = pair.now_ns;
+    while let Some(wake_ns) = pair.wake_ns() {
+        now_ns = now_ns.max(wake_ns);
+        polls.note(pair, now_ns);
+        now_ns += POLL_NS;
+    }
+    polls
+}
+
+impl Polls {
+    /// Polls once.
+    fn note<Q: Queue>(&mut self, pair: &mut Pair<Q>, now_ns: u64) {
+        let is_due = pair.true_next_ns().is_some_and(|next_ns| next_ns <= now_ns);
+        let (fired, _) = pair.poll(now_ns, BUDGET);
+        self.late += usize::from(is_due && fired == 0);
+        self.early += usize::from(!is_due);
+    }
+}
+
+/// The first of a crowd waited until the whole coarse slot was moved down, on each level anew.
+#[test]
+#[cfg_attr(
+    small_pages,
+    ignore = "it counts polls, some of which give pages of the usual size back"
+)]
+fn the_first_of_a_crowd_fires_in_the_first_poll() {
+    fn law<Q: Queue>(silence_ns: u64, spread_ns: u64) {
+        const CROWD: u64 = 30_000;
+        let mut pair = Pair::<Q>::wheel();
+        // In no order, as they lie in memory.
+        for n in 0..CROWD {
+            pair.arm(silence_ns + n * 7_919 % CROWD * spread_ns / CROWD);
+        }
+        let polls = sleep_and_fire(&mut pair);
+        assert_eq!(polls.late, 0, "{silence_ns} ns ahead over {spread_ns} ns");
+        // Each level once, and the run.
+        let most = (CROWD as usize / MOVES_PER_POLL + 2) * (Q::LEVELS + 1);
+        assert!(polls.early <= most, "{polls:?} of {most}");
+    }
+    for silence_ns in [100 * MS, SECOND, 60 * SECOND, 3600 * SECOND, DAY] {
+        for spread_ns in [1, TICK, SECOND] {
+            law::<StagedWheel<usize>>(silence_ns, spread_ns);
+        }
+    }
+}
+
+/// The same where polls come once a tick, since a task takes its time between them.
+#[test]
+fn a_crowd_is_ready_where_polls_are_rare() {
+    fn law<Q: Queue>(mut pair: Pair<Q>, start_ns: u64, spread_ns: u64) {
+        const CROWD: u64 = 30_000;
+        for n in 0..CROWD {
+            pair.arm(start_ns + n * 7_919 % CROWD * spread_ns / CROWD);
+        }
+        // Asleep until the queue first wants a poll.
+        let mut now_ns = pair.wake_ns().expect("a crowd is armed");
+        let mut polls = Polls::default();
+        while !pair.queue.is_empty() {
+            polls.note(&mut pair, now_ns);
+            now_ns += TICK;
+        }
+        assert_eq!(polls.late, 0);
+    }
+    law(Pair::<StagedWheel<usize>>::wheel(), 60 * SECOND, SECOND);
+    // Where a coarse slot begins, so that there is the least time to gather it.
+    law(Pair::<StagedWheel<usize>>::wheel(), 4 * (TICK << 14), TICK);
+}
+
+/// A crowd in one tick, with a few timers in each of the ticks before it.
+#[test]
+fn a_crowded_tick_behind_others_is_ready_in_time() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    for tick in 1..100 {
+        pair.arm(tick * TICK);
+    }
+    for n in 0..20_000 {
+        pair.arm(99 * TICK + n * 7_919 % 20_000);
+    }
+    assert_eq!(sleep_and_fire(&mut pair).late, 0);
+    // And seen by a reactor that is awake.
+    let start_ns = pair.now_ns / TICK * TICK;
+    for n in 0..20_000 {
+        pair.arm(start_ns + 99 * TICK + n * 7_919 % 20_000);
+    }
+    let mut polls = Polls::default();
+    for step in 0..99 * 16 {
+        polls.note(&mut pair, start_ns + step * TICK / 16 + 1);
+    }
+    assert_eq!(polls.late, 0);
+    assert!(!pair.queue.is_empty());
+}
+
+/// The last tick of a coarse slot has a timer, and the first of the next one is crowded.
+#[test]
+fn a_crowded_slot_behind_another_is_ready_in_time() {
+    for slot_bits in [7, 14, 18] {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        let border_ns = 5 * (TICK << slot_bits);
+        pair.arm(border_ns - 1);
+        for n in 0..30_000 {
+            pair.arm(border_ns + n * 7_919 % 30_000 * 100);
+        }
+        assert_eq!(sleep_and_fire(&mut pair).late, 0);
+    }
+}
+
+/// Timeouts far off wake an executor when there is something to be done, and that is shortly before
+/// the first.
+#[test]
+#[cfg_attr(
+    small_pages,
+    ignore = "it counts polls, some of which give pages of the usual size back"
+)]
+fn far_crowds_leave_an_executor_asleep() {
+    const CROWD: u64 = 30_000;
+    let lead_ns = (CROWD / MOVES_PER_POLL as u64 + 1) * 10 * TICK;
+    for silence_ns in [60 * SECOND, 3600 * SECOND, DAY] {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        let ids: Vec<usize> = (0..CROWD)
+            .map(|n| pair.arm(silence_ns + n * 10_000))
+            .collect();
+        let upkeep_ns = pair.upkeep_ns().expect("a crowd");
+        assert!(upkeep_ns >= silence_ns - lead_ns && upkeep_ns < silence_ns);
+        // The usual fate of timeouts: what is left to do is to give memory back.
+        for &id in &ids[100..] {
+            pair.cancel(id);
+        }
+        assert!(polls_until_settled(&mut pair) <= SHRINKING_POLLS);
+        assert!(pair.now_ns < 20 * SECOND);
+        assert_eq!(pair.next_ns(), Some(silence_ns));
+        for &id in &ids[..100] {
+            pair.cancel(id);
+        }
+        assert!(polls_until_settled(&mut pair) <= SHRINKING_POLLS);
+        assert_eq!(pair.next_ns(), None);
+    }
+}
+
+/// Three windows, two of them with a sweep.
+const SHRINKING_POLLS: usize = 3 + 2 * 30;
+
+/// Sleeps until the queue wants no more polls.
+fn polls_until_settled<Q: Queue>(pair: &mut Pair<Q>) -> usize {
+    let mut polls = 0;
+    while let Some(upkeep_ns) = pair.upkeep_ns() {
+        assert_eq!(pair.poll(pair.now_ns.max(upkeep_ns), BUDGET), (0, false));
+        polls += 1;
+    }
+    polls
+}
+
+/// A crowd that is cancelled while it is made ready, and others armed in its place.
+#[test]
+fn a_crowd_may_be_cancelled_while_it_is_made_ready() {
+    fn law<Q: Queue>(mut pair: Pair<Q>) {
+        pair.bound_moves(20);
+        for round in 0..20 {
+            let start_ns = pair.now_ns / TICK * TICK + 700 * TICK;
+            let ids: Vec<usize> = (0..200)
+                .map(|n| pair.arm(start_ns + n * 7_919 % 200))
+                .collect();
+            for _ in 0..round {
+                let Some(wake_ns) = pair.wake_ns().filter(|&ns| ns < start_ns) else {
+                    break;
+                };
+                pair.poll(pair.now_ns.max(wake_ns), BUDGET);
+                pair.check();
+            }
+            for &id in &ids[round..] {
+                if pair.deadline_of(id).is_some() {
+                    pair.cancel(id);
+                }
+            }
+            pair.check();
+            pair.arm(start_ns + 50);
+            pair.arm(pair.now_ns + TICK);
+            pair.rearm(ids[0], start_ns + 3 * TICK);
+            pair.poll_all(start_ns + 4 * TICK, 3);
+            pair.check();
+            assert!(pair.armed().all(|id| pair.is_never(id)));
+        }
+    }
+    every_wheel!(law);
+}
+
+/// Each tick is crowded, and made ready before the one in front has fired: the run never ends, and
+/// its keys reach over four seconds only.
+#[test]
+fn crowds_without_end_do_not_outgrow_the_run() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    pair.bound_moves(4);
+    for tick in 0..9_000 {
+        for n in 0..6 {
+            pair.arm((tick + 60) * TICK + (n * 5 + 2) % 6);
+        }
+        for step in 0..4 {
+            pair.poll(tick * TICK + step * TICK / 4, BUDGET);
+        }
+    }
+    pair.check();
+    sleep_and_fire(&mut pair);
+    assert!(pair.queue.is_empty());
+}

@@ -1,0 +1,119 @@
+//! How a [`Wheel`] makes a crowd ready before it is due.
+//!
+//! A slot with more timers than a poll may move keeps its first timer waiting for as many polls as
+//! it takes to move them all. An executor that is awake moves them down at the pace of `pace.rs`.
+//! One that sleeps is asked to wake ahead of the first of them, early enough that a poll a tick
+//! brings the crowd down all levels and sorts it in time; idle as it is, it polls far more often,
+//! and sleeps again until the first is due:
+//!
+//! ```text
+//!            begin                              due
+//!   ───────────┤·········································├───────▶ time
+//!     asleep    ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪      asleep              fires in the first poll
+//!               512 moves a poll
+//! ```
+//!
+//! Only what is near is touched: a crowd that is cancelled before, as timeouts are, is never moved,
+//! and what is far off costs an idle executor one such wake a level at most, for moves that are to
+//! be made anyway. Once begun, a crowd is followed down to the run, level by level, with all that
+//! is due before it.
+
+use super::Wheel;
+use crate::epoch::NEVER;
+use crate::wheel::level::{Levels, Position};
+use crate::wheel::slab::Slab;
+use crate::wheel::tick::{TICK_BITS, Tick};
+
+/// A slot to be emptied before its first timer is due.
+struct Crowd {
+    at: Position,
+    /// When to begin with it.
+    begin_ns: u64,
+}
+
+impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+    /// Brings down what it is time to make ready. To be called when nothing up to `now_ns` is left
+    /// in the lists.
+    pub(super) fn prepare<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
+        let begin_ns = loop {
+            let Some(Crowd { at, begin_ns }) = self.first_crowd() else {
+                break NEVER;
+            };
+            if begin_ns > now_ns || *moves_left == 0 {
+                break begin_ns;
+            }
+            self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns());
+            if at.level == 0 {
+                self.gather(slab, at, moves_left);
+            } else {
+                self.move_down(slab, at, moves_left, usize::MAX);
+            }
+        };
+        // What is armed from now on is looked at in the next tick.
+        self.prepare_ns = begin_ns.min(Tick::of(now_ns).end_ns());
+    }
+
+    /// When to poll for the sake of a crowd; [`NEVER`] if there is none.
+    pub(crate) fn next_crowd_ns(&mut self) -> u64 {
+        let begin_ns = self.first_crowd().map_or(NEVER, |crowd| crowd.begin_ns);
+        self.prepare_ns = self.prepare_ns.min(begin_ns);
+        self.wants_poll_at(begin_ns);
+        begin_ns
+    }
+
+    /// The crowd to begin with first.
+    fn first_crowd(&self) -> Option<Crowd> {
+        let mut first: Option<Crowd> = None;
+        let mut levels = self.levels.active();
+        while levels != 0 {
+            let level = levels.trailing_zeros() as u8;
+            levels &= levels - 1;
+            let number = self.levels.first_slot(level, self.cursor).number;
+            // A coarse slot further behind is seen in time from the one before it. Those of level 0
+            // follow each other too fast.
+            let behind = if level == 0 { TICKS_SEEN } else { 1 };
+            let last = Levels::<ROW, WIDE, ROWS>::last_number(level, self.cursor);
+            for number in number..=last.min(number + behind) {
+                let at = Position { level, number };
+                let begin_ns = self.begin_ns(at);
+                if begin_ns < first.as_ref().map_or(NEVER, |first| first.begin_ns) {
+                    first = Some(Crowd { at, begin_ns });
+                }
+            }
+        }
+        first
+    }
+
+    /// When to begin with a slot; [`NEVER`] if a poll can do it all when the first of its timers is
+    /// due.
+    #[inline]
+    fn begin_ns(&self, at: Position) -> u64 {
+        let slot = self.levels.slot(at);
+        if slot.is_empty() {
+            return NEVER;
+        }
+        let moves = self.moves_per_poll as u64;
+        let wanted_ns = if slot.min_ns() <= self.ready_until_ns {
+            0
+        } else if u64::from(slot.len()) > moves {
+            // On its own level and on those below.
+            let polls = (u64::from(slot.len()) / moves + 1) * (u64::from(at.level) + 1);
+            slot.min_ns().saturating_sub(polls << TICK_BITS)
+        } else {
+            return NEVER;
+        };
+        if at.level > 0 {
+            // It fits the level below from when the cursor is in the slot before.
+            let before = Position {
+                number: at.number - 1,
+                ..at
+            };
+            wanted_ns.max(Levels::<ROW, WIDE, ROWS>::start(before).begin_ns())
+        } else {
+            wanted_ns
+        }
+    }
+}
+
+/// Slots of level 0 behind the first one that are looked at.
+const TICKS_SEEN: u64 = 16;

@@ -1,0 +1,238 @@
+//! How the cursor of a [`Wheel`] moves: to the next occupied slot, with what comes down ahead of
+//! it.
+//!
+//! All of it is paid for in moves, of which a poll has a number; it stops between any two and the
+//! next goes on from there. See the parent for the picture and the invariants.
+
+use super::{Due, Wheel};
+use crate::wheel::entry::{NIL, Order};
+use crate::wheel::level::{Levels, Position};
+use crate::wheel::slab::Slab;
+use crate::wheel::tick::Tick;
+
+impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+    /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is
+    /// none.
+    #[inline]
+    pub(super) fn next_due<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        now_ns: u64,
+        moves_left: &mut usize,
+    ) -> Due {
+        loop {
+            if !self.tick.clean(slab, moves_left) {
+                return Due::Unfinished;
+            }
+            let last = self.last_ready(now_ns);
+            if self.tick.first().is_some_and(|first| first <= last) {
+                return Due::Timer;
+            }
+            // From here on nothing up to the cursor is due, or the cursor is past `now_ns`.
+            let to = Tick::of(now_ns);
+            if to <= self.cursor {
+                return Due::Nothing;
+            }
+            let has_selected = self.selection.is_some() && self.select(slab, moves_left);
+            if !has_selected
+                && !self.advance(slab, to, moves_left)
+                && !self.begin_selection(slab, now_ns)
+            {
+                return Due::Unfinished;
+            }
+        }
+    }
+
+    /// How far in order timers may fire at `now_ns`: what is in the lists comes after.
+    #[inline]
+    pub(super) fn last_ready(&self, now_ns: u64) -> Order {
+        self.listed_after().min(Order::last_at(now_ns))
+    }
+
+    #[inline]
+    fn go_to(&mut self, tick: Tick) {
+        self.cursor = tick;
+        self.near_until_ns = self.near_until_ns.max(tick.last_ns());
+    }
+
+    /// Moves the cursor to `to`, or to a tick before it up to which there are timers near, and
+    /// gathers those. False if the moves are spent first; the next call goes on from there.
+    fn advance<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) -> bool {
+        loop {
+            let first = self.first_slot();
+            let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
+                self.go_to(to);
+                return true;
+            };
+            // Nothing lies between, and from one tick short of the slot its records can move.
+            self.go_to(start.previous());
+            let is_past = Levels::<ROW, WIDE, ROWS>::last(at) < to;
+            if Tick::of(self.tick.next_ns()) <= self.cursor {
+                // Small slots of the past are taken along.
+                let is_small = self.levels.slot(at).len() as usize <= *moves_left
+                    && self.tick.gathered() < EXTEND_MAX;
+                if !is_past || !is_small {
+                    return true;
+                }
+            }
+            if at.level == 0 || is_past {
+                // After a stall few timers come from far up, and would else go through all levels,
+                // each nearly alone in its slots.
+                self.gather(slab, at, moves_left);
+            } else {
+                self.move_down(slab, at, moves_left, usize::MAX);
+            }
+            if !self.levels.slot(at).is_empty() {
+                return false;
+            }
+            if at.level == 0 {
+                self.go_to(start);
+                self.gather_more(slab, to, moves_left);
+            }
+        }
+    }
+
+    /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
+    #[inline]
+    pub(super) fn first_slot(&self) -> Option<(Position, Tick)> {
+        if self.levels.active() & 1 == 1 {
+            // No other level's slot begins before the next one of level 1 does.
+            let at = self.levels.first_slot(0, self.cursor);
+            let tick = Tick::new(at.number);
+            if tick <= self.last_before_coarse() {
+                return Some((at, tick));
+            }
+        }
+        let mut first: Option<(Position, Tick)> = None;
+        for at in self.levels.first_slots(self.cursor) {
+            let start = Levels::<ROW, WIDE, ROWS>::start(at);
+            if first.is_none_or(|(_, first_start)| start < first_start) {
+                first = Some((at, start));
+            }
+        }
+        first
+    }
+
+    /// Moves up to `limit` records of the next slot of a coarse level to where they belong now.
+    pub(super) fn move_down<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        at: Position,
+        moves_left: &mut usize,
+        limit: usize,
+    ) {
+        let slot = self.levels.slot(at);
+        let count = limit.min(*moves_left).min(slot.len() as usize);
+        if count == 0 {
+            return;
+        }
+        let mut index = slot.head();
+        for _ in 0..count {
+            let next = slab.link(index).next;
+            // Never back into this slot: what it covers is in reach of the level below.
+            self.levels.link(slab, index, self.cursor);
+            index = next;
+        }
+        self.levels.cut(slab, at, count as u32, index);
+        *moves_left -= count;
+    }
+
+    /// Takes as much of a slot, which may lie in the past as a whole, into the run as the moves allow.
+    pub(super) fn gather<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
+        while *moves_left > 0 && !self.levels.slot(at).is_empty() {
+            let slot = self.levels.slot(at);
+            let count = (*moves_left).min(slot.len() as usize);
+            let interval = Levels::<ROW, WIDE, ROWS>::interval(at);
+            let gathered = self.tick.gather(slab, interval, slot.head(), count);
+            self.levels
+                .cut(slab, at, gathered.visited as u32, gathered.rest);
+            *moves_left -= gathered.visited;
+            self.link_all(slab, gathered.strays);
+        }
+    }
+
+    /// Takes the small slots of level 0 that follow along: the most frequent ones, found with less
+    /// ado.
+    fn gather_more<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) {
+        while self.levels.active() & 1 == 1 && self.tick.gathered() < EXTEND_MAX {
+            let at = self.levels.first_slot(0, self.cursor);
+            let tick = Tick::new(at.number);
+            let len = self.levels.slot(at).len() as usize;
+            let is_first = tick <= self.last_before_coarse() && tick < to;
+            if !is_first || len > *moves_left {
+                return;
+            }
+            self.gather(slab, at, moves_left);
+            self.go_to(tick);
+        }
+    }
+
+    /// The last tick before any that a slot of level 1 or above may begin with.
+    #[inline]
+    pub(super) fn last_before_coarse(&self) -> Tick {
+        self.cursor
+            .last_of_slot(Levels::<ROW, WIDE, ROWS>::COARSE_BITS)
+    }
+
+    /// Links records, of which each names the next, to where they belong.
+    fn link_all<T>(&mut self, slab: &mut Slab<T>, mut index: u32) {
+        while index != NIL {
+            let next = slab.link(index).next;
+            self.levels.link(slab, index, self.cursor);
+            index = next;
+        }
+    }
+
+    /// Moves a share of each level's next slot down.
+    pub(super) fn refine<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
+        let is_same_step = !self.pace.advance(self.cursor, now_ns);
+        if is_same_step || self.is_refined() {
+            return;
+        }
+        let mut is_refined = true;
+        // Upwards, so that what moves down a level does not move twice.
+        let mut levels = self.levels.active() & !1;
+        while levels != 0 {
+            let level = levels.trailing_zeros() as u8;
+            levels &= levels - 1;
+            let at = self.levels.first_slot(level, self.cursor);
+            let start = Levels::<ROW, WIDE, ROWS>::start(at);
+            if !Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor) {
+                continue;
+            }
+            let share = self.pace.share(self.levels.slot(at).len(), start);
+            self.move_down(slab, at, moves_left, share);
+            is_refined &= self.levels.slot(at).is_empty();
+        }
+        if is_refined {
+            self.refined_until = self.last_before_coarse();
+        }
+    }
+
+    /// Whether there is nothing to refine before the cursor reaches the next slot of level 1.
+    #[inline]
+    fn is_refined(&self) -> bool {
+        self.refined_until == self.last_before_coarse()
+    }
+
+    /// The time before which a poll has nothing to do, given that nothing is due.
+    pub(super) fn idle_until(&self) -> u64 {
+        let refine_ns = if self.is_refined() {
+            self.last_before_coarse().end_ns()
+        } else {
+            self.pace.next_ns()
+        };
+        let gather_ns = match self.levels.active() & 1 {
+            0 => u64::MAX,
+            _ => Tick::new(self.levels.first_slot(0, self.cursor).number).begin_ns(),
+        };
+        // Also of what is ahead of the cursor, should this poll be earlier than the one that left
+        // it there.
+        let near_ns = self.tick.next_ns();
+        refine_ns.min(gather_ns).min(near_ns).min(self.prepare_ns)
+    }
+}
+
+/// With so many timers in the run no further slots are gathered: as many as the reactor fires at
+/// once.
+const EXTEND_MAX: usize = 256;
