@@ -136,6 +136,42 @@ fn a_flush_ends_beside_writes_of_the_same_task() {
     });
 }
 
+/// Where its slice is over, a task whose writes come first in each poll has no budget left for its
+/// flush. The flush begins all the same.
+#[test]
+fn a_flush_begins_behind_writes_that_use_up_the_budget() {
+    run(async {
+        for folder in folders() {
+            let writer = writer(&folder.path().join("file")).await?;
+            while !executor().need_preempt() {}
+            let mut shared = &writer;
+            let mut accepted = 0;
+            // More than the budget, and fewer than a buffer holds.
+            while accepted < 4000
+                && let Some(written) = poll_once(shared.write(&[7])).await
+            {
+                accepted += written?;
+            }
+            assert!(
+                (1..4000).contains(&accepted),
+                "{accepted} bytes in one poll"
+            );
+            let mut flush = shared.flush();
+            assert!(poll_once(&mut flush).await.is_none());
+            executor().yield_task_queue_now().await;
+            let mut shared = &writer;
+            assert!(
+                poll_once(shared.write(&[7])).await.is_none(),
+                "a write comes before the flush"
+            );
+            flush.await?;
+            assert_eq!(writer.current_flushed_pos(), accepted as u64);
+            (&writer).close().await?;
+        }
+        Ok(())
+    });
+}
+
 /// None of these keeps the writes waiting.
 #[test]
 fn flushes_that_are_given_up_keep_no_writer_waiting() {

@@ -358,8 +358,13 @@ impl DmaStreamWriter {
     }
 
     fn poll_flush_ref(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        ready!(budget::poll_leave(cx));
+        let leave = budget::poll_leave(cx);
         let writer = &*self.writer;
+        // A flush begins without leave, as writes wait from then on: they may take all of the budget
+        // in each poll before it is asked for.
+        if leave.is_pending() && !writer.state.borrow().has_flush_to_begin() {
+            return Poll::Pending;
+        }
         let is_first = !writer.state.borrow().is_flush_awaited();
         let flushed = writer.poll(cx, |state| state.flush_told());
         if flushed.is_pending() {

@@ -78,7 +78,6 @@ const FLUSHES: usize = 4;
 /// The writer ends here, whatever the flushes do.
 const MOST: u64 = 16 << 20;
 
-/// What fills the buffers, with what is written before the flush begins: while the slice of the task
-/// is over, writes use the budget of each poll, 32 pieces, before the flush asks for it. One that
-/// does not keep writes waiting sees all of [`MOST`].
-const ACCEPTED_MAX: u64 = MOST / 4;
+/// What fills the buffers, with what is written in the poll in which the flush begins: 32 pieces, once
+/// the slice of the task is over. One that does not keep writes waiting sees all of [`MOST`].
+const ACCEPTED_MAX: u64 = MOST / 16;

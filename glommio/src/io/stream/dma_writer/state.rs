@@ -306,6 +306,11 @@ impl WriterState {
         self.is_flush_awaited
     }
 
+    /// Whether a flush would have to wait, and none is under way.
+    pub(super) fn has_flush_to_begin(&self) -> bool {
+        self.error.is_none() && !self.is_flushing && self.flushed < self.position
+    }
+
     /// A write has ended: the rest of its buffer is written, if there is one.
     fn continue_chunk(&mut self, at: usize, ended: Written) -> io::Result<()> {
         let Written { bytes, count } = ended;
