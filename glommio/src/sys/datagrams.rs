@@ -6,6 +6,8 @@ mod name;
 mod options;
 mod receive;
 mod send;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use options::{
     Told, has_segments, monotonic_ns, receive_drops, set_told, set_transmit_times,

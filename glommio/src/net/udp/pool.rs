@@ -52,6 +52,15 @@ struct Free {
     headers: Box<Headers>,
 }
 
+/// What one call has received.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Batch {
+    /// How many buffers were used.
+    pub(super) count: usize,
+    /// Some were left: there was no more.
+    pub(super) is_last: bool,
+}
+
 impl DatagramPool {
     /// A datagram of IPv4 or IPv6, with or without [GRO](super::UdpSocket::set_gro), is never longer:
     /// 65,535 bytes.
@@ -95,13 +104,13 @@ impl DatagramPool {
         self.0.pauses.get()
     }
 
-    /// Receives what is there into free buffers, behind what is in `received`. Returns how many were
-    /// used: none if none was free.
+    /// Receives what is there into free buffers, behind what is in `received`: nothing if none is
+    /// free.
     pub(super) fn receive(
         &self,
         fd: RawFd,
         received: &mut Vec<ReceivedDatagrams>,
-    ) -> io::Result<usize> {
+    ) -> io::Result<Batch> {
         let mut free = self.0.free.borrow_mut();
         let Free {
             buffers,
@@ -114,9 +123,10 @@ impl DatagramPool {
             *unmade -= 1;
         }
         if buffers.is_empty() {
-            return Ok(0);
+            return Ok(Batch::default());
         }
         let unused = buffers.len().saturating_sub(BATCH);
+        let offered = buffers.len() - unused;
         let count = headers.receive(fd, &mut buffers[unused..])?;
         received.reserve(count);
         for index in 0..count {
@@ -128,11 +138,15 @@ impl DatagramPool {
                 pool: Rc::clone(&self.0),
             });
         }
-        Ok(count)
+        Ok(Batch {
+            count,
+            is_last: count < offered,
+        })
     }
 
-    /// Waits until a buffer is free. Gives whether it had to wait.
+    /// Waits until a buffer is free, and counts that.
     pub(super) fn until_free(&self) -> UntilFree<'_> {
+        self.0.pauses.set(self.0.pauses.get() + 1);
         UntilFree {
             pool: &self.0,
             key: None,
@@ -172,21 +186,17 @@ pub(super) struct UntilFree<'a> {
 }
 
 impl Future for UntilFree<'_> {
-    type Output = bool;
+    type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let UntilFree { pool, key } = &mut *self;
-        let has_waited = key.is_some();
         poll_waiting(cx, |waker| {
             let mut waiting = pool.waiting.borrow_mut();
             if pool.is_any_free() {
                 waiting.finish(key, waker);
-                return Poll::Ready(has_waited);
+                return Poll::Ready(());
             }
             waiting.wait(key, waker, ());
-            if !has_waited && key.is_some() {
-                pool.pauses.set(pool.pauses.get() + 1);
-            }
             Poll::Pending
         })
     }

@@ -163,7 +163,7 @@ impl Headers {
 }
 
 impl Message {
-    fn learn(&mut self, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
+    pub(super) fn learn(&mut self, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
         match (level, kind) {
             (libc::SOL_UDP, libc::UDP_GRO) => {
                 let bytes = word(data).and_then(|bytes| usize::try_from(bytes).ok());
