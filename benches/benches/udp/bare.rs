@@ -1,7 +1,7 @@
 //! Loops over the system calls, and nothing else.
 
 use std::io;
-use std::mem::zeroed;
+use std::mem::{MaybeUninit, zeroed};
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
@@ -284,34 +284,62 @@ pub fn send(socket: UdpSocket, length: Duration) -> io::Result<u64> {
 }
 
 pub fn answer(socket: UdpSocket) -> io::Result<(u64, Timing)> {
+    answer_by(socket, 1)
+}
+
+pub fn answer_many(socket: UdpSocket) -> io::Result<(u64, Timing)> {
+    answer_by(socket, BATCH)
+}
+
+/// Answers so many by one call.
+fn answer_by(socket: UdpSocket, at_once: usize) -> io::Result<(u64, Timing)> {
     let fd = socket.as_raw_fd();
     let mut messages = Messages::new(BATCH);
+    let mut slices = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
+    let mut answers = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; BATCH];
     wait(fd)?;
     let clock = Clock::start();
     let mut datagrams = 0;
     loop {
         let received = messages.receive(fd)?;
-        for header in &mut messages.headers[..received] {
+        let mut is_over = false;
+        let mut count = 0;
+        for header in &messages.headers[..received] {
             let length = header.msg_len as usize;
             if length == END {
-                return Ok((datagrams, clock.stop()));
+                is_over = true;
+                continue;
             }
-            let mut slice = libc::iovec {
+            let slice = slices[count].write(libc::iovec {
                 iov_len: length,
                 // SAFETY: each header has one slice, which lives as long as `messages`.
                 ..unsafe { *header.msg_hdr.msg_iov }
-            };
-            // SAFETY: it consists of integers and of pointers that may be null.
-            let mut answer: libc::msghdr = unsafe { zeroed() };
+            });
+            // SAFETY: a header of zeros is one.
+            let answer = unsafe { &mut answers[count].assume_init_mut().msg_hdr };
             answer.msg_name = header.msg_hdr.msg_name;
             answer.msg_namelen = header.msg_hdr.msg_namelen;
-            answer.msg_iov = &raw mut slice;
+            answer.msg_iov = slice;
             answer.msg_iovlen = 1;
-            // SAFETY: the header and all that it points to outlive the call.
-            if unsafe { libc::sendmsg(fd, &raw const answer, 0) } < 0 {
+            count += 1;
+        }
+        for answers in answers[..count].chunks_mut(at_once) {
+            let answers: *mut libc::mmsghdr = answers.as_mut_ptr().cast();
+            // SAFETY: the headers and all that they point to outlive the call.
+            let sent = unsafe {
+                if at_once == 1 {
+                    libc::sendmsg(fd, &raw const (*answers).msg_hdr, 0)
+                } else {
+                    libc::sendmmsg(fd, answers, count as _, 0) as isize
+                }
+            };
+            if sent < 0 {
                 return Err(io::Error::last_os_error());
             }
-            datagrams += 1;
+        }
+        datagrams += count as u64;
+        if is_over {
+            return Ok((datagrams, clock.stop()));
         }
     }
 }

@@ -115,24 +115,37 @@ pub fn send(socket: std::net::UdpSocket, length: Duration) -> io::Result<u64> {
 }
 
 pub fn answer(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
-    LocalExecutor::default().run(async {
-        let socket = ours(socket)?;
-        let (pool, mut received) = (pool(), Vec::new());
-        socket.peek_from(&mut [0; 1]).await?;
-        let clock = Clock::start();
-        let mut datagrams = 0;
-        loop {
-            socket.recv_many(&pool, &mut received).await?;
-            for buffer in received.drain(..) {
-                if buffer.bytes().len() == END {
-                    return Ok((datagrams, clock.stop()));
-                }
-                for question in buffer.segments() {
-                    let answer = Segments::new(question, question.len()).to(buffer.from());
-                    socket.send_segments(&answer).await?;
-                    datagrams += 1;
-                }
-            }
+    LocalExecutor::default().run(answer_all(ours(socket)?))
+}
+
+/// As [`answer`], by a socket that is told nothing of what it receives.
+pub fn answer_untold(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
+    let socket = UdpSocket::from(socket);
+    socket.set_gro(false)?;
+    socket.set_receive_ecn(false)?;
+    socket.set_receive_destination(false)?;
+    socket.set_receive_timestamps(false)?;
+    LocalExecutor::default().run(answer_all(socket))
+}
+
+async fn answer_all(socket: UdpSocket) -> io::Result<(u64, Timing)> {
+    let (pool, mut received) = (pool(), Vec::new());
+    socket.peek_from(&mut [0; 1]).await?;
+    let clock = Clock::start();
+    let mut datagrams = 0;
+    loop {
+        socket.recv_many(&pool, &mut received).await?;
+        if received.iter().any(|buffer| buffer.bytes().len() == END) {
+            return Ok((datagrams, clock.stop()));
         }
-    })
+        let answers: Vec<_> = (received.iter())
+            .map(|it| Segments::new(it.bytes(), it.segment_size()).to(it.from()))
+            .collect();
+        let mut left = &answers[..];
+        while !left.is_empty() {
+            left = &left[socket.send_many(left).await?..];
+        }
+        datagrams += answers.len() as u64;
+        received.clear();
+    }
 }

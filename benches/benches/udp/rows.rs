@@ -80,7 +80,18 @@ pub const ROWS: &[Row] = &[
         "64 peers answered: bare recvmmsg, sendmsg",
         answer(bare::answer)
     ),
-    row!("64 peers answered: ours", answer(ours::answer)),
+    row!(
+        "64 peers answered: bare recvmmsg, sendmmsg",
+        answer(bare::answer_many)
+    ),
+    row!(
+        "64 peers answered: ours, recv_many, send_many",
+        answer(ours::answer)
+    ),
+    row!(
+        "64 peers answered: ours, told nothing",
+        answer(ours::answer_untold)
+    ),
     #[cfg(feature = "peers")]
     row!(
         "64 peers answered: tokio with quinn-udp",

@@ -32,6 +32,28 @@ use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 ///
 /// What was received keeps its buffer until it is dropped. While none is free, nothing is received:
 /// datagrams wait in the socket, whose receive buffer bounds them.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::net::{DatagramPool, UdpSocket};
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// let receiver = UdpSocket::bind("127.0.0.1:0")?;
+/// let sender = UdpSocket::bind("127.0.0.1:0")?;
+/// sender.send_to(b"hello", receiver.local_addr()?).await?;
+///
+/// let pool = DatagramPool::new(16, 1_500);
+/// assert_eq!((pool.buffers(), pool.buffer_bytes()), (16, 1_500));
+/// let mut received = Vec::new();
+/// receiver.recv_many(&pool, &mut received).await?;
+/// assert_eq!(pool.available(), 15);
+/// received.clear();
+/// assert_eq!(pool.available(), 16);
+/// assert_eq!(pool.pauses(), 0);
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct DatagramPool(Rc<Shared>);
 
@@ -213,6 +235,36 @@ impl Drop for UntilFree<'_> {
 /// One datagram, or several of one sender that were received as one (see
 /// [`UdpSocket::set_gro`](super::UdpSocket::set_gro)), in a buffer of a [`DatagramPool`]. Dropping it
 /// gives the buffer back.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::net::{DatagramPool, UdpSocket};
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// let receiver = UdpSocket::bind("127.0.0.1:0")?;
+/// receiver.set_receive_ecn(true)?;
+/// receiver.set_receive_destination(true)?;
+/// receiver.set_receive_timestamps(true)?;
+/// let sender = UdpSocket::bind("127.0.0.1:0")?;
+/// sender.send_to(b"hello", receiver.local_addr()?).await?;
+///
+/// let mut received = Vec::new();
+/// receiver.recv_many(&DatagramPool::new(16, 1_500), &mut received).await?;
+/// let mut datagrams = received.remove(0);
+/// assert_eq!(datagrams.from(), sender.local_addr()?);
+/// datagrams.bytes_mut()[0] = b'j';
+/// assert_eq!(datagrams.bytes(), b"jello");
+/// assert_eq!(datagrams.segment_size(), 5); // one datagram
+/// assert_eq!(datagrams.segments().count(), 1);
+/// assert!(!datagrams.is_truncated());
+/// assert_eq!(datagrams.ecn(), None);
+/// let destination = datagrams.destination().expect("it was asked for");
+/// assert_eq!(destination.address, receiver.local_addr()?.ip());
+/// println!("received on interface {} at {:?}", destination.interface, datagrams.received_at());
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 pub struct ReceivedDatagrams {
     buffer: Box<[u8]>,
     message: Message,

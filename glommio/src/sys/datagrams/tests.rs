@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 
 use proptest::prelude::*;
 
-use super::control::{Control, ControlMessages};
+use super::control::{self, ControlMessages};
 use super::name::Name;
 use super::receive::Message;
+
+type Control = control::Control<256>;
 
 fn addresses() -> impl Strategy<Value = SocketAddr> {
     prop_oneof![
