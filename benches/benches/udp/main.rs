@@ -7,8 +7,9 @@
 //!
 //! What is measured has the first of two CPUs, its counterpart the second. The rows take turns within
 //! each round, each in another order than in the round before; what is printed are medians of the
-//! rounds, with the least and the greatest. All sockets have the same options: GRO, ECN, destination
-//! and timestamps. With `--write-docs` the table goes to `docs/guide/udp.md`. Without the feature `peers`
+//! rounds, also of the ratios within them: of rates to the first bare loop of a kind, of CPU to tokio.
+//! All sockets have the same options, GRO, ECN, destination and timestamps, unless the row says other.
+//! With `--write-docs` the table goes to `docs/guide/udp.md`. Without the feature `peers`
 //! tokio is left out.
 
 use std::io;
@@ -126,37 +127,70 @@ fn table(rows: &[&rows::Row], samples: &[Vec<Sample>]) -> Table {
     let mut table = Table::new([
         "",
         "thousand datagrams/s",
+        "of the bare loop's",
         "CPU, ns per datagram",
         "least – greatest",
+        "of tokio's",
         "lost",
     ])
     .left(0);
-    for (row, samples) in rows.iter().zip(samples) {
-        let per_datagram = |sample: &Sample, time: Duration| {
-            time.as_nanos() as f64 / sample.datagrams.max(1) as f64
+    for (row, own) in rows.iter().zip(samples) {
+        let kind = row.name.split(':').next();
+        let like = |who: &str| {
+            let mut all = rows.iter().zip(samples);
+            let found =
+                all.find(|(row, _)| row.name.split(':').next() == kind && row.name.contains(who));
+            found.map(|(_, samples)| &samples[..])
         };
-        let rate = median(samples, |it| 1e6 / per_datagram(it, it.elapsed));
-        let cpu = sorted(samples, |it| per_datagram(it, it.cpu));
-        let lost = median(samples, |it| {
-            it.lost as f64 * 100.0 / (it.lost + it.datagrams).max(1) as f64
-        });
+        let cpu = sorted(own.iter().map(Sample::cpu_ns));
+        let rate = median(own.iter().map(Sample::per_second)) / 1e3;
+        let lost = median(own.iter().map(Sample::lost_percent));
         table.push([
             row.name.to_owned(),
             format!("{rate:.0}"),
+            ratio(own, like("bare"), Sample::per_second),
             format!("{:.1}", cpu[cpu.len() / 2]),
             format!("{:.1} – {:.1}", cpu[0], cpu[cpu.len() - 1]),
+            ratio(own, like("tokio"), Sample::cpu_ns),
             format!("{lost:.1} %"),
         ]);
     }
     table
 }
 
-fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
-    sorted(samples, of)[samples.len() / 2]
+/// The median of the ratios within the rounds.
+fn ratio(own: &[Sample], others: Option<&[Sample]>, of: fn(&Sample) -> f64) -> String {
+    let Some(others) = others else {
+        return String::new();
+    };
+    let ratios = own
+        .iter()
+        .zip(others)
+        .map(|(own, other)| of(own) / of(other));
+    format!("{:.2}", median(ratios))
 }
 
-fn sorted(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> Vec<f64> {
-    let mut values: Vec<_> = samples.iter().map(of).collect();
+impl Sample {
+    fn cpu_ns(&self) -> f64 {
+        self.cpu.as_nanos() as f64 / self.datagrams.max(1) as f64
+    }
+
+    fn per_second(&self) -> f64 {
+        self.datagrams as f64 / self.elapsed.as_secs_f64()
+    }
+
+    fn lost_percent(&self) -> f64 {
+        self.lost as f64 * 100.0 / (self.lost + self.datagrams).max(1) as f64
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let values = sorted(values);
+    values[values.len() / 2]
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<_> = values.collect();
     values.sort_by(f64::total_cmp);
     values
 }

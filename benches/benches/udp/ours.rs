@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use glommio::LocalExecutor;
 use glommio::net::{DatagramPool, ReceivedDatagrams, Segments, UdpSocket};
+use glommio::timer::sleep;
 
 use super::rows::{Clock, Timing};
 use super::{DATAGRAM, END, SEGMENTS, bare};
@@ -37,6 +38,15 @@ fn count(received: &mut Vec<ReceivedDatagrams>) -> (u64, bool) {
 }
 
 pub fn receive(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
+    receive_every(socket, Duration::ZERO)
+}
+
+/// Lets datagrams wait for so long at most, and takes them together.
+pub fn receive_together(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
+    receive_every(socket, Duration::from_micros(50))
+}
+
+fn receive_every(socket: std::net::UdpSocket, pause: Duration) -> io::Result<(u64, Timing)> {
     LocalExecutor::default().run(async {
         let socket = ours(socket)?;
         let (pool, mut received) = (pool(), Vec::new());
@@ -49,6 +59,9 @@ pub fn receive(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
             datagrams += more;
             if is_over {
                 return Ok((datagrams, clock.stop()));
+            }
+            if !pause.is_zero() {
+                sleep(pause).await;
             }
         }
     })

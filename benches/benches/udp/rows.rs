@@ -74,6 +74,10 @@ pub const ROWS: &[Row] = &[
     row!("64 peers: bare recvmmsg", listen(bare::receive_many)),
     row!("64 peers: bare multishot recvmsg", listen(ring::receive)),
     row!("64 peers: ours, recv_many", listen(ours::receive)),
+    row!(
+        "64 peers: ours, recv_many every 50 µs",
+        listen(ours::receive_together)
+    ),
     #[cfg(feature = "peers")]
     row!("64 peers: tokio with quinn-udp", listen(theirs::receive)),
     row!(
@@ -100,7 +104,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 /// How often one of the peers sends, of those that do not wait for answers.
-const PACE: Duration = Duration::from_micros(50);
+const PACE: Duration = Duration::from_micros(5);
 
 fn empty(cpus: Cpus, length: Duration, empty: Empty) -> io::Result<Sample> {
     let (datagrams, timing) = on(cpus.measured, move || empty(length))?;
