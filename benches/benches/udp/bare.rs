@@ -200,14 +200,24 @@ fn empty_by(length: Duration, count: usize) -> io::Result<(u64, Timing)> {
         let clock = Clock::start();
         while left > 0 {
             let received = messages.receive(fd)?;
-            left -= messages.datagrams(received).0;
+            left = self::left(left, messages.datagrams(received).0)?;
         }
         timing += clock.stop();
     }
     Ok((datagrams, timing))
 }
 
-/// Fills a socket.
+/// How many are left when `received` of them are.
+///
+/// # Errors
+///
+/// If more were received than were there.
+pub fn left(before: u64, received: u64) -> io::Result<u64> {
+    let left = before.checked_sub(received);
+    left.ok_or_else(|| io::Error::other(format!("{received} datagrams of {before}")))
+}
+
+/// Fills a socket, of which it becomes the peer.
 pub struct Filling {
     sender: Sender,
 }
@@ -216,6 +226,8 @@ impl Filling {
     pub fn of(socket: &UdpSocket) -> io::Result<Filling> {
         let sender = UdpSocket::bind("127.0.0.1:0")?;
         sender.connect(socket.local_addr()?)?;
+        // What other programs send to its port, which was theirs a moment ago, is not received.
+        socket.connect(sender.local_addr()?)?;
         Ok(Filling {
             sender: Sender::new(sender),
         })

@@ -6,13 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::{END, PEERS, QUESTION};
 
-/// Ends a stream, also if the receiver's buffer is full now.
+/// Ends a stream, also if the receiver's buffer is full now: until it is gone, and refuses.
 pub fn end(socket: &UdpSocket) {
-    for _ in 0..20 {
-        // Refused once the receiver is gone.
-        if socket.send(&[0; END]).is_err() {
-            return;
-        }
+    let begin = Instant::now();
+    while socket.send(&[0; END]).is_ok() && begin.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(2));
     }
 }

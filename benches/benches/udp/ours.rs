@@ -21,6 +21,7 @@ fn ours(socket: std::net::UdpSocket) -> io::Result<UdpSocket> {
     socket.set_receive_ecn(true)?;
     socket.set_receive_destination(true)?;
     socket.set_receive_timestamps(true)?;
+    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
     Ok(socket)
 }
 
@@ -81,7 +82,7 @@ pub fn empty(length: Duration) -> io::Result<(u64, Timing)> {
             let clock = Clock::start();
             while left > 0 {
                 socket.recv_many(&pool, &mut received).await?;
-                left -= count(&mut received).0;
+                left = bare::left(left, count(&mut received).0)?;
             }
             timing += clock.stop();
         }

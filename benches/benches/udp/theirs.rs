@@ -114,7 +114,7 @@ pub fn empty(length: Duration) -> io::Result<(u64, Timing)> {
             let clock = Clock::start();
             while left > 0 {
                 let received = socket.receive(&mut buffers, &mut metas).await?;
-                left -= count(&metas[..received]).0;
+                left = bare::left(left, count(&metas[..received]).0)?;
             }
             timing += clock.stop();
         }
