@@ -276,6 +276,22 @@ fn short_buffers_and_coalescing_do_not_go_together() {
 }
 
 #[test]
+fn pools_have_at_least_one_buffer_and_none_that_is_too_long() {
+    run(async {
+        let (receiver, sender) = pair().await?;
+        for (pool, buffers, bytes) in [
+            (DatagramPool::new(0, 0), 1, 1),
+            (DatagramPool::new(3, usize::MAX), 3, 65_535),
+        ] {
+            assert_eq!((pool.buffers(), pool.buffer_bytes()), (buffers, bytes));
+            sender.send(b"x").await?;
+            assert_eq!(one(&receiver, &pool).await?.bytes(), b"x");
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn a_long_datagram_says_that_it_was_cut() {
     run(async {
         let (receiver, sender) = pair().await?;

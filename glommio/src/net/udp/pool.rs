@@ -88,13 +88,14 @@ impl DatagramPool {
     /// 65,535 bytes.
     pub const MAX_BYTES: usize = 65_535;
 
-    /// At most `buffers` buffers of `buffer_bytes` each, at least one of one byte. They are made
-    /// when they are needed for the first time.
+    /// At most `buffers` buffers of `buffer_bytes` each: at least one, of one byte or more, and of no
+    /// more than [`MAX_BYTES`](Self::MAX_BYTES). They are made when they are needed for the first
+    /// time, up to 32 at a time, and kept.
     pub fn new(buffers: usize, buffer_bytes: usize) -> DatagramPool {
         let buffers = buffers.max(1);
         DatagramPool(Rc::new(Shared {
             buffers,
-            buffer_bytes: buffer_bytes.max(1),
+            buffer_bytes: buffer_bytes.clamp(1, Self::MAX_BYTES),
             free: RefCell::new(Free {
                 buffers: Vec::new(),
                 unmade: buffers,

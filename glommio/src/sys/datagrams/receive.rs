@@ -133,7 +133,7 @@ impl Headers {
             is_truncated: msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
         };
         let control = &self.controls[index];
-        for (level, kind, data) in ControlMessages::of(control, msg_hdr.msg_controllen as usize) {
+        for (level, kind, data) in ControlMessages::of(control, msg_hdr.msg_controllen as _) {
             message.learn(level, kind, data);
         }
         Ok(message)
