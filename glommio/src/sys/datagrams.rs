@@ -9,11 +9,9 @@ mod send;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use control::BATCH;
 pub(crate) use options::{
     Told, has_segments, monotonic_ns, receive_drops, set_told, set_transmit_times,
 };
 pub(crate) use receive::{Headers, Message};
 pub(crate) use send::{Sending, send, send_many};
-
-/// The most messages that one call receives or sends.
-pub(crate) const BATCH: usize = 32;

@@ -88,7 +88,7 @@ impl UdpSocket {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives: `ENOPROTOOPT` on older kernels. Kind `Unsupported` in a
-    /// [simulation](crate::simulation).
+    /// simulation.
     pub fn set_transmit_times(&self, hold: bool) -> Result<()> {
         if hold {
             datagrams::set_transmit_times(self.socket())?;
@@ -99,7 +99,7 @@ impl UdpSocket {
     }
 
     /// How many datagrams the kernel has dropped because the receive buffer was full, since the
-    /// socket was made; counted in 32 bits. Zero in a [simulation](crate::simulation).
+    /// socket was made; counted in 32 bits. Zero in a simulation.
     ///
     /// # Errors
     ///

@@ -149,7 +149,7 @@ impl UdpSocket {
     /// length.
     ///
     /// Where there is no offload, [`max_segments`](Self::max_segments) is 1, and the datagrams are
-    /// to be sent one by one, as in the example. In a [simulation](crate::simulation) they always
+    /// to be sent one by one, as in the example. In a simulation they always
     /// are, and marks and sources are not carried.
     ///
     /// # Errors

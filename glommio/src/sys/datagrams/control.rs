@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+/// The most messages that one call receives or sends.
+pub(crate) const BATCH: usize = 32;
+
 /// Space for control messages of `N` bytes in all.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]

@@ -8,8 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::{Duration, SystemTime};
 
-use super::BATCH;
-use super::control::{Control, ControlMessages};
+use super::control::{BATCH, Control, ControlMessages};
 use super::name::Name;
 #[cfg(feature = "simulation")]
 use super::name::no_internet_address;

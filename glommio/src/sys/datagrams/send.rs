@@ -7,8 +7,7 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 
-use super::BATCH;
-use super::control::Control;
+use super::control::{BATCH, Control};
 use super::name::Name;
 #[cfg(feature = "simulation")]
 use crate::simulated::{SimulatedSocket, network::Address, socket as simulated_socket};
