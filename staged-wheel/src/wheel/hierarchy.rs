@@ -146,6 +146,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         handle
     }
 
+    /// The record at `index` has been entered behind others that were armed after it.
+    pub(super) fn is_behind_later_ones<T>(&mut self, slab: &Slab<T>, index: u32) {
+        let record = slab.at(index);
+        if record.state == RecordState::Listed {
+            self.levels.mark_unordered(record.place, true);
+        }
+    }
+
     /// Enters a record that is nowhere.
     pub(super) fn adopt<T>(&mut self, slab: &mut Slab<T>, index: u32) {
         let deadline_ns = slab.link(index).deadline_ns;

@@ -24,16 +24,14 @@
 //!
 //! Invariants: a bit is set exactly when its list is not empty, the count is the list's length, the
 //! links agree both ways; `min_ns` lies in the slot's interval and is no later than any deadline in
-//! the list; a record may wait in a slot *before* that of its deadline (it was re-armed to a later
+//! the list, which is in the order of firing unless the slot says otherwise; a record may wait in a slot *before* that of its deadline (it was re-armed to a later
 //! one and is placed anew when the slot is emptied), never in one behind.
 //!
 //! Linking and unlinking touch a record, its neighbours and the slot. The slot width of the design
 //! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and
 //! the early moves are what keeps the worst poll short.
 
-#[cfg(any(test, fuzzing))]
-use super::entry::Order;
-use super::entry::{Link, NIL, RecordState};
+use super::entry::{Link, NIL, Order, RecordState};
 use super::slab::Slab;
 use super::slot::Slot;
 use super::tick::{TICK_BITS, Tick};
@@ -158,7 +156,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             slot.head = index;
             self.set_bit(place);
         } else {
-            slab.link_mut(tail).next = index;
+            let last = slab.link_mut(tail);
+            last.next = index;
+            slot.mark_unordered(last.deadline_ns > deadline_ns);
         }
     }
 
@@ -175,6 +175,17 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         record.place = place;
         record.state = RecordState::Listed;
         self.attach(slab, index, (place, tail), deadline_ns);
+        if tail != NIL && slab.link(tail).deadline_ns == deadline_ns {
+            // Of equal ones the later to be armed may have come first.
+            let is_unordered = slab.at(tail).seq > slab.at(index).seq;
+            self.mark_unordered(place, is_unordered);
+        }
+    }
+
+    /// The list at `place` is not in the order of firing any more, if `is_unordered`.
+    #[inline]
+    pub(super) fn mark_unordered(&mut self, place: u16, is_unordered: bool) {
+        self.slots.as_flattened_mut()[place as usize].mark_unordered(is_unordered);
     }
 
     /// Takes a listed record out of its list.
@@ -225,6 +236,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         }
         let is_inside = Self::covers(at, deadline_ns);
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
+        slot.mark_unordered(true);
         if deadline_ns <= slot.min_ns {
             // Not below the start of the slot, hence inside it.
             debug_assert!(is_inside);
@@ -327,9 +339,31 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         } else {
             slot.head = head;
             slot.count -= taken;
-            slot.mark_stale();
-            slab.link_mut(head).prev = NIL;
+            let link = slab.link_mut(head);
+            link.prev = NIL;
+            if slot.is_in_order() {
+                slot.set_min(link.deadline_ns);
+            } else {
+                slot.mark_stale();
+            }
         }
+    }
+
+    /// A place in the order that everything in the lists comes after, given that the slot at `at`
+    /// begins first and is in order.
+    pub(super) fn before<T>(&self, slab: &Slab<T>, at: Position, cursor: Tick) -> Order {
+        let head = self.slot(at).head();
+        let deadline_ns = slab.link(head).deadline_ns;
+        let first = Order {
+            deadline_ns,
+            seq: slab.at(head).seq,
+        };
+        let others = self.first_slots(cursor).filter(|&other| other != at);
+        let starts = others.map(|other| Order {
+            deadline_ns: Self::start(other).begin_ns(),
+            seq: 0,
+        });
+        starts.fold(first, Order::min).previous()
     }
 
     /// Whether a deadline lies in the interval of the slot.
@@ -416,6 +450,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             assert!(Self::covers(at, slot.min_ns));
             let mut count = 0;
             let mut has_min = false;
+            let mut last = Order::FIRST;
             let (mut prev, mut index) = (NIL, slot.head);
             while index != NIL {
                 let record = slab.at(index);
@@ -430,6 +465,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
                     seq: record.seq,
                 };
                 assert!(order > listed_after);
+                assert!(order > last || !slot.is_in_order());
+                last = order;
                 has_min |= link.deadline_ns == slot.min_ns;
                 (prev, index) = (index, link.next);
                 count += 1;
