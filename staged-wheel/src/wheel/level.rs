@@ -140,7 +140,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         (place as u16, self.slots.as_flattened()[place].tail)
     }
 
-    /// Appends a record, whose link names `tail`, to the list of `place`.
+    /// Appends a record, whose link names `tail`, to the list of `place`. True if the one before it is
+    /// due at the same time: of such two, the first to be armed must come first.
     #[inline(always)]
     pub(super) fn attach<T>(
         &mut self,
@@ -148,17 +149,19 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         index: u32,
         (place, tail): (u16, u32),
         deadline_ns: u64,
-    ) {
+    ) -> bool {
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
         slot.tail = index;
         slot.enter(deadline_ns);
         if tail == NIL {
             slot.head = index;
             self.set_bit(place);
+            false
         } else {
             let last = slab.link_mut(tail);
             last.next = index;
             slot.mark_unordered(last.deadline_ns > deadline_ns);
+            last.deadline_ns == deadline_ns
         }
     }
 
@@ -174,9 +177,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         let record = slab.at_mut(index);
         record.place = place;
         record.state = RecordState::Listed;
-        self.attach(slab, index, (place, tail), deadline_ns);
-        if tail != NIL && slab.link(tail).deadline_ns == deadline_ns {
-            // Of equal ones the later to be armed may have come first.
+        if self.attach(slab, index, (place, tail), deadline_ns) {
             let is_unordered = slab.at(tail).seq > slab.at(index).seq;
             self.mark_unordered(place, is_unordered);
         }
@@ -327,18 +328,26 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         &self.slots.as_flattened()[Self::place(at)]
     }
 
-    /// Drops the first `taken` records from a slot's list, `head` being the one behind them. They
-    /// are no longer the slot's: their links now mean something else.
-    pub(super) fn cut<T>(&mut self, slab: &mut Slab<T>, at: Position, taken: u32, head: u32) {
+    /// Drops `taken` records from the ends of a slot's list, of which those from `head` to `tail` are
+    /// left. They are no longer the slot's: their links now mean something else.
+    pub(super) fn cut<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        at: Position,
+        taken: u32,
+        (head, tail): (u32, u32),
+    ) {
         let place = Self::place(at);
         let slot = &mut self.slots.as_flattened_mut()[place];
-        debug_assert!(taken <= slot.len() && (taken == slot.len()) == (head == NIL));
-        if head == NIL {
+        debug_assert!(taken <= slot.len());
+        if taken == slot.len() {
             *slot = Slot::EMPTY;
             self.clear_bit(place as u16);
         } else {
             slot.head = head;
+            slot.tail = tail;
             slot.count -= taken;
+            slab.link_mut(tail).next = NIL;
             let link = slab.link_mut(head);
             link.prev = NIL;
             if slot.is_in_order() {

@@ -41,6 +41,11 @@ impl Slot {
     }
 
     #[inline]
+    pub(super) fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    #[inline]
     pub(super) fn len(&self) -> u32 {
         self.count & (Self::UNORDERED - 1)
     }

@@ -164,14 +164,22 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if count == 0 {
             return;
         }
-        let mut index = slot.head();
-        for _ in 0..count {
-            let next = slab.link(index).next;
+        // From both ends, unless their order is of use: each step waits for the link before it, which
+        // no cache may hold, and two chains wait at the same time.
+        let from_back = if slot.is_in_order() { 0 } else { count / 2 };
+        let (mut head, mut tail) = (slot.head(), slot.tail());
+        for step in 0..count - from_back {
+            let next = slab.link(head).next;
+            if step < from_back {
+                let previous = slab.link(tail).prev;
+                self.levels.link(slab, tail, self.cursor);
+                tail = previous;
+            }
             // Never back into this slot: what it covers is in reach of the level below.
-            self.levels.link(slab, index, self.cursor);
-            index = next;
+            self.levels.link(slab, head, self.cursor);
+            head = next;
         }
-        self.levels.cut(slab, at, count as u32, index);
+        self.levels.cut(slab, at, count as u32, (head, tail));
         *moves_left -= count;
     }
 
@@ -181,9 +189,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             let slot = self.levels.slot(at);
             let count = (*moves_left).min(slot.len() as usize);
             let interval = Levels::<ROW, WIDE, ROWS>::interval(at);
+            let tail = slot.tail();
             let gathered = self.tick.gather(slab, interval, slot.head(), count);
             self.levels
-                .cut(slab, at, gathered.visited as u32, gathered.rest);
+                .cut(slab, at, gathered.visited as u32, (gathered.rest, tail));
             *moves_left -= gathered.visited;
             self.link_all(slab, gathered.strays);
         }
