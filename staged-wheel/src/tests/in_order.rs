@@ -1,6 +1,8 @@
 //! Crowds that were armed in the order in which they fire, as equal timeouts are: none of them waits
 //! for the others, and what comes in between keeps its place.
 
+use std::time::{Duration, Instant};
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -49,6 +51,34 @@ fn a_crowd_of_the_next_tick_is_left_alone_until_it_is_due() {
         assert_eq!(pair.next_ns(), Some(20 * MS + n + 1));
         pair.check();
     }
+}
+
+/// A timer that moves to another page goes to the end of its list, where others wait that were armed
+/// after it for the same time.
+#[test]
+#[cfg_attr(small_pages, ignore = "it empties pages of the usual size")]
+fn a_timer_that_moves_to_another_page_keeps_its_turn() {
+    let epoch = Instant::now();
+    let due = epoch + Duration::from_secs(3600);
+    let mut queue: StagedWheel<u32> = StagedWheel::new(epoch);
+    let handles: Vec<_> = (0..20_000).map(|n| queue.insert(due, n)).collect();
+    let is_left = |n: u32| n.is_multiple_of(40);
+    let gone = (0..).zip(&handles).filter(|&(n, _)| !is_left(n));
+    gone.for_each(|(_, &handle)| _ = queue.cancel(handle));
+    // Until pages are given back, a few in each poll.
+    let polls = (1..).take_while(|&n| {
+        queue.expire(epoch + Duration::from_secs(n), BUDGET, &mut Vec::new());
+        queue.insert(due, u32::MAX);
+        let moved = handles.iter().filter(|&&it| queue.compact(it).is_some());
+        moved.count() == 0
+    });
+    assert!(polls.count() < 30, "none has moved");
+    queue.check_invariants();
+    let mut expired = Vec::new();
+    while queue.expire(due, BUDGET, &mut expired) {}
+    let survivors = (0..20_000).filter(|&n| is_left(n));
+    let last = expired.split_off(500);
+    assert!(expired.into_iter().eq(survivors) && last.iter().all(|&n| n == u32::MAX));
 }
 
 #[derive(Clone, Debug)]
