@@ -54,7 +54,7 @@
 //! - **A clock** that stands still or runs backwards does no harm. A deadline 584 years or more after
 //!   the queue's epoch means never.
 //!
-//! Nothing panics but an allocation that fails.
+//! Nothing panics but an allocation that fails, and a wheel that is given more than 2^30 timers (51 GB).
 //!
 //! # How it is made
 //!

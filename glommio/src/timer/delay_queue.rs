@@ -28,25 +28,23 @@
 //! were inserted or reset. A poll that finds items whose deadlines have passed takes note of up to 64 of
 //! them: what is inserted or reset then comes behind these, whatever its deadline.
 
+mod items;
 #[cfg(test)]
 mod tests;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::future::Future;
-use std::hash::{Hash, Hasher};
-use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::rc::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
-use std::{fmt, mem, thread};
 
+use self::items::Items;
+pub use self::items::Key;
 use crate::clock;
-use crate::panic::FirstPanic;
 use crate::reactor::{Reactor, TimerEntry, budget, current, deadline_after};
-use crate::timer_queue::{Handle, TimerQueue};
 use futures_core::Stream;
 
 /// Items, each of which is to come out at its deadline.
@@ -82,47 +80,12 @@ use futures_core::Stream;
 /// ```
 pub struct DelayQueue<T> {
     reactor: Weak<Reactor>,
-    /// Unique in the process.
-    id: u64,
     items: RefCell<Items<T>>,
     /// Wakes the task that polled last. Taken out while a waker is cloned, which is user code.
     alarm: Cell<Option<TimerEntry>>,
     /// When it does, if a task waits.
     alarm_at: Cell<Option<Instant>>,
     never: Instant,
-}
-
-struct Items<T> {
-    timers: TimerQueue<Item<T>>,
-    /// Those that were found to be due, at most [`BATCH`].
-    due: VecDeque<Item<T>>,
-    /// By number: those that were due and wait again, under another handle than their keys have.
-    moved: HashMap<u64, Handle>,
-    inserted: u64,
-    /// The most items that there were since there was none.
-    most: usize,
-}
-
-struct Item<T> {
-    value: T,
-    deadline: Instant,
-    number: u64,
-}
-
-/// Names an item of a [`DelayQueue`]. Once the item has left, and in another queue, it names
-/// nothing.
-#[derive(Clone, Copy)]
-pub struct Key {
-    queue: u64,
-    number: u64,
-    /// Of the timer that was made for it; none of an item that has left.
-    handle: Option<Handle>,
-}
-
-/// Where an item is.
-enum Place {
-    Armed(Handle),
-    Due(usize),
 }
 
 impl<T> DelayQueue<T> {
@@ -136,8 +99,7 @@ impl<T> DelayQueue<T> {
         static QUEUES: AtomicU64 = AtomicU64::new(0);
         DelayQueue {
             reactor: current::current(),
-            id: QUEUES.fetch_add(1, Ordering::Relaxed),
-            items: RefCell::new(Items::new(0)),
+            items: RefCell::new(Items::new(QUEUES.fetch_add(1, Ordering::Relaxed))),
             alarm: Cell::default(),
             alarm_at: Cell::default(),
             never: deadline_after(clock::now(), Duration::MAX),
@@ -180,13 +142,9 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn insert_at(&self, value: T, deadline: Instant) -> Key {
-        let (number, handle) = self.items.borrow_mut().insert(value, deadline);
+        let key = self.items.borrow_mut().insert(value, deadline);
         self.wake_by(deadline);
-        Key {
-            queue: self.id,
-            number,
-            handle: Some(handle),
-        }
+        key
     }
 
     /// Takes an item out, expired or not. `None` if it has left the queue.
@@ -206,16 +164,7 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn remove(&self, key: Key) -> Option<T> {
-        let mut items = self.items.borrow_mut();
-        let item = match self.find(&mut items, key)? {
-            Place::Armed(handle) => {
-                items.moved.remove(&key.number);
-                items.timers.cancel(handle)
-            }
-            Place::Due(at) => items.due.remove(at),
-        };
-        items.has_lost_one();
-        item.map(|item| item.value)
+        self.items.borrow_mut().remove(key)
     }
 
     /// Moves the deadline of an item to `delay` from now, sooner or later than it was. Also that of
@@ -259,29 +208,16 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn reset_at(&self, key: Key, deadline: Instant) -> bool {
-        let mut items = self.items.borrow_mut();
-        match self.find(&mut items, key) {
-            Some(Place::Armed(handle)) => {
-                if let Some(item) = items.timers.get_mut(handle) {
-                    item.deadline = deadline;
-                }
-                items.timers.rearm(handle, deadline);
-            }
-            Some(Place::Due(at)) => items.rearm_due(at, deadline),
-            None => return false,
+        let is_reset = self.items.borrow_mut().reset(key, deadline);
+        if is_reset {
+            self.wake_by(deadline);
         }
-        drop(items);
-        self.wake_by(deadline);
-        true
+        is_reset
     }
 
     /// When an item is to expire, or has expired. `None` if it has left the queue.
     pub fn deadline(&self, key: Key) -> Option<Instant> {
-        let mut items = self.items.borrow_mut();
-        match self.find(&mut items, key)? {
-            Place::Armed(handle) => items.timers.get_mut(handle).map(|item| item.deadline),
-            Place::Due(at) => items.due.get(at).map(|item| item.deadline),
-        }
+        self.items.borrow_mut().deadline(key)
     }
 
     /// How many items there are, those that have expired and not come out included.
@@ -356,14 +292,7 @@ impl<T> DelayQueue<T> {
     }
 
     fn take_expired(&self) -> Option<Expired<T>> {
-        let mut items = self.items.borrow_mut();
-        let item = items.next_due()?;
-        items.has_lost_one();
-        let key = Key {
-            queue: self.id,
-            number: item.number,
-            handle: None,
-        };
+        let (item, key) = self.items.borrow_mut().take_due()?;
         Some(Expired {
             value: item.value,
             deadline: item.deadline,
@@ -390,7 +319,7 @@ impl<T> DelayQueue<T> {
 
     /// When to look again.
     fn next_expiry(&self) -> Instant {
-        let next = self.items.borrow_mut().timers.next_expiry();
+        let next = self.items.borrow_mut().next_expiry();
         next.unwrap_or(self.never)
     }
 
@@ -406,132 +335,7 @@ impl<T> DelayQueue<T> {
             self.alarm.set(Some(alarm));
         }
     }
-
-    fn find(&self, items: &mut Items<T>, key: Key) -> Option<Place> {
-        let handle = key.handle.filter(|_| key.queue == self.id)?;
-        // The queue may be a new one since, in which the handle names another item.
-        let is_item = |item: &mut Item<T>| item.number == key.number;
-        if items.timers.get_mut(handle).is_some_and(is_item) {
-            return Some(Place::Armed(handle));
-        }
-        let due = items.due.iter().position(|it| it.number == key.number);
-        let moved = || items.moved.get(&key.number).copied();
-        due.map(Place::Due).or_else(|| moved().map(Place::Armed))
-    }
 }
-
-impl<T> Items<T> {
-    fn new(inserted: u64) -> Self {
-        Items {
-            timers: TimerQueue::new(clock::now()),
-            due: VecDeque::new(),
-            moved: HashMap::new(),
-            inserted,
-            most: 0,
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.timers.len() + self.due.len()
-    }
-
-    fn insert(&mut self, value: T, deadline: Instant) -> (u64, Handle) {
-        let number = self.inserted;
-        self.inserted += 1;
-        let item = Item {
-            value,
-            deadline,
-            number,
-        };
-        let handle = self.timers.insert(deadline, item);
-        self.most = self.most.max(self.len());
-        (number, handle)
-    }
-
-    /// Takes the next item that is due.
-    fn next_due(&mut self) -> Option<Item<T>> {
-        let mut has_more = true;
-        while self.due.is_empty() && has_more {
-            // A pass does bounded work, and may have to be followed by another to find one.
-            let mut due = Vec::from(mem::take(&mut self.due));
-            has_more = self.timers.expire(clock::now(), BATCH, &mut due);
-            self.due = due.into();
-            if !self.moved.is_empty() {
-                for item in &self.due {
-                    self.moved.remove(&item.number);
-                }
-            }
-        }
-        self.due.pop_front()
-    }
-
-    /// An item that is due waits again.
-    #[cold]
-    fn rearm_due(&mut self, at: usize, deadline: Instant) {
-        if let Some(mut item) = self.due.remove(at) {
-            item.deadline = deadline;
-            let number = item.number;
-            let handle = self.timers.insert(deadline, item);
-            self.moved.insert(number, handle);
-        }
-    }
-
-    /// Gives the memory of a peak back when the last item has left.
-    fn has_lost_one(&mut self) {
-        if self.most > KEPT_WHEN_EMPTY && self.len() == 0 {
-            self.take();
-        }
-    }
-
-    /// The items; none are left.
-    fn take(&mut self) -> Self {
-        let inserted = self.inserted;
-        mem::replace(self, Items::new(inserted))
-    }
-
-    /// Drops each item, whatever the destructors of the others do.
-    fn drop_all(mut self) {
-        let mut panics = FirstPanic::default();
-        for item in self.due.into_iter().chain(self.timers.disarm_all()) {
-            panics.catch(|| drop(item));
-        }
-        // While another panic unwinds, dropping `panics` ends this one, with a line in the log.
-        if !thread::panicking()
-            && let Some(payload) = panics.take()
-        {
-            resume_unwind(payload);
-        }
-    }
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Key) -> bool {
-        (self.queue, self.number) == (other.queue, other.number)
-    }
-}
-
-impl Eq for Key {}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.queue, self.number).hash(state);
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key")
-            .field("queue", &self.queue)
-            .field("number", &self.number)
-            .finish()
-    }
-}
-
-/// Items that are found to be due at a time.
-const BATCH: usize = 64;
-
-/// A queue that has had no more items keeps its memory when the last one leaves.
-const KEPT_WHEN_EMPTY: usize = 64;
 
 impl<T> Default for DelayQueue<T> {
     /// As [`new`](Self::new).

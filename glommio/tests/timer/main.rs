@@ -23,6 +23,7 @@ mod budget;
 mod deadline;
 mod delay_queue;
 mod delay_queue_random;
+mod delay_queue_reentry;
 mod far;
 mod foreign;
 mod future_timeout;

@@ -14,6 +14,8 @@ mod bytes;
 #[cfg(test)]
 mod differential;
 mod history;
+#[cfg(test)]
+mod in_order;
 // Counts pages of the usual size.
 #[cfg(all(test, not(small_pages)))]
 mod memory;

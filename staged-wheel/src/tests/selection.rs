@@ -106,9 +106,11 @@ fn payloads_are_handed_out_in_the_middle_of_a_selection() {
     let epoch = Instant::now();
     let mut queue: StagedWheel<Payload> = StagedWheel::new(epoch);
     let due = epoch + Duration::from_secs(60);
-    let handles: Vec<_> = (0..CROWD)
-        .map(|_| queue.insert(due, Payload(Rc::clone(&live))))
+    // The last to be armed are the first to be due: a list in order needs no selection.
+    let mut handles: Vec<_> = (0..CROWD as u64)
+        .map(|n| queue.insert(due - Duration::from_nanos(n), Payload(Rc::clone(&live))))
         .collect();
+    handles.reverse();
     let mut expired = Vec::new();
     while expired.is_empty() {
         assert!(queue.expire(due, 7, &mut expired));

@@ -20,13 +20,15 @@
 //! moment still goes first.
 //!
 //! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`); and where
-//! it was not, its first timers are selected before the rest moves (`hierarchy/silence.rs`).
+//! it was not, its first timers are selected before the rest moves (`hierarchy/silence.rs`). Of a
+//! list in the order of firing the first are known, and need neither (`Wheel::open_crowd`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
 //! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
 //! past; the heap holds timers of the cursor's tick or earlier ones, and what was armed for the time
-//! of a selection; what either holds of later ticks fires when the cursor comes to these, or when it
-//! comes before the end of what was selected; no timer is due before `idle_before_ns`.
+//! of a selection or up to the head of a crowd in order; what either holds of later ticks fires when
+//! the cursor comes to these, or when it comes before all that is listed; no timer is due before
+//! `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
 //! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 128
@@ -65,8 +67,8 @@ pub(crate) const MOVES_PER_POLL: usize = 512;
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
     cursor: Tick,
-    /// What is armed for a time up to this goes to the heap: the cursor's tick, or the end of the
-    /// latest selection.
+    /// What is armed for a time up to this goes to the heap: the cursor's tick, the end of the
+    /// latest selection, or the head of a crowd in order.
     near_until_ns: u64,
     /// Timers up to this have left the levels, wherever the cursor is.
     selected: Order,
@@ -144,6 +146,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.levels
             .attach(slab, handle.index, (place, tail), deadline_ns);
         handle
+    }
+
+    /// The record at `index` has been entered behind others that were armed after it.
+    pub(super) fn is_behind_later_ones<T>(&mut self, slab: &Slab<T>, index: u32) {
+        let record = slab.at(index);
+        if record.state == RecordState::Listed {
+            self.levels.mark_unordered(record.place, true);
+        }
     }
 
     /// Enters a record that is nowhere.

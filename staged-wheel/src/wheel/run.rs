@@ -28,7 +28,7 @@
 //! O(1) inside a chunk and O(log chunks) when another chunk takes over, cancelling is O(1)
 //! amortised and one chunk at most.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
@@ -46,7 +46,7 @@ pub(super) struct Run {
     /// The chunk that was filled last.
     last: usize,
     /// The first key of each chunk, or one before it that has been dropped.
-    heads: BinaryHeap<Reverse<(RunKey, u32)>>,
+    heads: BinaryHeap<Head>,
     /// Records that are in state `InRun`.
     live: usize,
     /// Keys that all chunks have memory for.
@@ -61,6 +61,46 @@ struct Chunk {
     next: usize,
     /// Keys whose timers still stand.
     live: usize,
+}
+
+/// The first key of the chunk at `chunk`, or one before it. In a [`BinaryHeap`] the smallest key comes
+/// first; no two chunks share a key, so that nothing else is compared.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    key: RunKey,
+    chunk: u32,
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Head {}
+
+impl PartialOrd for Head {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+
+    #[inline]
+    fn le(&self, other: &Self) -> bool {
+        self.key >= other.key
+    }
+
+    #[inline]
+    fn ge(&self, other: &Self) -> bool {
+        self.key <= other.key
+    }
+}
+
+impl Ord for Head {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key.cmp(&self.key)
+    }
 }
 
 /// Deadline (64 bits), arming count from the base of the run (32), index (32).
@@ -172,7 +212,10 @@ impl Run {
         chunk.live += added.len();
         if held == 0 {
             match added.first() {
-                Some(&first) => self.heads.push(Reverse((first, at as u32))),
+                Some(&key) => self.heads.push(Head {
+                    key,
+                    chunk: at as u32,
+                }),
                 None => self.free.push(at as u32),
             }
         }
@@ -211,7 +254,7 @@ impl Run {
         if self.live == 0 {
             return None;
         }
-        let &Reverse((key, _)) = self.heads.peek()?;
+        let key = self.heads.peek()?.key;
         Some(Key {
             deadline_ns: key.deadline_ns(),
             seq: key.seq(self.base_seq),
@@ -245,12 +288,12 @@ impl Run {
             // second or third is the smallest.
             let heads = self.heads.as_slice();
             let others = heads[1..].iter().take(2);
-            let chunk_end = others.fold(end_key, |end, &Reverse((key, _))| end.min(key));
-            let Reverse((head, at)) = heads[0];
-            if head >= end_key {
+            let chunk_end = others.fold(end_key, |end, head| end.min(head.key));
+            let first = heads[0];
+            if first.key >= end_key {
                 break;
             }
-            let chunk = &mut self.chunks[at as usize];
+            let chunk = &mut self.chunks[first.chunk as usize];
             let keys = &chunk.keys[chunk.next..];
             for (position, &key) in keys.iter().enumerate() {
                 if key >= chunk_end || fired == budget {
@@ -294,11 +337,11 @@ impl Run {
     /// Forgets all keys, whose timers are long gone, and keeps the memory.
     fn clear(&mut self) {
         debug_assert_eq!(self.live, 0);
-        for Reverse((_, at)) in self.heads.drain() {
-            let chunk = &mut self.chunks[at as usize];
+        for head in self.heads.drain() {
+            let chunk = &mut self.chunks[head.chunk as usize];
             chunk.keys.clear();
             chunk.next = 0;
-            self.free.push(at);
+            self.free.push(head.chunk);
         }
     }
 
@@ -332,15 +375,15 @@ impl Run {
     fn front(&mut self) -> &mut Chunk {
         loop {
             let mut head = self.heads.peek_mut().expect("a chunk with keys has a head");
-            let Reverse((key, at)) = *head;
+            let at = head.chunk;
             let chunk = &self.chunks[at as usize];
             let waiting = chunk.keys.get(chunk.next);
             match waiting.filter(|_| chunk.live > 0) {
-                Some(&first) if first == key => {
+                Some(&first) if first == head.key => {
                     drop(head);
                     return &mut self.chunks[at as usize];
                 }
-                Some(&first) => *head = Reverse((first, at)),
+                Some(&first) => head.key = first,
                 None => {
                     PeekMut::pop(head);
                     let chunk = &mut self.chunks[at as usize];
@@ -388,7 +431,11 @@ impl Run {
     pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
         let mut live = Vec::new();
         let mut has_head = vec![false; self.chunks.len()];
-        for &Reverse((head, at)) in &self.heads {
+        for &Head {
+            key: head,
+            chunk: at,
+        } in &self.heads
+        {
             let is_second = std::mem::replace(&mut has_head[at as usize], true);
             assert!(!is_second, "two heads for a chunk");
             let chunk = &self.chunks[at as usize];

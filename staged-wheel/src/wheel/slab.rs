@@ -25,8 +25,8 @@ use super::page_table::{FULL, Memory, Page, PageList};
 use crate::prefetch::prefetch;
 
 const FIRST_GENERATION: u32 = 1;
-/// Page numbers end here, so that [`NIL`] is the index of no record.
-const PAGES_MAX: usize = (NIL >> PAGE_BITS) as usize;
+/// Page numbers end here: a slot counts its timers in 30 bits.
+const PAGES_MAX: usize = (1 << 30) >> PAGE_BITS;
 
 #[derive(Debug)]
 pub(super) struct Slab<T> {
@@ -307,7 +307,7 @@ impl<T> Slab<T> {
             self.away.unlink(&mut self.table, number);
             number
         } else {
-            assert!(self.table.len() < PAGES_MAX, "more than 2^32 timers");
+            assert!(self.table.len() < PAGES_MAX, "more than 2^30 timers");
             self.table.push(Page::away(self.floor_beyond));
             self.table.len() as u32 - 1
         };

@@ -1,5 +1,6 @@
 //! The memory of a queue, which no method tells.
 
+use super::items::BATCH;
 use super::*;
 use crate::executor::LocalExecutor;
 

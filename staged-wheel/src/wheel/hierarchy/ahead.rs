@@ -89,7 +89,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[inline]
     fn begin_ns(&self, at: Position) -> u64 {
         let slot = self.levels.slot(at);
-        if slot.is_empty() {
+        // One in order is taken piece by piece, just before the first of each is due.
+        if slot.is_empty() || (at.level == 0 && slot.is_in_order()) {
             return NEVER;
         }
         let moves = self.moves_per_poll as u64;
@@ -103,12 +104,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             return NEVER;
         };
         if at.level > 0 {
-            // It fits the level below from when the cursor is in the slot before.
+            // It fits the level below from when the cursor is in the slot before,
             let before = Position {
                 number: at.number - 1,
                 ..at
             };
-            wanted_ns.max(Levels::<ROW, WIDE, ROWS>::start(before).begin_ns())
+            // where an open crowd may hold the cursor back for a tick.
+            wanted_ns.max(Levels::<ROW, WIDE, ROWS>::start(before).end_ns())
         } else {
             wanted_ns
         }

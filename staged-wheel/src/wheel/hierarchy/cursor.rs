@@ -33,9 +33,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if to <= self.cursor {
                 return Due::Nothing;
             }
+            if to.since(self.cursor) == 1 && self.waits_in_order(now_ns) {
+                return Due::Nothing;
+            }
             let has_selected = self.selection.is_some() && self.select(slab, moves_left);
             if !has_selected
-                && !self.advance(slab, to, moves_left)
+                && !self.advance(slab, now_ns, moves_left)
                 && !self.begin_selection(slab, now_ns)
             {
                 return Due::Unfinished;
@@ -55,9 +58,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.near_until_ns = self.near_until_ns.max(tick.last_ns());
     }
 
-    /// Moves the cursor to `to`, or to a tick before it up to which there are timers near, and
-    /// gathers those. False if the moves are spent first; the next call goes on from there.
-    fn advance<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) -> bool {
+    /// Moves the cursor to the tick of `now_ns`, or to one before it up to which there are timers near,
+    /// and gathers those. False if the moves are spent first; the next call goes on from there.
+    fn advance<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) -> bool {
+        let to = Tick::of(now_ns);
         loop {
             let first = self.first_slot();
             let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
@@ -75,21 +79,55 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                     return true;
                 }
             }
-            if at.level == 0 || is_past {
+            let slot = self.levels.slot(at);
+            let is_due_in_order = slot.is_in_order() && slot.min_ns() <= now_ns;
+            let is_crowd = slot.len() as usize > self.moves_per_poll;
+            if is_due_in_order && is_crowd && self.open_crowd(slab, at) {
+                return true;
+            }
+            if at.level == 0 || is_past || is_due_in_order {
                 // After a stall few timers come from far up, and would else go through all levels,
-                // each nearly alone in its slots.
+                // each nearly alone in its slots. What is in order needs no levels either.
                 self.gather(slab, at, moves_left);
             } else {
                 self.move_down(slab, at, moves_left, usize::MAX);
             }
             if !self.levels.slot(at).is_empty() {
-                return false;
+                return self.levels.slot(at).is_in_order() && self.open_crowd(slab, at);
             }
             if at.level == 0 {
                 self.go_to(start);
                 self.gather_more(slab, to, moves_left);
             }
         }
+    }
+
+    /// Whether nothing up to `now_ns` is in the lists though the cursor is behind, for what begins
+    /// first is a crowd that has come in part.
+    #[inline]
+    fn waits_in_order(&self, now_ns: u64) -> bool {
+        self.selected >= Order::last_at(now_ns)
+            && self.first_slot().is_some_and(|(at, _)| {
+                let slot = self.levels.slot(at);
+                slot.is_in_order() && slot.min_ns() > now_ns
+            })
+    }
+
+    /// Lets what was taken from the slot, which begins first and is in order, fire before the rest of
+    /// it is. False if that is nothing new.
+    fn open_crowd<T>(&mut self, slab: &Slab<T>, at: Position) -> bool {
+        let before = self.levels.before(slab, at, self.cursor);
+        if before <= self.listed_after() {
+            return false;
+        }
+        self.selected = before;
+        // What is armed for the tick from now on would disturb the order of the list.
+        let near_ns = match at.level {
+            0 => Tick::new(at.number).last_ns(),
+            _ => before.deadline_ns,
+        };
+        self.near_until_ns = self.near_until_ns.max(near_ns);
+        true
     }
 
     /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
@@ -126,14 +164,22 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if count == 0 {
             return;
         }
-        let mut index = slot.head();
-        for _ in 0..count {
-            let next = slab.link(index).next;
+        // From both ends, unless their order is of use: each step waits for the link before it, which
+        // no cache may hold, and two chains wait at the same time.
+        let from_back = if slot.is_in_order() { 0 } else { count / 2 };
+        let (mut head, mut tail) = (slot.head(), slot.tail());
+        for step in 0..count - from_back {
+            let next = slab.link(head).next;
+            if step < from_back {
+                let previous = slab.link(tail).prev;
+                self.levels.link(slab, tail, self.cursor);
+                tail = previous;
+            }
             // Never back into this slot: what it covers is in reach of the level below.
-            self.levels.link(slab, index, self.cursor);
-            index = next;
+            self.levels.link(slab, head, self.cursor);
+            head = next;
         }
-        self.levels.cut(slab, at, count as u32, index);
+        self.levels.cut(slab, at, count as u32, (head, tail));
         *moves_left -= count;
     }
 
@@ -143,9 +189,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             let slot = self.levels.slot(at);
             let count = (*moves_left).min(slot.len() as usize);
             let interval = Levels::<ROW, WIDE, ROWS>::interval(at);
+            let tail = slot.tail();
             let gathered = self.tick.gather(slab, interval, slot.head(), count);
             self.levels
-                .cut(slab, at, gathered.visited as u32, gathered.rest);
+                .cut(slab, at, gathered.visited as u32, (gathered.rest, tail));
             *moves_left -= gathered.visited;
             self.link_all(slab, gathered.strays);
         }
