@@ -26,6 +26,11 @@ impl LocalExecutor {
         self.core.reactor().next_deadline()
     }
 
+    /// Whether tasks wait until nothing but the clock can go on.
+    pub(crate) fn is_settling(&self) -> bool {
+        self.core.reactor().is_settling()
+    }
+
     /// Wakes tasks that wait until nothing but the clock can go on. True if there are any.
     pub(crate) fn settle(&self, now: Instant) -> bool {
         self.at(now, || self.core.reactor().settle())

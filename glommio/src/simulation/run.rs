@@ -37,6 +37,8 @@ pub(super) struct Run {
     world: Rc<World>,
     seed: u64,
     nodes: Vec<Node>,
+    /// The shards that have work, with their nodes; kept for its memory.
+    runnable: Vec<(usize, usize)>,
     /// By time, and by the order in which they were planned.
     faults: BTreeMap<(Time, u64), Fault>,
     planned: u64,
@@ -55,6 +57,7 @@ impl Run {
         let mut run = Run {
             seed,
             nodes,
+            runnable: Vec::new(),
             faults: BTreeMap::new(),
             planned: 0,
             restart_times: Vec::new(),
@@ -154,10 +157,11 @@ impl Run {
     /// A turn of a shard that has work; false if none has.
     fn have_turn(&mut self) -> Result<bool, Bad> {
         let world = &self.world;
-        let runnable: Vec<_> = (self.nodes.iter().enumerate())
-            .flat_map(|(number, node)| node.runnable(world).map(move |shard| (number, shard)))
-            .collect();
-        let Some((number, shard)) = world.draw(|rng| rng.choice(runnable)) else {
+        self.runnable.clear();
+        for (number, node) in self.nodes.iter().enumerate() {
+            node.for_each_runnable(world, |shard| self.runnable.push((number, shard)));
+        }
+        let Some((number, shard)) = world.draw(|rng| rng.choice(&self.runnable)).copied() else {
             return Ok(false);
         };
         let node = &self.nodes[number];

@@ -159,7 +159,7 @@ fn plan(options: &Options, seed: u64) -> Plan {
         seed,
         load: options.load,
         cores: 4,
-        clients: options.clients.map_or(2, usize::from),
+        clients: options.clients.map_or(1, usize::from),
         duration: options.duration,
         slowness: 1.0,
         fault: options.inject,

@@ -73,7 +73,10 @@ fn start_broker(
     )?);
 
     for client in clients {
-        let pattern = Pattern::new(plan.seed, plan.duration);
+        let pattern = match plan.nodes {
+            None => Pattern::new(plan.seed, plan.duration),
+            Some(_) => Pattern::simulated(plan.seed, plan.duration),
+        };
         let name = format!("client-{client}");
         let broker = bound.clone();
         executors.push(Executor::start(
