@@ -73,11 +73,12 @@ fn workloads(options: &Options) -> Result<Vec<Workload>, String> {
     }
 }
 
-const SIMULATED: [Workload; 5] = [
+const SIMULATED: [Workload; 6] = [
     Workload::MessageQueue,
     Workload::ReliableUdp,
     Workload::ReEntrancy,
     Workload::Cluster,
+    Workload::Queues,
     Workload::Files,
 ];
 
