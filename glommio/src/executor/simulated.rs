@@ -36,6 +36,12 @@ impl LocalExecutor {
         self.at(now, || self.core.reactor().settle())
     }
 
+    /// The power of its node is about to go off: operations in flight have happened by then, or not, or in
+    /// part.
+    pub(crate) fn lose_power(&self) {
+        self.core.reactor().lose_power();
+    }
+
     fn at<R>(&self, now: Instant, call: impl FnOnce() -> R) -> R {
         self.core.reactor().set_clock(Clock::Paused(now));
         let _entered = current::enter(std::rc::Rc::clone(&self.core));

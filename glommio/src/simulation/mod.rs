@@ -34,6 +34,7 @@
 //! happen any more end the run with a [`Failure`], which tells the seed, the time and the latest events. With
 //! `GLOMMIO_SEED=…` in the environment a simulation that has no seed of its own runs with that one:
 //! the same program does the same again. The [digest](Report::digest) of a run tells whether it did.
+//! [`Simulation::minimise`] tells which of the faults that had happened suffice for the failure.
 //!
 //! # What is simulated
 //!
@@ -59,6 +60,7 @@ mod disk;
 mod fault;
 mod injected;
 mod inside;
+mod minimise;
 mod network;
 mod node;
 mod report;
@@ -69,5 +71,6 @@ pub use builder::{NodeOutput, Simulation, SimulationBuilder};
 pub use disk::Disk;
 pub use fault::Fault;
 pub use inside::{elapsed, inject, note, rng_seed};
+pub use minimise::Minimised;
 pub use network::Network;
 pub use report::{Failure, FailureKind, Report};

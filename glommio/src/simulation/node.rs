@@ -131,6 +131,9 @@ impl Node {
     /// All that runs on it is gone at once. Destructors run, without an effect on the world.
     pub(super) fn stop(&mut self, world: &World) {
         let before = world.set_here(Some(self.id));
+        for shard in &self.shards {
+            shard.executor.lose_power();
+        }
         world.set_power(self.id, true);
         let clock = clock::replace(Clock::Paused(self.now(world)));
         for shard in self.shards.drain(..) {
