@@ -29,7 +29,7 @@ impl Pattern {
     pub(crate) fn simulated(seed: u64, duration: Duration) -> Self {
         let pattern = Pattern::new(seed, duration);
         Pattern {
-            uniform_allowance: pattern.uniform_allowance.max(duration / 6),
+            uniform_allowance: pattern.uniform_allowance.max(duration / 4),
             allowance_max: pattern.allowance_max.max(duration / 2),
             ..pattern
         }
