@@ -29,6 +29,7 @@ use self::judge::{Judge, Tally};
 use crate::check::control::Control;
 use crate::check::executor_stats::ExecutorStats;
 use crate::check::probe::Workload;
+use crate::counts;
 use crate::measure::{memory, process};
 use crate::options::Options;
 use crate::timer_queue::TimerQueue;
@@ -82,7 +83,7 @@ const SIMULATED: [Workload; 6] = [
     Workload::Files,
 ];
 
-/// A run, and whether all that it took is back: of memory this can be told once one has run before.
+/// A run, and whether all that it took is back; of memory this can be told better once one has run before.
 fn whole(
     options: &Options,
     workloads: &[Workload],
@@ -97,8 +98,10 @@ fn whole(
     if open != 0 {
         return Err(format!("descriptors constant: {open} are left open"));
     }
-    if is_warm && left > LEFT_MAX {
-        return Err(format!("memory after the end: {left} bytes are left"));
+    let most = if is_warm { LEFT_MAX } else { LEFT_MAX_AT_FIRST };
+    if left > most {
+        let left = counts::bytes(left);
+        return Err(format!("memory after the end: {left} are left"));
     }
     Ok(tally)
 }
@@ -201,6 +204,7 @@ const END_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the process may have kept after a run, in caches that grow.
 const LEFT_MAX: u64 = 64 << 10;
+const LEFT_MAX_AT_FIRST: u64 = 4 << 20;
 
 /// Apart from every workload that draws from the same seed.
 const PAUSES: u64 = u64::MAX - 1_000;

@@ -44,6 +44,7 @@ pub(crate) struct Nodes(Rc<RefCell<Vec<Node>>>);
 
 pub(crate) struct Node {
     pub(crate) name: String,
+    #[cfg_attr(not(feature = "simulation"), expect(dead_code))]
     pub(crate) main: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()>>>>,
 }
 
