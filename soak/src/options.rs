@@ -75,7 +75,7 @@ pub(crate) struct Options {
 
     /// How many seeds to simulate, from `--seed` (0 unless that is said) on.
     #[arg(long, default_value_t = 200, requires = "simulate")]
-    #[cfg_attr(not(feature = "simulation"), expect(dead_code))]
+    #[cfg_attr(not(feature = "simulation"), allow(dead_code))]
     pub(crate) seeds: u64,
 
     /// Write everything that was measured to this file.

@@ -140,6 +140,7 @@ fn simulate(options: &Options, workloads: &[Workload], seed: u64) -> Result<Tall
     let judge = Rc::new(RefCell::new(Judge::new(
         Arc::clone(&plan.control),
         !has_pauses,
+        workloads.len() == 1,
     )));
     let watching = Rc::clone(&judge);
     let simulation = simulation

@@ -39,12 +39,13 @@ pub(crate) struct Plan {
 }
 
 /// Executors that are to be nodes of a simulation.
+#[cfg_attr(not(feature = "simulation"), allow(dead_code))]
 #[derive(Clone, Default)]
 pub(crate) struct Nodes(Rc<RefCell<Vec<Node>>>);
 
+#[cfg_attr(not(feature = "simulation"), allow(dead_code))]
 pub(crate) struct Node {
     pub(crate) name: String,
-    #[cfg_attr(not(feature = "simulation"), expect(dead_code))]
     pub(crate) main: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()>>>>,
 }
 
