@@ -45,7 +45,7 @@ fn a_planted_defect_is_found_and_its_seed_finds_it_again() {
         let repeat = line(&told, "fails; to repeat this");
         let seed = repeat.split_whitespace().nth(1).expect(&repeat).to_owned();
         let (_, again) = simulate(&[&workload[..], &["--seeds", "1", "--seed", &seed]].concat());
-        assert_eq!(line(&again, "after "), line(&told, "after "));
+        assert_eq!(line(&again, row), line(&told, row));
     }
 }
 

@@ -160,7 +160,7 @@ impl fmt::Display for Tally {
         )?;
         writeln!(
             f,
-            "{} messages, at most {} in flight; {} timers fired, {} datagrams, {} bytes of files, {} power cuts; {} checks",
+            "{} messages, at most {} in flight; {} timers fired, {} datagrams, {} bytes of files, {} starts after power cuts; {} checks",
             grouped(self.published),
             grouped(self.most_in_flight),
             grouped(self.fired),

@@ -23,6 +23,7 @@ pub(crate) struct Appended {
     records: Records,
     /// Records that are there whatever happens.
     safe: Cell<u64>,
+    has_lived: Cell<bool>,
 }
 
 impl Appended {
@@ -33,6 +34,7 @@ impl Appended {
             stats,
             records: Records { seed, bytes },
             safe: Cell::new(0),
+            has_lived: Cell::new(false),
         })
     }
 
@@ -45,7 +47,9 @@ impl Appended {
         let mut is_first = true;
         append(log, self.records, |count| {
             if std::mem::take(&mut is_first) {
-                bump(&self.stats.gauges.crashes);
+                if self.has_lived.replace(true) {
+                    bump(&self.stats.gauges.crashes);
+                }
                 let safe = self.safe.get();
                 let lost = safe.saturating_sub(count);
                 self.stats.ledger.check(Invariant::Records, lost, || {
