@@ -30,3 +30,22 @@ fn a_broker_that_leaves_the_sync_out_is_found_and_its_seed_finds_it_again() {
     let again = run(&["--seed", seed, "--seeds", "1", "--without-sync"]);
     assert_eq!(again, (false, printed));
 }
+
+#[test]
+fn the_power_cuts_that_suffice_are_told() {
+    let (is_success, printed) = run(&["--without-sync", "--minimise"]);
+    assert!(!is_success, "{printed}");
+    let (before, after) = printed.rsplit_once(" faults suffice").expect(&printed);
+    let (left, of) = before
+        .rsplit_once('\n')
+        .expect("lines")
+        .1
+        .split_once(" of ")
+        .expect(&printed);
+    let numbers = (left.parse::<u32>(), of.parse::<u32>());
+    let (Ok(left), Ok(of)) = numbers else {
+        panic!("{printed}");
+    };
+    assert!(0 < left && left < of, "{left} of {of}");
+    assert_eq!(after.matches("power cut of broker").count(), left as usize);
+}

@@ -28,7 +28,9 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod clock;
 mod counts;
+mod map;
 mod measure;
 mod options;
 mod print;
@@ -36,6 +38,8 @@ mod record;
 mod report;
 mod run;
 mod sampler;
+#[cfg(feature = "simulation")]
+mod simulate;
 mod supervisor;
 mod timer_queue;
 mod workload;
@@ -54,6 +58,12 @@ fn main() -> ExitCode {
     let ended = match &options.append.append_to {
         Some(file) => options.append.follow(file, options.seed()),
         None if options.serve_survival => workload::survival::service::serve(),
+        #[cfg(feature = "simulation")]
+        None if options.simulate => simulate::run(&options),
+        #[cfg(not(feature = "simulation"))]
+        None if options.simulate => {
+            Err("`--simulate` takes a build with `--features simulation`".into())
+        }
         None if options.is_worker() => work(&options),
         None => supervisor::run(&options),
     };

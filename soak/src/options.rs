@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use clap::builder::ArgPredicate;
 use clap::{Parser, ValueEnum};
 
 use crate::check::fault::Fault;
@@ -20,7 +21,12 @@ use crate::workload::files::appender::Order;
 #[command(name = "soak", version = VERSION, about)]
 pub(crate) struct Options {
     /// How long to run: `500ms`, `30s`, `5m`, `1h 30m`.
-    #[arg(long, default_value = "5m", value_parser = parse_duration)]
+    #[arg(
+        long,
+        default_value = "5m",
+        default_value_if("simulate", ArgPredicate::IsPresent, "10s"),
+        value_parser = parse_duration
+    )]
     pub(crate) duration: Duration,
 
     /// Seed of every random choice. Default: from the clock, and printed.
@@ -28,7 +34,12 @@ pub(crate) struct Options {
     pub(crate) seed: Option<u64>,
 
     /// How many times the default number of timers and messages to keep in flight.
-    #[arg(long, default_value_t = 1.0, value_parser = parse_load)]
+    #[arg(
+        long,
+        default_value = "1",
+        default_value_if("simulate", ArgPredicate::IsPresent, "0.02"),
+        value_parser = parse_load
+    )]
     pub(crate) load: f64,
 
     /// Client executors of the message queue. Default: one for two cores found, at most 8.
@@ -56,6 +67,16 @@ pub(crate) struct Options {
     /// End as soon as this row of the verdict has a violation.
     #[arg(long, hide = true, value_name = "ROW", value_parser = parse_row)]
     until_broken: Option<Invariant>,
+
+    /// Run in a simulation, in one thread and in simulated time, each seed for the duration (10s unless
+    /// that is said) and with the load (0.02 unless that is said). Takes the feature `simulation`.
+    #[arg(long)]
+    pub(crate) simulate: bool,
+
+    /// How many seeds to simulate, from `--seed` (0 unless that is said) on.
+    #[arg(long, default_value_t = 200, requires = "simulate")]
+    #[cfg_attr(not(feature = "simulation"), allow(dead_code))]
+    pub(crate) seeds: u64,
 
     /// Write everything that was measured to this file.
     #[arg(long, value_name = "FILE")]
@@ -123,6 +144,18 @@ impl Options {
             .filter(is_asked)
             .copied()
             .collect()
+    }
+
+    /// What is to run if it was named.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn asked(&self) -> &[Workload] {
+        &self.workload
+    }
+
+    /// The first seed to simulate.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn first_simulated(&self) -> u64 {
+        self.seed.unwrap_or(0)
     }
 
     /// What this build is compared with, if with anything.

@@ -105,6 +105,7 @@ fn plan(options: &Options, slowness: f64) -> Plan {
         slowness,
         fault: options.inject,
         files_in: options.files_made_in.clone().unwrap_or_default(),
+        nodes: None,
     }
 }
 

@@ -95,6 +95,11 @@ impl PausedClock {
         self.woken.get()
     }
 
+    /// Whether any wait until only the clock can go on.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.waiting.borrow().is_empty()
+    }
+
     /// Wakes those that wait until only the clock can go on. True if there are any.
     pub(super) fn wake_waiting(&self) -> bool {
         let waiting = self.waiting.take();

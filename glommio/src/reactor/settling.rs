@@ -38,6 +38,16 @@ impl Reactor {
         self.paused.in_reach(self.timers.next_expiry())
     }
 
+    /// Whether tasks wait until nothing but the clock can go on.
+    pub(crate) fn is_settling(&self) -> bool {
+        self.paused.is_waited_for()
+    }
+
+    /// The power of its node is about to go off.
+    pub(crate) fn lose_power(&self) {
+        self.driver.ring().lose_power();
+    }
+
     /// Wakes tasks that wait until nothing but the clock can go on. True if there are any.
     pub(crate) fn settle(&self) -> bool {
         self.paused.wake_waiting()

@@ -47,6 +47,13 @@ impl Ring {
         KernelRing::polling(depth, features).map(Ring::Kernel)
     }
 
+    /// See [`SimulatedRing::lose_power`].
+    pub(crate) fn lose_power(&self) {
+        if let Ring::Simulated(it) = self {
+            it.lose_power();
+        }
+    }
+
     #[cfg(feature = "metrics")]
     pub(crate) fn counts(&self) -> &SharedCounts<RingCounts> {
         of_each!(self, it => it.counts())

@@ -207,6 +207,20 @@ impl SimulatedRing {
         reaped.extend(self.completed.borrow_mut().drain(..));
     }
 
+    /// The power of the node is about to go off. Each operation that is on its way to the disk has happened by
+    /// then, or not, or in part; none is seen to complete.
+    pub(super) fn lose_power(&self) {
+        let in_flight = self.in_flight.borrow();
+        let mut on_their_way: Vec<_> = in_flight.values().map(|it| it.entry).collect();
+        drop(in_flight);
+        self.world.draw(|rng| rng.shuffle(&mut on_their_way));
+        for entry in on_their_way {
+            if self.world.draw(fastrand::Rng::bool) {
+                self.perform_unseen(entry);
+            }
+        }
+    }
+
     /// An operation has come to its end, or to an event if it has more.
     fn end(&self, due: Due) {
         let Due {

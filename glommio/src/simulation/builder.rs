@@ -103,7 +103,16 @@ impl SimulationBuilder {
     /// The seed that all chance is drawn from. Default: the number in the environment variable
     /// `GLOMMIO_SEED`, or a random one if that is not set.
     pub fn seed(mut self, seed: u64) -> Self {
+        if self.spec.only.is_none() {
+            self.seed = Some(seed);
+        }
+        self
+    }
+
+    /// With that seed, whatever is set, and of the faults with these only.
+    pub(super) fn replaying(mut self, seed: u64, faults: Vec<(Duration, Fault)>) -> Self {
         self.seed = Some(seed);
+        self.spec.only = Some(faults);
         self
     }
 
@@ -341,6 +350,7 @@ impl Failure {
             elapsed: Duration::ZERO,
             digest: 0,
             events: Vec::new(),
+            faults: Vec::new(),
         }
     }
 }

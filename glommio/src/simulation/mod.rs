@@ -34,6 +34,7 @@
 //! happen any more end the run with a [`Failure`], which tells the seed, the time and the latest events. With
 //! `GLOMMIO_SEED=…` in the environment a simulation that has no seed of its own runs with that one:
 //! the same program does the same again. The [digest](Report::digest) of a run tells whether it did.
+//! [`Simulation::minimise`] tells which of the faults that had happened suffice for the failure.
 //!
 //! # What is simulated
 //!
@@ -42,7 +43,7 @@
 //! | timers, tasks, channels, locks | also between the executors of a node |
 //! | blocking calls | happen at a simulated moment, all at once |
 //! | TCP, UDP and Unix sockets | over a network with [latency, loss and partitions](Network). Nodes have the addresses 10.0.0.1, 10.0.0.2 and so on in the order in which they were added, and their names are host names. Not simulated: multicast, passing of descriptors, keep-alives, `send_file` |
-//! | files and directories | on a [disk](Disk) of the node's own, which stays when the power is cut and loses what was not synced |
+//! | files and directories | on a [disk](Disk) of the node's own, which stays when the power is cut and loses what was not synced. Operations in flight have happened by then, or not, or in part |
 //! | power cuts, pauses, clocks that drift, partitions | as [planned](SimulationBuilder::at), by chance, or when the [program asks for it](inject) |
 //!
 //! Not there in a simulation: child processes, signals, threads of executors made by the program itself.
@@ -59,6 +60,7 @@ mod disk;
 mod fault;
 mod injected;
 mod inside;
+mod minimise;
 mod network;
 mod node;
 mod report;
@@ -69,5 +71,6 @@ pub use builder::{NodeOutput, Simulation, SimulationBuilder};
 pub use disk::Disk;
 pub use fault::Fault;
 pub use inside::{elapsed, inject, note, rng_seed};
+pub use minimise::Minimised;
 pub use network::Network;
 pub use report::{Failure, FailureKind, Report};

@@ -47,14 +47,22 @@ const MILLION: i128 = 1_000_000;
 
 impl NodeClock {
     fn at(self, time: Time) -> Instant {
-        let passed = time.saturating_sub(self.at).as_nanos() as i128;
+        let passed = time.saturating_sub(self.at);
+        if self.ppm == 0 {
+            return self.said + passed;
+        }
+        let passed = passed.as_nanos() as i128;
         let shown = passed * (MILLION + i128::from(self.ppm)) / MILLION;
         self.said + nanoseconds(shown)
     }
 
     /// The first time at which it says `instant`, or more.
     fn time_of(self, instant: Instant) -> Time {
-        let ahead = instant.saturating_duration_since(self.said).as_nanos() as i128;
+        let ahead = instant.saturating_duration_since(self.said);
+        if self.ppm == 0 {
+            return self.at + ahead;
+        }
+        let ahead = ahead.as_nanos() as i128;
         let pace = MILLION + i128::from(self.ppm);
         self.at + nanoseconds((ahead * MILLION + pace - 1) / pace)
     }
@@ -123,6 +131,9 @@ impl Node {
     /// All that runs on it is gone at once. Destructors run, without an effect on the world.
     pub(super) fn stop(&mut self, world: &World) {
         let before = world.set_here(Some(self.id));
+        for shard in &self.shards {
+            shard.executor.lose_power();
+        }
         world.set_power(self.id, true);
         let clock = clock::replace(Clock::Paused(self.now(world)));
         for shard in self.shards.drain(..) {
@@ -165,14 +176,17 @@ impl Node {
         Some(next.max(self.paused_until))
     }
 
-    /// Its shards that would do something in a turn.
-    pub(super) fn runnable(&self, world: &World) -> impl Iterator<Item = usize> {
+    /// Calls `add` with each of its shards that would do something in a turn.
+    pub(super) fn for_each_runnable(&self, world: &World, mut add: impl FnMut(usize)) {
+        if self.is_paused(world) {
+            return;
+        }
         let now = self.now(world);
-        let is_paused = self.is_paused(world);
-        let has_work = move |shard: &Shard| !is_paused && shard.executor.has_work(now);
-        (self.shards.iter().enumerate())
-            .filter(move |(_, shard)| has_work(shard))
-            .map(|(number, _)| number)
+        for (number, shard) in self.shards.iter().enumerate() {
+            if shard.executor.has_work(now) {
+                add(number);
+            }
+        }
     }
 
     /// A turn of a shard. What has gone wrong.
@@ -195,7 +209,8 @@ impl Node {
 
     /// Wakes the tasks that wait until nothing but the clock can go on. True if there are any.
     pub(super) fn settle(&self, world: &World) -> bool {
-        if self.is_paused(world) {
+        let is_waited_for = self.shards.iter().any(|it| it.executor.is_settling());
+        if !is_waited_for || self.is_paused(world) {
             return false;
         }
         let before = world.set_here(Some(self.id));

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::fault::Fault;
+
 /// What a simulation that did not fail tells of itself.
 ///
 /// # Examples
@@ -93,6 +95,7 @@ pub struct Failure {
     pub(super) elapsed: Duration,
     pub(super) digest: u64,
     pub(super) events: Vec<String>,
+    pub(super) faults: Vec<(Duration, Fault)>,
 }
 
 impl Failure {
@@ -124,6 +127,11 @@ impl Failure {
     /// The latest events, up to 200 of them, a line each.
     pub fn events(&self) -> &[String] {
         &self.events
+    }
+
+    /// The faults that had happened, each with its simulated time.
+    pub fn faults(&self) -> &[(Duration, Fault)] {
+        &self.faults
     }
 }
 

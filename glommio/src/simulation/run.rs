@@ -13,9 +13,11 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 use std::time::Duration;
+
+use fastrand::Rng;
 
 use super::fault::Fault;
 use super::injected;
@@ -33,16 +35,26 @@ const TURNS_MAX: u64 = 50_000;
 /// pace a slice of 100 ms is over after some thousand readings, at another's after 200,000.
 const STEPS: RangeInclusive<u64> = 512..=32_768;
 
+/// Makes the seed of restarts another one than that of all else.
+const RESTARTS: u64 = 0x7265_7374_6172_7473;
+
 pub(super) struct Run {
     world: Rc<World>,
     seed: u64,
     nodes: Vec<Node>,
+    /// The shards that have work, with their nodes; kept for its memory.
+    runnable: Vec<(usize, usize)>,
     /// By time, and by the order in which they were planned.
     faults: BTreeMap<(Time, u64), Fault>,
     planned: u64,
     restarts: Vec<Restarts>,
     /// When each of these happens next.
     restart_times: Vec<Time>,
+    /// Of these alone: without them all else is drawn as with them.
+    restarts_rng: Rng,
+    /// What nodes ask for does not happen.
+    is_replay: bool,
+    happened: Vec<(Time, Fault)>,
 }
 
 impl Run {
@@ -55,20 +67,28 @@ impl Run {
         let mut run = Run {
             seed,
             nodes,
+            runnable: Vec::new(),
             faults: BTreeMap::new(),
             planned: 0,
             restart_times: Vec::new(),
-            restarts: spec.restarts,
+            restarts_rng: Rng::with_seed(seed ^ RESTARTS),
+            is_replay: spec.only.is_some(),
+            happened: Vec::new(),
+            restarts: match &spec.only {
+                Some(_) => Vec::new(),
+                None => spec.restarts,
+            },
             world,
         };
-        for (at, fault) in spec.plan {
+        for (at, fault) in spec.only.unwrap_or(spec.plan) {
             run.plan(at, fault);
         }
         let link = spec.network.link();
         run.world
             .with_network(|network| network.set_default_link(link));
-        let restarts = run.restarts.iter();
-        run.restart_times = restarts.map(|it| run.next_restart(it)).collect();
+        run.restart_times = (0..run.restarts.len())
+            .map(|number| run.next_restart(number))
+            .collect();
         run
     }
 
@@ -104,6 +124,7 @@ impl Run {
             elapsed: self.world.now(),
             digest: self.world.digest(),
             events: self.world.latest_events(),
+            faults: self.happened.clone(),
         }
     }
 
@@ -154,10 +175,11 @@ impl Run {
     /// A turn of a shard that has work; false if none has.
     fn have_turn(&mut self) -> Result<bool, Bad> {
         let world = &self.world;
-        let runnable: Vec<_> = (self.nodes.iter().enumerate())
-            .flat_map(|(number, node)| node.runnable(world).map(move |shard| (number, shard)))
-            .collect();
-        let Some((number, shard)) = world.draw(|rng| rng.choice(runnable)) else {
+        self.runnable.clear();
+        for (number, node) in self.nodes.iter().enumerate() {
+            node.for_each_runnable(world, |shard| self.runnable.push((number, shard)));
+        }
+        let Some((number, shard)) = world.draw(|rng| rng.choice(&self.runnable)).copied() else {
             return Ok(false);
         };
         let node = &self.nodes[number];
@@ -219,9 +241,9 @@ impl Run {
                 let Restarts { node, off_for, .. } = &self.restarts[number];
                 let cut = Fault::PowerCut {
                     node: node.clone(),
-                    off_for: self.draw_span(off_for),
+                    off_for: draw_span(&mut self.restarts_rng, off_for),
                 };
-                self.restart_times[number] = self.next_restart(&self.restarts[number]);
+                self.restart_times[number] = self.next_restart(number);
                 self.happen(cut)?;
             }
         }
@@ -262,6 +284,7 @@ impl Run {
         }
         let what = fault.to_string();
         self.world.note(Event::Fault { what });
+        self.happened.push((self.world.now(), fault.clone()));
         let world = Rc::clone(&self.world);
         match fault {
             Fault::PowerCut { node, off_for } => {
@@ -322,6 +345,9 @@ impl Run {
 
     fn take_injected(&mut self) {
         for (delay, fault) in injected::take() {
+            if self.is_replay {
+                continue;
+            }
             self.plan(self.world.now() + delay, fault);
         }
     }
@@ -331,15 +357,14 @@ impl Run {
         self.faults.insert((at, self.planned), fault);
     }
 
-    fn next_restart(&self, restarts: &Restarts) -> Time {
-        self.world.now() + self.draw_span(&restarts.every)
+    fn next_restart(&mut self, number: usize) -> Time {
+        self.world.now() + draw_span(&mut self.restarts_rng, &self.restarts[number].every)
     }
+}
 
-    fn draw_span(&self, range: &std::ops::Range<Duration>) -> Duration {
-        let most = (range.end - range.start).as_nanos().min(u64::MAX.into()) as u64;
-        let more = self.world.draw(|rng| rng.u64(..most.max(1)));
-        range.start + Duration::from_nanos(more)
-    }
+fn draw_span(rng: &mut Rng, range: &Range<Duration>) -> Duration {
+    let most = (range.end - range.start).as_nanos().min(u64::MAX.into()) as u64;
+    range.start + Duration::from_nanos(rng.u64(..most.max(1)))
 }
 
 /// Why a simulation cannot go on, and on which node.

@@ -16,6 +16,8 @@ pub(super) struct Spec {
     pub(super) nodes: Vec<NodeSpec>,
     pub(super) plan: Vec<(Duration, Fault)>,
     pub(super) restarts: Vec<Restarts>,
+    /// These and no other faults happen, whatever is planned or asked for.
+    pub(super) only: Option<Vec<(Duration, Fault)>>,
     pub(super) disk: Disk,
     pub(super) network: Network,
 }

@@ -1,9 +1,13 @@
 //! How a simulation fails, and what it tells.
 
+use std::cell::Cell;
 use std::future::pending;
+use std::rc::Rc;
 
 use futures_lite::future::yield_now;
-use glommio::simulation::{self, FailureKind, Fault, Simulation};
+use glommio::simulation::{
+    self, Failure, FailureKind, Fault, Report, Simulation, SimulationBuilder,
+};
 use glommio::timer::sleep;
 use glommio::{executor, spawn_local};
 
@@ -164,4 +168,115 @@ fn a_blocking_call_that_panics_panics_where_it_is_awaited() {
         executor().spawn_blocking(|| panic!("in a call")).await;
     }));
     assert_eq!(kind, FailureKind::Panic("in a call".into()));
+}
+
+/// A server that fails when it starts for the third time, with faults of all kinds.
+fn fails_at_the_third_start(simulation: SimulationBuilder) -> Result<Report, Failure> {
+    let starts = Rc::new(Cell::new(0));
+    let pause = |node: &str| Fault::Pause {
+        node: node.into(),
+        length: SECOND,
+    };
+    simulation
+        .seed(7)
+        .node("other", 1, pending::<()>)
+        .node("server", 1, move || {
+            starts.set(starts.get() + 1);
+            let starts = starts.get();
+            async move {
+                sleep(SECOND).await;
+                if starts == 3 {
+                    Err("the third start")
+                } else {
+                    Ok(())
+                }
+            }
+        })
+        .client("client", move || async move {
+            for _ in 0..10 {
+                sleep(SECOND).await;
+                simulation::inject(SECOND / 2, pause("server"));
+            }
+            sleep(HOUR).await;
+        })
+        .at(3 * SECOND, pause("other"))
+        .at(4 * SECOND, Fault::Heal)
+        .restarts("other", SECOND..2 * SECOND, SECOND..2 * SECOND)
+        .restarts("server", 2 * SECOND..20 * SECOND, SECOND..2 * SECOND)
+        .run()
+}
+
+#[test]
+fn the_faults_that_suffice_for_a_failure_are_found() {
+    let _watchdog = watchdog();
+    let first = fails_at_the_third_start(Simulation::builder()).expect_err("it fails");
+    let minimised = Simulation::minimise(fails_at_the_third_start).expect_err("it fails");
+    assert_eq!(minimised.of(), first.faults().len());
+    assert!(minimised.of() > 10 && minimised.runs() > 1);
+    let cuts_server =
+        |fault: &Fault| matches!(fault, Fault::PowerCut { node, .. } if node == "server");
+    let faults = minimised.faults();
+    assert!(
+        faults.len() == 2 && faults.iter().all(|(_, it)| cuts_server(it)),
+        "{faults:?}"
+    );
+    assert_eq!(minimised.failure().kind(), first.kind());
+    assert_eq!(minimised.failure().faults(), faults);
+    let text = minimised.to_string();
+    assert!(
+        text.contains(&format!("2 of {} faults suffice", minimised.of())),
+        "{text}"
+    );
+}
+
+/// What has happened by chance and on demand happens again as a plan: all else is the same.
+#[test]
+fn a_failure_is_repeated_by_the_faults_that_it_tells() {
+    let _watchdog = watchdog();
+    let fails = |plan: &[(std::time::Duration, Fault)]| {
+        let mut simulation = Simulation::builder().seed(3);
+        simulation = match plan {
+            [] => simulation.restarts("server", SECOND..9 * SECOND, SECOND..2 * SECOND),
+            _ => simulation,
+        };
+        for (at, fault) in plan {
+            simulation = simulation.at(*at, fault.clone());
+        }
+        simulation
+            .node("server", 2, || sleep(SECOND))
+            .client("client", || async {
+                sleep(60 * SECOND).await;
+                Err::<(), _>("over")
+            })
+            .run()
+            .expect_err("it fails in the end")
+    };
+    let first = fails(&[]);
+    assert!(first.faults().len() > 5);
+    let again = fails(first.faults());
+    assert_eq!(
+        (again.digest(), again.faults()),
+        (first.digest(), first.faults())
+    );
+}
+
+#[test]
+fn a_failure_without_faults_needs_none_and_a_success_is_one() {
+    let _watchdog = watchdog();
+    let minimised = Simulation::minimise(|simulation| {
+        simulation
+            .client("client", || async {
+                sleep(10 * SECOND).await;
+                Err::<(), _>("at any rate")
+            })
+            .node("node", 1, pending::<()>)
+            .restarts("node", SECOND..2 * SECOND, SECOND..2 * SECOND)
+            .run()
+    });
+    let minimised = minimised.expect_err("it fails");
+    assert!(minimised.of() > 0 && minimised.faults().is_empty());
+    assert_eq!(minimised.runs(), 2);
+    let report =
+        Simulation::minimise(|simulation| simulation.client("client", || sleep(SECOND)).run());
+    assert_eq!(report.expect("nothing fails").elapsed(), SECOND);
 }

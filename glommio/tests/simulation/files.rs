@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::os::unix::fs::PermissionsExt;
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::{
@@ -10,7 +11,7 @@ use glommio::io::{
     create_dir_all, hard_link, read_link, remove, remove_dir_all, rename, set_permissions, stat,
     symlink,
 };
-use glommio::simulation::{self, FailureKind, Simulation};
+use glommio::simulation::{self, FailureKind, Fault, Simulation};
 use glommio::timer::sleep;
 use glommio::{GlommioError, time};
 
@@ -258,4 +259,104 @@ fn full_and_failing_disks_say_so() {
         .run()
         .expect("nothing else fails");
     assert!((3..40).contains(&failed.get()), "{}", failed.get());
+}
+
+/// A write that takes 10 ms, 5 ms after which the power is cut; then what is there in its place, sector
+/// by sector.
+fn cut_within_a_write(seed: u64, is_direct: bool, torn: bool) -> Vec<u8> {
+    let found = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&found);
+    let cut = Fault::PowerCut {
+        node: "disk".into(),
+        off_for: SECOND,
+    };
+    Simulation::builder()
+        .seed(seed)
+        .disk(|disk| {
+            disk.lost_unsynced(torn)
+                .torn_writes(torn)
+                .write_latency(10 * MILLISECOND..=10 * MILLISECOND)
+        })
+        .node("disk", 1, move || {
+            let seen = Rc::clone(&seen);
+            async move {
+                let mut options = OpenOptions::new();
+                options.create(true).read(true).write(true);
+                if simulation::elapsed() > SECOND {
+                    let file = options.buffered_open("/file").await?;
+                    seen.replace(file.read_at(0, BYTES).await?.to_vec());
+                    return file.close().await;
+                }
+                let file = options.dma_open("/file").await?;
+                file.write_at(filled(&file, 0), 0).await?;
+                file.fdatasync().await?;
+                let directory = Directory::open("/").await?;
+                directory.sync().await?;
+                directory.close().await?;
+                sleep(SECOND - simulation::elapsed()).await;
+                if is_direct {
+                    file.write_at(filled(&file, 1), 0).await?;
+                } else {
+                    let file = options.buffered_open("/file").await?;
+                    sleep(Duration::from_nanos(1)).await;
+                    file.write_at(vec![1; BYTES], 0).await?;
+                }
+                unreachable!("the power is cut before");
+            }
+        })
+        .at(SECOND + 5 * MILLISECOND, cut)
+        .run_for(10 * SECOND)
+        .expect("nothing fails");
+    let found = found.take();
+    assert_eq!(found.len(), BYTES);
+    let sectors = found.chunks(512);
+    assert!(
+        sectors
+            .clone()
+            .all(|it| it.iter().all(|byte| *byte == it[0]))
+    );
+    sectors.map(|it| it[0]).collect()
+}
+
+const BYTES: usize = 16 << 10;
+
+fn filled(file: &DmaFile, byte: u8) -> glommio::io::DmaBuffer {
+    let mut buffer = file.alloc_dma_buffer(BYTES);
+    buffer.as_bytes_mut().fill(byte);
+    buffer
+}
+
+#[test]
+fn a_write_in_flight_at_a_power_cut_is_there_or_not_or_torn_at_sectors() {
+    let _watchdog = watchdog();
+    for is_direct in [true, false] {
+        let (mut none, mut all, mut torn) = (0, 0, 0);
+        for seed in 0..100 {
+            let found = cut_within_a_write(seed, is_direct, true);
+            match found.iter().filter(|it| **it == 1).count() {
+                0 => none += 1,
+                32 => all += 1,
+                _ => torn += 1,
+            }
+            assert_eq!(found, cut_within_a_write(seed, is_direct, true));
+            let whole = cut_within_a_write(seed, is_direct, false);
+            assert!(
+                whole.iter().all(|it| *it == whole[0]),
+                "not torn: {whole:?}"
+            );
+        }
+        assert!(none > 5 && all > 0 && torn > 5, "{none}, {all}, {torn}");
+    }
+}
+
+/// Without a torn or lost write, only what was in flight is uncertain.
+#[test]
+fn an_operation_in_flight_may_have_happened_though_its_end_was_not_seen() {
+    let _watchdog = watchdog();
+    let mut outcomes = [0, 0];
+    for seed in 0..40 {
+        let whole = cut_within_a_write(seed, true, false);
+        outcomes[usize::from(whole[0])] += 1;
+    }
+    assert!(outcomes.iter().all(|count| *count > 5), "{outcomes:?}");
 }

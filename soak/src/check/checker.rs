@@ -28,6 +28,7 @@ use crate::check::fault::{Fault, Planter};
 use crate::check::invariants::Invariant;
 use crate::check::model::{DeadlineModel, Firing, Key, Lane, Place};
 use crate::check::probe::Timing;
+use crate::clock;
 use crate::measure::nanos;
 
 /// Shared by the tasks of one executor.
@@ -56,7 +57,7 @@ pub(crate) struct Ticket {
 impl Ticket {
     /// How far ahead of now the deadline is, for calls that take a delay.
     pub(crate) fn delay(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+        self.deadline.saturating_duration_since(clock::now())
     }
 }
 
@@ -72,7 +73,7 @@ impl Checker {
             model: RefCell::default(),
             planter: RefCell::new(planter),
             next_key: Cell::new(0),
-            last_sweep: Cell::new(Instant::now()),
+            last_sweep: Cell::new(clock::now()),
             astray: Cell::new(0),
         })
     }
@@ -101,7 +102,7 @@ impl Checker {
     pub(crate) fn arm(self: &Rc<Self>, deadline: Instant) -> Ticket {
         let key = Key(self.next_key.get());
         self.next_key.set(key.0 + 1);
-        self.model.borrow_mut().arm(key, deadline, Instant::now());
+        self.model.borrow_mut().arm(key, deadline, clock::now());
         let gauges = &self.stats.gauges;
         bump(&gauges.armed);
         gauges.live_timers.fetch_add(1, Ordering::Relaxed);
@@ -123,13 +124,13 @@ impl Checker {
     /// A timer has been armed and waited for, so that the library's queue has it: from now on its
     /// turn among those of its lane is promised.
     pub(crate) fn join_lane(&self, key: Key, lane: Lane) {
-        self.model.borrow_mut().join_lane(key, lane, Instant::now());
+        self.model.borrow_mut().join_lane(key, lane, clock::now());
     }
 
     /// A timer is about to be moved to `deadline`: what the library is told. `None`: it has fired
     /// or was cancelled, so the call, which is told `deadline`, must change nothing.
     pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> Option<Instant> {
-        if !self.model.borrow_mut().rearm(key, deadline, Instant::now()) {
+        if !self.model.borrow_mut().rearm(key, deadline, clock::now()) {
             return None;
         }
         bump(&self.stats.gauges.rearmed);
@@ -139,7 +140,7 @@ impl Checker {
     /// A timer is about to be cancelled: from here on it must be silent. `false`: it has fired or
     /// was cancelled before, so the call must change nothing.
     pub(crate) fn cancel(&self, key: Key) -> bool {
-        let Some(due) = self.model.borrow_mut().cancel(key, Instant::now()) else {
+        let Some(due) = self.model.borrow_mut().cancel(key, clock::now()) else {
             return false;
         };
         bump(&self.stats.gauges.cancelled);
@@ -155,7 +156,7 @@ impl Checker {
 
     /// As [`fired`](Self::fired), of a timer whose lateness is counted as `timing`.
     pub(crate) fn fired_as(&self, key: Key, timing: Timing) -> bool {
-        let now = Instant::now();
+        let now = clock::now();
         let firing = self.model.borrow_mut().fire(key, now);
         let ledger = &self.stats.ledger;
         match firing {
@@ -215,7 +216,7 @@ impl Checker {
     /// then, which a sweeper's own timer would prevent.
     pub(crate) async fn pause(&self, wait: Duration) {
         sleep(wait).await;
-        if self.last_sweep.get().elapsed() >= SWEEP_EVERY {
+        if clock::since(self.last_sweep.get()) >= SWEEP_EVERY {
             self.sweep();
         }
     }
@@ -228,7 +229,7 @@ impl Checker {
     /// Writes off, as lost, timers that are overdue by more than the run's patience, and judges
     /// what the library holds.
     fn sweep(&self) {
-        let now = Instant::now();
+        let now = clock::now();
         let last = self.last_sweep.get();
         let stalled = self.control.stalls.lasted(last - REMEMBERED, last);
         if let Some(limit) = last.checked_sub(self.control.patience() + stalled) {
@@ -258,19 +259,19 @@ impl Checker {
     /// Waits until the model is empty and the library has dropped every future, then enters both.
     /// What is not gone when patience ends is lost.
     pub(crate) async fn settle(&self) {
-        let mut waited_since = Instant::now();
+        let mut waited_since = clock::now();
         let mut remaining = (self.armed(), self.live());
-        while remaining != (0, 0) && waited_since.elapsed() < self.control.patience() {
+        while remaining != (0, 0) && clock::since(waited_since) < self.control.patience() {
             sleep(Duration::from_millis(5)).await;
             let now_remaining = (self.armed(), self.live());
             if now_remaining != remaining {
-                (remaining, waited_since) = (now_remaining, Instant::now());
+                (remaining, waited_since) = (now_remaining, clock::now());
             }
         }
         let (armed, live) = remaining;
         let ledger = &self.stats.ledger;
         if armed > 0 {
-            let overdue = nanos(waited_since.elapsed());
+            let overdue = nanos(clock::since(waited_since));
             ledger.check(Invariant::NothingLost, overdue, || {
                 format!("{armed} timers never fired")
             });

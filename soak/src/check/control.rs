@@ -1,17 +1,20 @@
 //! What the main thread tells the executors: the run's clock, its end, and how long to be patient.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::check::executor_stats::ExecutorStats;
+use crate::clock;
 use crate::measure::lag::Spans;
 use crate::measure::nanos;
 
 /// Shared by all threads of a run. Executors look at it from their own ticks.
 #[derive(Debug)]
 pub(crate) struct Control {
-    started: Instant,
+    /// In a simulation, when this is first asked for: its clock has not begun before.
+    started: OnceLock<Instant>,
+    is_simulated: bool,
     is_draining: AtomicBool,
     patience_ns: AtomicU64,
     /// When the whole process was stopped, and was working off what had come due meanwhile.
@@ -23,12 +26,28 @@ impl Control {
     /// A run that begins now; a timer overdue by `patience` counts as lost.
     pub(crate) fn new(patience: Duration) -> Self {
         Control {
-            started: Instant::now(),
+            started: Instant::now().into(),
+            is_simulated: false,
             is_draining: AtomicBool::new(false),
             patience_ns: AtomicU64::new(nanos(patience)),
             stalls: Spans::default(),
             all_stats: Mutex::default(),
         }
+    }
+
+    /// Of a run in a simulation.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn simulated(patience: Duration) -> Self {
+        Control {
+            started: OnceLock::new(),
+            is_simulated: true,
+            ..Control::new(patience)
+        }
+    }
+
+    /// Whether time moves only when nothing can run.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.is_simulated
     }
 
     /// An executor is about to start.
@@ -37,6 +56,13 @@ impl Control {
             .lock()
             .expect("no panic happens under this lock")
             .push(stats);
+    }
+
+    /// What all executors show.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn all_stats(&self) -> Vec<Arc<ExecutorStats>> {
+        let all_stats = self.all_stats.lock();
+        all_stats.expect("no panic happens under this lock").clone()
     }
 
     /// Futures that the timer queues of all executors hold.
@@ -51,7 +77,7 @@ impl Control {
 
     /// Nanoseconds from the start of the run to `at`: an instant that can cross a wire.
     pub(crate) fn since_start_ns(&self, at: Instant) -> u64 {
-        nanos(at.saturating_duration_since(self.started))
+        nanos(at.saturating_duration_since(*self.started.get_or_init(clock::now)))
     }
 
     /// Asks every executor to stop making work, settle what is open, and end.

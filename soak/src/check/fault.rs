@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use support::generator::{Draw, Rng, stream};
 
 use crate::check::invariants::Invariant;
+use crate::clock;
 use crate::measure::nanos;
 
 /// A way to be broken.
@@ -68,7 +69,7 @@ impl Planter {
     /// The deadline that the library is told of a timer that should fire at `deadline`.
     pub(crate) fn told(&mut self, deadline: Instant) -> Instant {
         if self.strikes(Fault::Early) {
-            let ahead = deadline.saturating_duration_since(Instant::now());
+            let ahead = deadline.saturating_duration_since(clock::now());
             return deadline - Duration::from_nanos(self.rng.u64(..nanos(ahead).max(1)));
         }
         if self.strikes(Fault::Lost) {
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn without_a_fault_every_deadline_is_told_as_it_is() {
         let mut planter = Planter::new(None, 1);
-        let deadline = Instant::now() + Duration::from_secs(1);
+        let deadline = clock::now() + Duration::from_secs(1);
         for _ in 0..10_000 {
             assert_eq!(planter.told(deadline), deadline);
             assert!(!planter.strikes(Fault::Leak));
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_fault_strikes_some_and_only_in_its_own_way() {
-        let deadline = Instant::now() + Duration::from_secs(3_600);
+        let deadline = clock::now() + Duration::from_secs(3_600);
         let told = |fault| {
             let mut planter = Planter::new(Some(fault), 1);
             let told: Vec<_> = (0..10_000).map(|_| planter.told(deadline)).collect();

@@ -16,8 +16,10 @@
 //!
 //! Cost per operation: `O(log n)`, about a microsecond at 100,000 timers.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
+
+use crate::map::HashMap;
 
 /// Names one arming of one timer in one executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

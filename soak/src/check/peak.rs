@@ -13,12 +13,13 @@
 //! up.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glommio::timer::sleep;
 
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
+use crate::clock;
 use crate::counts;
 use crate::measure::memory;
 
@@ -66,14 +67,14 @@ impl Peaks {
     /// After the fall: waits until every future is gone, then judges. What has not come back within
     /// a moment is kept.
     pub(crate) async fn judge(&mut self) {
-        let asked = Instant::now();
-        while self.checker.live() > 0 && asked.elapsed() < self.checker.control.patience() {
+        let asked = clock::now();
+        while self.checker.live() > 0 && clock::since(asked) < self.checker.control.patience() {
             self.checker.pause(LOOK_EVERY).await;
         }
         self.checker.shrink();
-        let asked = Instant::now();
+        let asked = clock::now();
         let mut excess = self.excess();
-        while excess > 0 && asked.elapsed() < RETURN_PATIENCE {
+        while excess > 0 && clock::since(asked) < RETURN_PATIENCE {
             sleep(LOOK_EVERY).await;
             self.look();
             excess = self.excess();

@@ -19,6 +19,7 @@ use crate::check::control::Control;
 use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
+use crate::clock;
 
 /// Shared by a waker and the owner of its timer.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Calls {
         match self.state.load(Ordering::Relaxed) {
             WAITING => {
                 self.state.store(CALLED, Ordering::Relaxed);
-                let now_ns = self.control.since_start_ns(Instant::now());
+                let now_ns = self.control.since_start_ns(clock::now());
                 let early = self
                     .deadline_ns
                     .load(Ordering::Relaxed)
@@ -98,7 +99,7 @@ mod tests {
         let stats = Arc::new(ExecutorStats::new(Workload::Churn, "test".to_owned()));
         let control = Arc::new(Control::new(Duration::from_secs(1)));
         let checker = Checker::new(Arc::clone(&stats), control, Planter::new(None, 1));
-        act(&Calls::new(&checker, Key(1), Instant::now() + ahead));
+        act(&Calls::new(&checker, Key(1), clock::now() + ahead));
         [
             Invariant::Expiries,
             Invariant::NothingTwice,
@@ -120,7 +121,7 @@ mod tests {
         };
         assert_eq!(violations(now, gone), [0, 0, 1]);
         let moved = |calls: &Calls| {
-            calls.moved(Instant::now());
+            calls.moved(clock::now());
             calls.called();
         };
         assert_eq!(violations(later, moved), [0, 0, 0]);

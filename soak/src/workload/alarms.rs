@@ -5,7 +5,6 @@
 //! not needed any more, which is what becomes of most.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -18,6 +17,8 @@ use glommio::{Task, spawn_local};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
+use crate::clock;
+use crate::map::HashMap;
 use crate::measure::nanos;
 
 /// What is armed.
@@ -97,7 +98,7 @@ impl Alarms {
 
     /// Waits in the task at hand, which must not be dropped meanwhile.
     pub(crate) async fn pause(&self, wait: Duration) {
-        let ticket = self.checker.arm(Instant::now() + wait);
+        let ticket = self.checker.arm(clock::now() + wait);
         Timer::new(ticket.delay()).await;
         self.checker.fired(ticket.key);
     }
@@ -178,7 +179,7 @@ mod tests {
         run(async |alarms| {
             let count = Rc::new(Cell::new(0));
             for _ in 0..8 {
-                alarms.arm(Instant::now(), adds_to(&count));
+                alarms.arm(clock::now(), adds_to(&count));
                 assert_eq!(count.get(), 0, "it ran before it was entered");
             }
             alarms.pause(Duration::from_millis(5)).await;
@@ -191,7 +192,7 @@ mod tests {
     fn what_is_cancelled_is_never_done() {
         run(async |alarms| {
             let count = Rc::new(Cell::new(0));
-            let soon = Instant::now() + Duration::from_millis(2);
+            let soon = clock::now() + Duration::from_millis(2);
             let keys: Vec<Key> = (0..2 * CANCEL_EVERY)
                 .map(|_| alarms.arm(soon, adds_to(&count)))
                 .collect();
@@ -210,7 +211,7 @@ mod tests {
             let count = Rc::new(Cell::new(0));
             for _ in 0..4 {
                 let adds = adds_to(&count);
-                alarms.arm(Instant::now(), async move {
+                alarms.arm(clock::now(), async move {
                     sleep(Duration::from_millis(5)).await;
                     adds.await;
                 });
@@ -226,10 +227,10 @@ mod tests {
     fn what_can_be_moved_is_moved() {
         run(async |alarms| {
             let count = Rc::new(Cell::new(0));
-            let far = Instant::now() + Duration::from_secs(600);
+            let far = clock::now() + Duration::from_secs(600);
             let keys = [(); 2].map(|()| alarms.arm(far, adds_to(&count)));
             for key in keys {
-                alarms.rearm(key, Instant::now());
+                alarms.rearm(key, clock::now());
             }
             alarms.pause(Duration::from_millis(5)).await;
             assert_eq!(count.get(), 1, "one of two is of that kind");

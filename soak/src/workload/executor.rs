@@ -1,7 +1,11 @@
 //! What the workloads have in common: executors that are started, drained and joined.
 
+use std::cell::RefCell;
+use std::fmt;
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -30,12 +34,50 @@ pub(crate) struct Plan {
     pub(crate) fault: Option<Fault>,
     /// Where workloads have their files. Empty if none of them has any.
     pub(crate) files_in: PathBuf,
+    /// In a simulation: where executors go, in place of threads.
+    pub(crate) nodes: Option<Nodes>,
+}
+
+/// Executors that are to be nodes of a simulation.
+#[cfg_attr(not(feature = "simulation"), allow(dead_code))]
+#[derive(Clone, Default)]
+pub(crate) struct Nodes(Rc<RefCell<Vec<Node>>>);
+
+#[cfg_attr(not(feature = "simulation"), allow(dead_code))]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) main: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()>>>>,
+}
+
+impl Nodes {
+    /// All so far, in the order of their addresses.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn take(&self) -> Vec<Node> {
+        self.0.take()
+    }
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = self.0.borrow();
+        f.debug_list()
+            .entries(nodes.iter().map(|it| &it.name))
+            .finish()
+    }
 }
 
 impl Plan {
     /// `count` times the load factor, at least `least`.
     pub(crate) fn scaled(&self, count: usize, least: usize) -> usize {
         ((count as f64 * self.load) as usize).max(least)
+    }
+
+    /// The address of the executor that is started next, of which any port is free.
+    pub(crate) fn address(&self) -> IpAddr {
+        match &self.nodes {
+            None => Ipv4Addr::LOCALHOST.into(),
+            Some(nodes) => Ipv4Addr::new(10, 0, 0, nodes.0.borrow().len() as u8 + 1).into(),
+        }
     }
 }
 
@@ -69,17 +111,31 @@ impl Executor {
     {
         let stats = Arc::new(ExecutorStats::new(workload, name.to_owned()));
         plan.control.enlist(Arc::clone(&stats));
+        let main = {
+            let stats = Arc::clone(&stats);
+            let control = Arc::clone(&plan.control);
+            let planter = Planter::new(plan.fault, plan.seed);
+            move || {
+                stats.begin_thread();
+                work(Checker::new(stats, control, planter))
+            }
+        };
+        if let Some(nodes) = &plan.nodes {
+            nodes.0.borrow_mut().push(Node {
+                name: name.to_owned(),
+                main: Box::new(move || Box::pin(main())),
+            });
+            // Its end is the simulation's to tell.
+            let (_, ended) = mpsc::channel();
+            return Ok(Executor {
+                stats,
+                ended,
+                ending: None,
+            });
+        }
         let handle = LocalExecutorBuilder::new(Placement::Unbound)
             .name(&format!("soak-{name}"))
-            .spawn({
-                let stats = Arc::clone(&stats);
-                let control = Arc::clone(&plan.control);
-                let planter = Planter::new(plan.fault, plan.seed);
-                move || {
-                    stats.begin_thread();
-                    work(Checker::new(stats, control, planter))
-                }
-            })?;
+            .spawn(main)?;
         // Joining blocks without a limit, so a thread does it: an executor that hangs must not take
         // the verdict with it.
         let (sender, ended) = mpsc::channel();

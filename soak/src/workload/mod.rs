@@ -1,6 +1,7 @@
 //! The workloads.
 
 pub(crate) mod alarms;
+mod bound;
 mod churn;
 mod cluster;
 mod executor;
@@ -16,6 +17,8 @@ pub(crate) mod survival;
 
 use glommio::GlommioError;
 
+#[cfg(feature = "simulation")]
+pub(crate) use executor::Nodes;
 pub(crate) use executor::{Ending, Executor, Plan};
 
 use crate::check::probe::Workload;

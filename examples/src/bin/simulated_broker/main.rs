@@ -41,7 +41,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use clap::Parser;
-use glommio::simulation::{Failure, Simulation};
+use glommio::simulation::{Failure, Minimised, Report, Simulation, SimulationBuilder};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -65,6 +65,10 @@ struct Options {
     /// The broker confirms messages that are not on its device yet.
     #[arg(long)]
     without_sync: bool,
+
+    /// Find out which of the faults suffice for a failure.
+    #[arg(long)]
+    minimise: bool,
 }
 
 /// What the clients know of messages.
@@ -79,8 +83,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let (mut confirmed, mut starts) = (0, 0);
     for seed in options.seed..options.seed + options.seeds {
         let ledger = Rc::new(Ledger::default());
-        if let Err(failure) = simulate(seed, &options, &ledger) {
+        if let Err(failure) = simulate(Simulation::builder().seed(seed), &options, &ledger) {
             println!("{failure}");
+            if options.minimise {
+                println!("\n{}", minimise(seed, &options)?);
+            }
             return Ok(ExitCode::FAILURE);
         }
         confirmed += ledger.confirmed.borrow().len();
@@ -91,11 +98,21 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn simulate(seed: u64, options: &Options, ledger: &Rc<Ledger>) -> Result<(), Failure> {
+/// Fails with the fewest faults that it takes.
+fn minimise(seed: u64, options: &Options) -> Result<Minimised, &'static str> {
+    let minimised =
+        Simulation::minimise(|simulation| simulate(simulation.seed(seed), options, &Rc::default()));
+    minimised.err().ok_or("it did not fail again")
+}
+
+fn simulate(
+    simulation: SimulationBuilder,
+    options: &Options,
+    ledger: &Rc<Ledger>,
+) -> Result<Report, Failure> {
     let syncs = !options.without_sync;
     let (of_broker, of_auditor) = (Rc::clone(ledger), Rc::clone(ledger));
-    let mut simulation = Simulation::builder()
-        .seed(seed)
+    let mut simulation = simulation
         .network(|network| {
             network
                 .latency(MILLISECOND / 10..5 * MILLISECOND)
@@ -119,5 +136,5 @@ fn simulate(seed: u64, options: &Options, ledger: &Rc<Ledger>) -> Result<(), Fai
     simulation = simulation.client("auditor", move || {
         client::audit(expected as usize, Rc::clone(&of_auditor))
     });
-    simulation.run().map(|_| ())
+    simulation.run()
 }

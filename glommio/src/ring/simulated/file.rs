@@ -74,6 +74,47 @@ impl SimulatedRing {
         done.unwrap_or_else(|errno| -errno)
     }
 
+    /// Does what an operation in flight changes on the disk, of a write maybe only some sectors from its
+    /// beginning on. What the power cut leaves of that is the disk's to say; of a sync it says so already.
+    pub(super) fn perform_unseen(&self, mut entry: Entry) {
+        match entry.opcode {
+            opcode::Write::CODE | opcode::WriteFixed::CODE => {
+                let sector = self.world.with_disk(self.node(), |disk| Ok(disk.torn_at()));
+                if let Ok(Some(sector)) = sector {
+                    let sectors = entry.length.div_ceil(sector);
+                    let written = self.world.draw(|rng| match rng.bool() {
+                        true => sectors,
+                        false => rng.u32(..=sectors),
+                    });
+                    entry.length = entry.length.min(written.saturating_mul(sector));
+                }
+            }
+            opcode::OpenAt::CODE => {
+                // It may make a file. What is open is closed by the power cut.
+                if let Ok(from) = self.directory(entry.fd) {
+                    // SAFETY: as in `perform_entry`.
+                    let path = unsafe { path(entry.address) };
+                    let flags = entry.operation_flags as i32;
+                    let _ = self.world.with_disk(self.node(), |disk| {
+                        disk.open(from, path, flags, entry.length)
+                    });
+                }
+                return;
+            }
+            opcode::Fallocate::CODE
+            | opcode::Ftruncate::CODE
+            | opcode::RenameAt::CODE
+            | opcode::UnlinkAt::CODE
+            | opcode::MkDirAt::CODE
+            | opcode::SymlinkAt::CODE
+            | opcode::LinkAt::CODE => {}
+            // Reads change nothing, and descriptors are closed with their owner.
+            _ => return,
+        }
+        // No one is told how it has ended.
+        let _ = self.perform_entry(&entry);
+    }
+
     fn perform_entry(&self, entry: &Entry) -> Result<i32> {
         let offset = Some(entry.offset).filter(|offset| *offset != CURRENT);
         let flags = entry.operation_flags as i32;

@@ -108,6 +108,14 @@ impl Disk {
         }
     }
 
+    /// The length of the sectors at whose boundaries writes are torn, if they are.
+    pub(crate) fn torn_at(&self) -> Option<u32> {
+        match self.loss() {
+            Loss::Sectors(bytes) => Some(bytes),
+            Loss::Nothing | Loss::Writes => None,
+        }
+    }
+
     /// Whether something of this probability happens now.
     pub(super) fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.rng.f64() < probability

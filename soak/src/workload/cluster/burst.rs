@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use futures_lite::future::{poll_fn, yield_now};
-use glommio::timer::{Timer, TimerActionOnce, sleep};
+use glommio::timer::{Timer, TimerActionOnce, sleep, sleep_until};
 use glommio::{Task, executor, spawn_local, spawn_local_into};
 use support::generator::{Draw, Rng};
 
@@ -18,6 +18,7 @@ use crate::check::invariants::Invariant;
 use crate::check::model::{Key, Lane};
 use crate::check::peak::Peaks;
 use crate::check::probe::Timing;
+use crate::clock;
 use crate::measure::nanos;
 use crate::workload::ping::Ping;
 
@@ -112,10 +113,13 @@ impl Burst {
         // The others while the burst goes off. A timer would wait behind it, so this one spins.
         // The first of a crowd is to find the executor asleep.
         while self.timing() == Timing::Burst
-            && Instant::now() < self.deadline
+            && clock::now() < self.deadline
             && !self.checker.control.is_draining()
         {
-            yield_now().await;
+            match self.checker.control.is_simulated() {
+                true => sleep_until(self.deadline).await,
+                false => yield_now().await,
+            }
         }
         self.cancel(&mut waiting, &late).await;
         self.see_the_rest(&mut waiting).await;
@@ -149,7 +153,7 @@ impl Burst {
                 }
             }
             peaks.look();
-            if Instant::now() < until {
+            if clock::now() < until {
                 sleep(Duration::from_millis(STEP_MS as u64 - 1)).await;
             } else {
                 // Too slow for the plan: what is due already fires as it is armed.
@@ -188,7 +192,7 @@ impl Burst {
         let mut timer = Timer::new(ticket.delay());
         // Polled by hand, so that it is in the queue, in its turn, before its task has run.
         let polled = Pin::new(&mut timer).poll(&mut Context::from_waker(Waker::noop()));
-        let is_in_time = polled == Poll::Pending && Instant::now() < self.deadline;
+        let is_in_time = polled == Poll::Pending && clock::now() < self.deadline;
         let progress = Rc::clone(&self.progress);
         let task = spawn_local(async move {
             let _live = ticket.live;
@@ -236,19 +240,20 @@ impl Burst {
     async fn see_the_rest(&self, waiting: &mut [Option<Waiting>]) {
         let count = waiting.len();
         let settled = || self.progress.fired.get() + self.progress.cancelled.get();
-        let (mut seen, mut since) = (settled(), Instant::now());
+        let (mut seen, mut since) = (settled(), clock::now());
         while settled() < count && !self.checker.control.is_draining() {
-            if since.elapsed() > self.checker.control.patience() && Instant::now() > self.deadline {
+            if clock::since(since) > self.checker.control.patience() && clock::now() > self.deadline
+            {
                 break;
             }
             sleep(LOOK_EVERY).await;
             if settled() != seen {
-                (seen, since) = (settled(), Instant::now());
+                (seen, since) = (settled(), clock::now());
             }
         }
         let missing = count - settled();
         if missing == 0 || !self.checker.control.is_draining() {
-            let overdue = nanos(self.deadline.elapsed()) * u64::from(missing > 0);
+            let overdue = nanos(clock::since(self.deadline)) * u64::from(missing > 0);
             self.checker.check(Invariant::NothingLost, overdue, || {
                 format!("{missing} timers of a burst of {count} neither fired nor were cancelled")
             });
@@ -292,7 +297,7 @@ fn neighbour(rng: &mut Rng, deadline: Instant) -> Instant {
 }
 
 fn time_until(instant: Instant) -> Duration {
-    instant.saturating_duration_since(Instant::now())
+    instant.saturating_duration_since(clock::now())
 }
 
 const ACTIONS: Lane = Lane(0);

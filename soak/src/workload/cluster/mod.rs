@@ -22,7 +22,7 @@ mod burst;
 mod sizes;
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glommio::GlommioError;
 use support::generator::stream;
@@ -31,6 +31,7 @@ use self::burst::{Burst, Shape};
 use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
+use crate::clock;
 use crate::workload::executor::{Executor, Plan};
 use crate::workload::ping::Ping;
 use sizes::Sizes;
@@ -58,14 +59,14 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
         if checker.control.is_draining() {
             break;
         }
-        let began = Instant::now();
+        let began = clock::now();
         let ahead = (sizes.every / 3).min(AHEAD_MAX);
         peaks.begin();
         Burst::new(&checker, shape, sizes, began + ahead)
             .run(&mut rng, &ping, &mut peaks)
             .await;
         peaks.judge().await;
-        while !checker.control.is_draining() && began.elapsed() < sizes.every {
+        while !checker.control.is_draining() && clock::since(began) < sizes.every {
             checker.pause(LOOK_EVERY).await;
         }
     }

@@ -10,7 +10,7 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use glommio::io::{BufferedFile, DmaFile, OpenOptions, ReadResult};
@@ -21,6 +21,7 @@ use nix::sys::signal::Signal;
 use support::generator::{Draw, Rng, stream};
 
 use super::records::Records;
+use crate::clock;
 
 /// What the process is started with.
 #[derive(Clone, Debug, Args)]
@@ -44,19 +45,24 @@ impl Order {
             .name("soak-append")
             .spawn(move || async move {
                 let log = Log::open(&path, records).await?;
-                append(log, records).await
+                append(log, records, tell).await
             })?;
         appending.join()??;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-async fn append(log: Log, records: Records) -> Result<(), GlommioError<()>> {
+/// Tells how many records are there, then how many are safe.
+pub(super) async fn append(
+    log: Log,
+    records: Records,
+    mut tell: impl FnMut(u64) -> std::io::Result<()>,
+) -> Result<(), GlommioError<()>> {
     let mut rng = stream(records.seed, u64::MAX);
     let mut count = log.recover(records).await?;
     tell(count)?;
-    let began = Instant::now();
-    while began.elapsed() < LIFE_MAX {
+    let began = clock::now();
+    while clock::since(began) < LIFE_MAX {
         let group = rng.u64(1..=GROUP_MAX);
         log.append(records, count, group, &mut rng).await?;
         log.file.fdatasync().await?;
@@ -74,7 +80,7 @@ fn tell(count: u64) -> std::io::Result<()> {
 }
 
 /// The file. Records whose length fits it are written past the page cache.
-struct Log {
+pub(super) struct Log {
     file: Rc<File>,
 }
 
@@ -84,7 +90,7 @@ enum File {
 }
 
 impl Log {
-    async fn open(path: &Path, records: Records) -> Result<Log, GlommioError<()>> {
+    pub(super) async fn open(path: &Path, records: Records) -> Result<Log, GlommioError<()>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true);
         let direct = options.dma_open(path).await?;

@@ -3,13 +3,14 @@
 //! Two buffers that share all of it between them can be had only if no other is taken; else one of
 //! them comes from the ordinary allocator, and lies elsewhere.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glommio::allocate_dma_buffer;
 use glommio::timer::sleep;
 
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
+use crate::clock;
 
 /// The I/O memory of the executor that runs here.
 #[derive(Debug)]
@@ -35,9 +36,9 @@ impl IoMemory {
         let Some(addresses) = self.addresses else {
             return;
         };
-        let asked = Instant::now();
+        let asked = clock::now();
         let mut is_back = whole() == addresses;
-        while !is_back && asked.elapsed() < checker.control.patience() {
+        while !is_back && clock::since(asked) < checker.control.patience() {
             sleep(LOOK_EVERY).await;
             is_back = whole() == addresses;
         }

@@ -22,10 +22,13 @@ pub(crate) mod appender;
 mod crash;
 pub(crate) mod directory;
 mod io_memory;
+#[cfg(feature = "simulation")]
+pub(crate) mod power;
 mod records;
 mod script;
 mod tracked;
 
+use std::path::PathBuf;
 use std::{fs, process};
 
 use glommio::GlommioError;
@@ -38,13 +41,19 @@ use crate::workload::executor::{Executor, Plan};
 /// Starts the executors.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let (seed, count) = (plan.seed, plan.scaled(8, 2).min(32));
+    let start_files = |own: PathBuf| {
+        Executor::start(plan, Workload::Files, "files", move |checker| {
+            Script::new(checker, own, stream(seed, STREAM), count).run()
+        })
+    };
+    if plan.nodes.is_some() {
+        // Crashes are power cuts there, of a node of their own.
+        return Ok(vec![start_files("/files".into())?]);
+    }
     // Of this process alone: there may be files of another run.
     let directory = plan.files_in.join(process::id().to_string());
     fs::create_dir(&directory)?;
-    let own = directory.join("files");
-    let files = Executor::start(plan, Workload::Files, "files", move |checker| {
-        Script::new(checker, own, stream(seed, STREAM), count).run()
-    })?;
+    let files = start_files(directory.join("files"))?;
     let crashes = Executor::start(plan, Workload::Files, "crashes", move |checker| {
         crash::run(checker, directory, stream(seed, STREAM - 1))
     })?;

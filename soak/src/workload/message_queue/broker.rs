@@ -6,11 +6,11 @@
 //! although it is too late, when their place in the timer queue has long been another timer's.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::future::or;
 use glommio::net::{TcpListener, TcpStream};
@@ -24,11 +24,19 @@ use crate::check::checker::Checker;
 use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
+use crate::clock;
+use crate::map::HashMap;
+use crate::workload::bound::Bound;
 
 /// Accepts `connections` connections, serves them to their end, and settles.
-pub(crate) async fn run(checker: Rc<Checker>, connections: usize, bound: impl FnOnce(SocketAddr)) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    bound(
+pub(crate) async fn run(
+    checker: Rc<Checker>,
+    connections: usize,
+    host: IpAddr,
+    bound: Bound<SocketAddr>,
+) {
+    let listener = TcpListener::bind((host, 0)).expect("there is a free port");
+    bound.tell(
         listener
             .local_addr()
             .expect("a bound listener has an address"),
@@ -157,7 +165,7 @@ impl Broker {
         allowance: Duration,
         payload: &[u8],
     ) -> (Key, TimerActionOnce<()>) {
-        let deadline = Instant::now() + allowance;
+        let deadline = clock::now() + allowance;
         let ticket = self.checker.arm(deadline);
         let (key, told) = (ticket.key, ticket.deadline);
         let action = {
@@ -267,7 +275,7 @@ impl Broker {
         else {
             return self.judge_stale(id);
         };
-        let deadline = Instant::now() + message.allowance;
+        let deadline = clock::now() + message.allowance;
         let told = self.checker.rearm(message.key, deadline);
         message.deadline.rearm_at(told.unwrap_or(deadline));
         if told.is_none() {

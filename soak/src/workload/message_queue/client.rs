@@ -5,10 +5,9 @@
 //! seconds ahead.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glommio::net::TcpStream;
 use glommio::spawn_local;
@@ -21,7 +20,10 @@ use super::timeouts;
 use crate::check::checker::Checker;
 use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
+use crate::clock;
+use crate::map::HashMap;
 use crate::workload::alarms::Alarms;
+use crate::workload::bound::Bound;
 
 pub(super) const CONNECTIONS_PER_CLIENT: usize = 4;
 
@@ -29,7 +31,7 @@ pub(super) const CONNECTIONS_PER_CLIENT: usize = 4;
 pub(crate) async fn run(
     checker: Rc<Checker>,
     pattern: Pattern,
-    broker: SocketAddr,
+    broker: Bound<SocketAddr>,
     first_connection: usize,
     window: usize,
 ) {
@@ -43,7 +45,7 @@ pub(crate) async fn run(
             spawn_local(converse(
                 Rc::clone(&checker),
                 pattern,
-                broker,
+                broker.clone(),
                 connection,
                 window,
             ))
@@ -59,14 +61,15 @@ pub(crate) async fn run(
 async fn converse(
     checker: Rc<Checker>,
     pattern: Pattern,
-    broker: SocketAddr,
+    broker: Bound<SocketAddr>,
     connection: usize,
     window: usize,
 ) {
-    let connected = match TcpStream::connect(broker).await {
-        Ok(stream) => Link::start(stream, &checker),
-        Err(error) => Err(error),
+    let connected = async {
+        let stream = TcpStream::connect(broker.wait().await?).await?;
+        Link::start(stream, &checker)
     };
+    let connected = connected.await;
     let (link, writer) = match connected {
         Ok(started) => started,
         Err(error) => return judge_end(&checker, "connect", Err(error.into())),
@@ -136,7 +139,7 @@ impl Session {
     async fn publish_until_drained(&self, window: usize) {
         let burst = (window / BURSTS_PER_WINDOW).max(1);
         let mut allowed = burst;
-        let mut spoke = Instant::now();
+        let mut spoke = clock::now();
         while !self.checker.control.is_draining() {
             self.link.room().await;
             allowed = if self.lag.take() > LAG_MAX {
@@ -149,14 +152,14 @@ impl Session {
                 self.publish();
             }
             if free > 0 {
-                spoke = Instant::now();
-            } else if spoke.elapsed() > PING_AFTER {
+                spoke = clock::now();
+            } else if clock::since(spoke) > PING_AFTER {
                 self.link.send(&Frame::Ping);
-                spoke = Instant::now();
+                spoke = clock::now();
             }
-            let slept = Instant::now();
+            let slept = clock::now();
             sleep(PUBLISH_EVERY).await;
-            self.lags_by(slept.elapsed().saturating_sub(PUBLISH_EVERY));
+            self.lags_by(clock::since(slept).saturating_sub(PUBLISH_EVERY));
         }
     }
 
@@ -225,7 +228,7 @@ impl Session {
         });
         if attempt > 1 {
             // Seen from outside the broker: it may not redeliver before the deadline it named.
-            let now_ns = self.checker.control.since_start_ns(Instant::now());
+            let now_ns = self.checker.control.since_start_ns(clock::now());
             let early = message.deadline_ns.saturating_sub(now_ns);
             self.checker.check(Invariant::NothingEarly, early, || {
                 format!("message {id} was redelivered {early} ns early")
@@ -287,7 +290,7 @@ impl Session {
     fn later(self: &Rc<Self>, delay: Duration, step: Step) {
         let session = Rc::clone(self);
         let due = async move { session.due(step) };
-        self.alarms.arm(Instant::now() + delay, due);
+        self.alarms.arm(clock::now() + delay, due);
     }
 
     fn due(self: &Rc<Self>, step: Step) {
@@ -329,12 +332,12 @@ impl Session {
             self.ack(id, attempts);
         }
 
-        let (mut open, mut since) = (self.outstanding.borrow().len(), Instant::now());
-        while open > 0 && since.elapsed() < self.checker.control.patience() {
+        let (mut open, mut since) = (self.outstanding.borrow().len(), clock::now());
+        while open > 0 && clock::since(since) < self.checker.control.patience() {
             sleep(Duration::from_millis(2)).await;
             let still_open = self.outstanding.borrow().len();
             if still_open != open {
-                (open, since) = (still_open, Instant::now());
+                (open, since) = (still_open, clock::now());
             }
         }
         self.checker.check(Invariant::Deliveries, open as u64, || {

@@ -17,6 +17,7 @@ use glommio::{Task, spawn_local};
 use super::protocol::Frame;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
+use crate::clock;
 use crate::measure::nanos;
 
 /// A connection, shared by the tasks that use it.
@@ -70,7 +71,7 @@ impl Link {
             if self.outbox.len() == 0 {
                 return self.stream.close().await;
             }
-            let began = Instant::now();
+            let began = clock::now();
             match self.outbox.send(&self.stream).await {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     judge_timeout(&self.checker, began, WRITE_TIMEOUT);
@@ -89,7 +90,7 @@ impl Link {
         let mut inbox = Inbox::default();
         loop {
             self.room().await;
-            let began = Instant::now();
+            let began = clock::now();
             match inbox.receive(&self.stream).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
@@ -108,7 +109,7 @@ impl Link {
 
 /// Enters a timeout of a socket: it may not come before its time.
 pub(crate) fn judge_timeout(checker: &Checker, began: Instant, timeout: Duration) {
-    let early = nanos(timeout.saturating_sub(began.elapsed()));
+    let early = nanos(timeout.saturating_sub(clock::since(began)));
     checker.check(Invariant::SocketTimeouts, early, || {
         format!("a timeout of {timeout:?} came {early} ns early")
     });

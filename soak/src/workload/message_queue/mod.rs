@@ -27,14 +27,13 @@ mod script;
 mod timeouts;
 
 use std::net::SocketAddr;
-use std::sync::mpsc;
-use std::time::Duration;
 
 use glommio::GlommioError;
 
 pub(super) use self::link::judge_timeout;
 use self::script::Pattern;
 use crate::check::probe::Workload;
+use crate::workload::bound::Bound;
 use crate::workload::executor::{Executor, Plan};
 
 /// Starts the brokers, then the clients of each.
@@ -64,32 +63,29 @@ fn start_broker(
     let window = plan
         .scaled(IN_FLIGHT_PER_BROKER, connections)
         .div_ceil(connections);
-    let (addresses, address) = mpsc::channel::<SocketAddr>();
+    let bound = Bound::<SocketAddr>::default();
+    let (host, binds) = (plan.address(), bound.clone());
     executors.push(Executor::start(
         plan,
         Workload::MessageQueue,
         &format!("broker-{broker}"),
-        move |checker| {
-            broker::run(checker, connections, move |bound| {
-                // The receiver is gone only if starting was given up.
-                let _ = addresses.send(bound);
-            })
-        },
+        move |checker| broker::run(checker, connections, host, binds),
     )?);
-    let address = address
-        .recv_timeout(BIND_PATIENCE)
-        .map_err(|_| std::io::Error::other("the broker's executor did not begin to listen"))?;
 
     for client in clients {
-        let pattern = Pattern::new(plan.seed, plan.duration);
+        let pattern = match plan.nodes {
+            None => Pattern::new(plan.seed, plan.duration),
+            Some(_) => Pattern::simulated(plan.seed, plan.duration),
+        };
         let name = format!("client-{client}");
+        let broker = bound.clone();
         executors.push(Executor::start(
             plan,
             Workload::MessageQueue,
             &name,
             move |checker| {
                 let first_connection = client * client::CONNECTIONS_PER_CLIENT;
-                client::run(checker, pattern, address, first_connection, window)
+                client::run(checker, pattern, broker, first_connection, window)
             },
         )?);
     }
@@ -97,4 +93,3 @@ fn start_broker(
 }
 
 const IN_FLIGHT_PER_BROKER: usize = 100_000;
-const BIND_PATIENCE: Duration = Duration::from_secs(30);

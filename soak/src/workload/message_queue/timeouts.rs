@@ -21,6 +21,7 @@ use super::link::{judge_end, judge_timeout};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Timing;
+use crate::clock;
 
 /// Runs the conversations until the run drains.
 pub(crate) async fn run(checker: Rc<Checker>, seed: u64) {
@@ -74,11 +75,11 @@ async fn reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
                 format!("{spoken} was written and {heard} was read")
             });
         } else {
-            let began = Instant::now();
+            let began = clock::now();
             expect_silence(&checker, &mut near, limit, began).await?;
             checker
                 .stats
-                .record(Timing::Lateness, began + limit, Instant::now());
+                .record(Timing::Lateness, began + limit, clock::now());
         }
     }
     Ok(())
@@ -87,9 +88,9 @@ async fn reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
 /// Reads one byte, which is written within two timeouts, however many it takes on a slow machine.
 async fn read_byte(checker: &Checker, stream: &mut TcpStream, limit: Duration) -> io::Result<u8> {
     let mut byte = [0];
-    let (asked, mut timeouts) = (Instant::now(), 0);
+    let (asked, mut timeouts) = (clock::now(), 0);
     loop {
-        let began = Instant::now();
+        let began = clock::now();
         match stream.read(&mut byte).await {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => return Ok(byte[0]),
@@ -98,7 +99,7 @@ async fn read_byte(checker: &Checker, stream: &mut TcpStream, limit: Duration) -
                 timeouts += 1;
                 // Neither a process that stands still for long nor short timeouts alone mean
                 // anything.
-                if timeouts > TIMEOUTS_MAX && asked.elapsed() > checker.control.patience() * 2 {
+                if timeouts > TIMEOUTS_MAX && clock::since(asked) > checker.control.patience() * 2 {
                     checker.holds(Invariant::SocketTimeouts, false, || {
                         "a byte that was written beside timeouts never came".to_owned()
                     });
@@ -135,11 +136,11 @@ async fn abandoned_reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
         let limit = rng.log_uniform(Duration::from_millis(10), Duration::from_millis(200));
         near.set_read_timeout(Some(limit))?;
         let patience = rng.percent_of(limit, 10, 90);
-        let began = Instant::now();
+        let began = clock::now();
         let given_up = timeout(patience, async { Ok(near.read(&mut [0]).await?) }).await;
         let is_ours = matches!(given_up, Err(GlommioError::TimedOut(after)) if after == patience);
         // On a machine that stops for a while the socket's own timeout may be the first to be seen.
-        let is_sockets = began.elapsed() >= limit;
+        let is_sockets = clock::since(began) >= limit;
         checker.holds(Invariant::SocketTimeouts, is_ours || is_sockets, || {
             format!("a read limited to {patience:?} ended with {given_up:?}")
         });
@@ -149,7 +150,7 @@ async fn abandoned_reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
             // Another task's wait is a new one, whatever became of the wait before.
             let checker = Rc::clone(&checker);
             let reads_on = spawn_local(async move {
-                let ended = expect_silence(&checker, &mut near, limit, Instant::now()).await;
+                let ended = expect_silence(&checker, &mut near, limit, clock::now()).await;
                 ended.map(|()| near)
             });
             near = reads_on.await?;
@@ -170,7 +171,7 @@ async fn writes(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
         near.set_write_timeout(Some(limit))?;
         let mut written: usize = 0;
         loop {
-            let began = Instant::now();
+            let began = clock::now();
             match near.write(&block).await {
                 Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {

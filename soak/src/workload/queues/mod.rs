@@ -46,7 +46,13 @@ async fn run(checker: Rc<Checker>, seed: u64, peak: usize) {
         }
         turns += 1;
         let began = Instant::now();
-        while began.elapsed() < TURN {
+        let mut steps = 0;
+        // A simulation does the same each time, however fast the machine is.
+        while match checker.control.is_simulated() {
+            true => steps < STEPS_SIMULATED,
+            false => began.elapsed() < TURN,
+        } {
+            steps += STEPS;
             for _ in 0..STEPS {
                 classic.step();
                 wheel.step();
@@ -62,6 +68,8 @@ const REST: Duration = Duration::from_millis(19);
 
 /// Between two looks at the real clock.
 const STEPS: usize = 32;
+
+const STEPS_SIMULATED: usize = 512;
 
 /// In turns: some three seconds.
 const PEAK_EVERY: u64 = 150;

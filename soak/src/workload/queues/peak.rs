@@ -14,6 +14,7 @@ use support::generator::{Draw, Rng};
 use super::bare::{BareQueue, Payload};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
+use crate::clock;
 use crate::counts;
 use crate::measure::memory;
 
@@ -21,7 +22,7 @@ use crate::measure::memory;
 pub(super) async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, count: usize) {
     let elsewhere = || checker.control.live_timers() - checker.live();
     let (before, others) = (memory::allocated().bytes, elsewhere());
-    let epoch = Instant::now();
+    let epoch = clock::now();
     let mut queue = Q::new(epoch);
     let mut now = epoch + fill(&mut queue, &mut rng, (epoch, count)).await;
     let mut expired = Vec::new();
@@ -34,14 +35,14 @@ pub(super) async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, cou
         expired.clear();
     }
     drop(expired);
-    let asked = Instant::now();
+    let asked = clock::now();
     let excess = || {
         let excused = (elsewhere() - others).unsigned_abs() * BYTES_PER_TIMER_ELSEWHERE;
         memory::allocated()
             .bytes
             .saturating_sub(before + KEPT_BYTES + excused)
     };
-    while excess() > 0 && asked.elapsed() < PATIENCE && !checker.control.is_draining() {
+    while excess() > 0 && clock::since(asked) < PATIENCE && !checker.control.is_draining() {
         sleep(LOOK_EVERY).await;
     }
     let suspected = excess();

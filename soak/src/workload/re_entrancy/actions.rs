@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::future::yield_now;
 use glommio::spawn_local;
@@ -17,6 +17,7 @@ use super::waits::Waits;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
+use crate::clock;
 
 /// The slots.
 pub(crate) struct Actions {
@@ -121,7 +122,7 @@ impl Actions {
                 .then(|| rng.uniform(Duration::ZERO, Duration::from_millis(5)));
             (delay, suspends)
         };
-        let ticket = self.checker.arm(Instant::now() + delay);
+        let ticket = self.checker.arm(clock::now() + delay);
         let key = ticket.key;
         let fate = Rc::new(Fate::default());
         let handle = TimerActionOnce::do_at(ticket.deadline, {
@@ -233,7 +234,7 @@ impl Actions {
     }
 
     fn rearm(self: &Rc<Self>, slot: &Slot, delay: Duration) {
-        let deadline = Instant::now() + delay;
+        let deadline = clock::now() + delay;
         let told = self.checker.rearm(slot.key, deadline);
         if told.is_none() {
             self.arm_canary();
@@ -275,7 +276,7 @@ impl Actions {
     /// A timer armed just before a cancellation or re-arming that comes too late: it likely takes
     /// the place of the timer that has fired, and is the one that a mistaken handle would hit.
     fn arm_canary(self: &Rc<Self>) {
-        let deadline = Instant::now() + self.rng.borrow_mut().uniform(Duration::ZERO, CANARY_MAX);
+        let deadline = clock::now() + self.rng.borrow_mut().uniform(Duration::ZERO, CANARY_MAX);
         let ticket = self.checker.arm(deadline);
         self.canaries_armed.set(self.canaries_armed.get() + 1);
         let actions = Rc::clone(self);

@@ -4,18 +4,19 @@
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glommio::timer::Timer;
 use support::generator::Rng;
 
 use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
+use crate::clock;
 
 /// Crosses it for so long, or until the run drains. Nothing is left armed.
 pub(super) async fn cross(checker: &Rc<Checker>, rng: &mut Rng, lasts: Duration) {
-    let began = Instant::now();
-    while began.elapsed() < lasts && !checker.control.is_draining() {
+    let began = clock::now();
+    while clock::since(began) < lasts && !checker.control.is_draining() {
         let mut armed = Vec::new();
         for _ in 0..CROSSINGS {
             bring_to(checker, &mut armed, near_the_threshold(rng));
@@ -29,7 +30,7 @@ pub(super) async fn cross(checker: &Rc<Checker>, rng: &mut Rng, lasts: Duration)
 /// Arms timers, or cancels the latest, until there are `count`.
 fn bring_to(checker: &Rc<Checker>, armed: &mut Vec<(Timer, Key, Live)>, count: usize) {
     while armed.len() < count {
-        let ticket = checker.arm(Instant::now() + FAR);
+        let ticket = checker.arm(clock::now() + FAR);
         let mut timer = Timer::new(ticket.delay());
         let polled = Pin::new(&mut timer).poll(&mut Context::from_waker(Waker::noop()));
         if polled.is_ready() {

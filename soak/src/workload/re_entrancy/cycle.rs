@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::check::checker::Checker;
+use crate::clock;
 
 /// One rise and fall.
 pub(super) struct Cycle {
@@ -18,7 +19,7 @@ impl Cycle {
     pub(super) fn new(checker: &Rc<Checker>, lasts: Duration) -> Rc<Self> {
         Rc::new(Cycle {
             checker: Rc::clone(checker),
-            began: Instant::now(),
+            began: clock::now(),
             lasts,
             has_ended: Cell::new(false),
         })
@@ -29,7 +30,7 @@ impl Cycle {
         if self.checker.control.is_draining() {
             return None;
         }
-        height(self.began.elapsed().div_duration_f64(self.lasts))
+        height(clock::since(self.began).div_duration_f64(self.lasts))
     }
 
     pub(super) fn end(&self) {

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::future::or;
 use glommio::timer::{TimerActionRepeat, sleep};
@@ -13,6 +13,7 @@ use super::cycle::Cycle;
 use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
+use crate::clock;
 
 /// Starts `count` supervisors, each with one repeated action after the other until the cycle is
 /// over.
@@ -146,7 +147,7 @@ impl Beat {
 
     /// The next run is to come after `wait`: what the library is told.
     fn expect_in(&self, wait: Duration) -> Duration {
-        let ticket = self.checker.arm(Instant::now() + wait);
+        let ticket = self.checker.arm(clock::now() + wait);
         let told = ticket.delay();
         *self.next.borrow_mut() = Some((ticket.key, ticket.live));
         told
@@ -161,11 +162,11 @@ impl Beat {
     /// The cycle has been over for as long as any workload waits for a timer, so that the next run
     /// will not come: no task should wait for it. It counts as lost.
     async fn written_off(&self) {
-        let mut waited_since = Instant::now();
-        while waited_since.elapsed() < self.checker.control.patience() {
+        let mut waited_since = clock::now();
+        while clock::since(waited_since) < self.checker.control.patience() {
             sleep(Duration::from_millis(20)).await;
             if !self.cycle.is_over() {
-                waited_since = Instant::now();
+                waited_since = clock::now();
             }
         }
     }

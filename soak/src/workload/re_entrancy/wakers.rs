@@ -23,6 +23,7 @@ use super::waits::Waits;
 use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
+use crate::clock;
 use crate::measure::nanos;
 
 thread_local! {
@@ -123,7 +124,7 @@ impl Arena {
             return;
         }
         let delay = self.draw();
-        let ticket = self.checker.arm(Instant::now() + delay);
+        let ticket = self.checker.arm(clock::now() + delay);
         let timer = Timer::new(ticket.delay());
         self.slots.borrow_mut()[index] = Slot::Busy;
         self.poll(
@@ -150,7 +151,7 @@ impl Arena {
     }
 
     fn fired(&self, index: usize, armed: Armed, scheduled: Instant) {
-        let early = nanos(scheduled.saturating_duration_since(Instant::now()));
+        let early = nanos(scheduled.saturating_duration_since(clock::now()));
         self.checker.check(Invariant::NothingEarly, early, || {
             format!(
                 "timer {} was ready {early} ns before the deadline it named",
@@ -210,11 +211,11 @@ impl Arena {
         match choice {
             // Its waker stays with it, so it need not be polled again.
             0..50 => {
-                let deadline = Instant::now() + self.draw();
+                let deadline = clock::now() + self.draw();
                 let told = self.checker.rearm(armed.key, deadline).unwrap_or(deadline);
                 armed
                     .timer
-                    .reset(told.saturating_duration_since(Instant::now()));
+                    .reset(told.saturating_duration_since(clock::now()));
                 self.slots.borrow_mut()[index] = Slot::Armed(armed);
             }
             50..75 => {

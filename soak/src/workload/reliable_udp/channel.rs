@@ -24,6 +24,7 @@ use super::faults::{Fate, Faults};
 use crate::check::checker::Checker;
 use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
+use crate::clock;
 use crate::workload::alarms::Alarms;
 use crate::workload::message_queue::judge_timeout;
 
@@ -111,7 +112,7 @@ impl Channel {
         let gauges = &self.checker.stats.gauges;
         bump(&gauges.datagrams_sent);
         add(&self.counts.sent);
-        let now = Instant::now();
+        let now = clock::now();
         let fate = self.faults.borrow_mut().decide(now);
         let Fate::Carried {
             delay,
@@ -148,7 +149,7 @@ impl Channel {
         &self,
         buffer: &'a mut [u8],
     ) -> io::Result<Option<Datagram<'a>>> {
-        let began = Instant::now();
+        let began = clock::now();
         let received = if self.is_connected {
             self.socket.recv(buffer).await.map(|length| (length, None))
         } else {

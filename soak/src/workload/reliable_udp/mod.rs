@@ -25,10 +25,10 @@ mod faults;
 mod receiver;
 mod sender;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use examples::reliable_udp::wire::Salt;
 use futures_lite::future::zip;
@@ -44,6 +44,8 @@ use self::sender::Sender;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
+use crate::clock;
+use crate::workload::bound::Bound;
 use crate::workload::executor::{Executor, Plan};
 
 /// Starts the receiving executor, then the sending one; on a single core one executor for both.
@@ -51,17 +53,18 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let flows: Vec<Flow> = (0..plan.scaled(FLOWS, 2) as u64)
         .map(|number| Flow::new(plan.seed, number))
         .collect();
+    let host = plan.address();
     if plan.cores == 1 {
         let both = Executor::start(
             plan,
             Workload::ReliableUdp,
             "udp",
             move |checker| async move {
-                let (sockets, addresses) = bind(flows.len());
+                let (sockets, addresses) = bind(host, flows.len());
                 checker.spawn_sweeper();
                 zip(
                     receive(&checker, &flows, sockets),
-                    send(&checker, &flows, addresses),
+                    send(&checker, &flows, host, addresses),
                 )
                 .await;
                 checker.settle().await;
@@ -69,28 +72,28 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         )?;
         return Ok(vec![both]);
     }
-    let (bound, addresses) = mpsc::channel();
+    let bound = Bound::default();
     let receiver = Executor::start(plan, Workload::ReliableUdp, "udp-receiver", {
-        let flows = flows.clone();
+        let (flows, bound) = (flows.clone(), bound.clone());
         move |checker| async move {
-            let (sockets, addresses) = bind(flows.len());
-            // The other end is gone only if starting was given up.
-            let _ = bound.send(addresses);
+            let (sockets, addresses) = bind(host, flows.len());
+            bound.tell(addresses);
             checker.spawn_sweeper();
             receive(&checker, &flows, sockets).await;
             checker.settle().await;
         }
     })?;
-    let addresses = addresses
-        .recv_timeout(BIND_PATIENCE)
-        .map_err(|_| std::io::Error::other("the receivers of datagrams were not bound"))?;
+    let host = plan.address();
     let sender = Executor::start(
         plan,
         Workload::ReliableUdp,
         "udp-sender",
         move |checker| async move {
             checker.spawn_sweeper();
-            send(&checker, &flows, addresses).await;
+            match bound.wait().await {
+                Ok(addresses) => send(&checker, &flows, host, addresses).await,
+                Err(error) => complain(&checker, format!("the receiver did not bind: {error}")),
+            }
             checker.settle().await;
         },
     )?;
@@ -132,7 +135,7 @@ impl Flow {
         [outgoing, incoming]: [&Arc<Direction>; 2],
     ) -> glommio::Result<Rc<Channel>, ()> {
         let identity = 2 * (FLOW_IDENTITIES + self.number) + u64::from(is_connected);
-        let faults = Faults::new(stream(!self.seed, identity), self.distance, Instant::now());
+        let faults = Faults::new(stream(!self.seed, identity), self.distance, clock::now());
         let read_timeout = (self.distance.one_way * 2).min(channel::READ_TIMEOUT_MAX);
         Channel::new(
             checker,
@@ -145,10 +148,10 @@ impl Flow {
     }
 }
 
-fn bind(count: usize) -> (Vec<UdpSocket>, Vec<SocketAddr>) {
+fn bind(host: IpAddr, count: usize) -> (Vec<UdpSocket>, Vec<SocketAddr>) {
     (0..count)
         .map(|_| {
-            let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+            let socket = UdpSocket::bind((host, 0)).expect("there is a free port");
             let address = socket.local_addr().expect("a bound socket has an address");
             (socket, address)
         })
@@ -172,10 +175,10 @@ async fn receive(checker: &Rc<Checker>, flows: &[Flow], sockets: Vec<UdpSocket>)
     }
 }
 
-async fn send(checker: &Rc<Checker>, flows: &[Flow], addresses: Vec<SocketAddr>) {
+async fn send(checker: &Rc<Checker>, flows: &[Flow], host: IpAddr, addresses: Vec<SocketAddr>) {
     let mut ends = Vec::new();
     for (flow, address) in flows.iter().zip(addresses) {
-        match connect(checker, flow, address).await {
+        match connect(checker, flow, host, address).await {
             Ok(channel) => {
                 let outbound = Outbound::new(flow.seed, flow.number);
                 let sender = Sender::new(checker, channel, outbound, flow.window);
@@ -192,9 +195,10 @@ async fn send(checker: &Rc<Checker>, flows: &[Flow], addresses: Vec<SocketAddr>)
 async fn connect(
     checker: &Rc<Checker>,
     flow: &Flow,
+    host: IpAddr,
     address: SocketAddr,
 ) -> glommio::Result<Rc<Channel>, ()> {
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let socket = UdpSocket::bind((host, 0))?;
     socket.connect(address).await?;
     flow.channel(checker, socket, true, [&flow.data, &flow.acks])
 }
@@ -220,8 +224,6 @@ const fn link(one_way_ms: u64, jitter_ms: u64) -> Distance {
         jitter: Duration::from_millis(jitter_ms),
     }
 }
-
-const BIND_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the identities of flows begin among those of the seed's generators.
 const FLOW_IDENTITIES: u64 = 0x5544_5000;

@@ -7,7 +7,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use examples::reliable_udp::ack::ACK_DELAY;
 use examples::reliable_udp::reassembly::{Arrival, Reassembly};
@@ -19,6 +18,7 @@ use super::content::{Inbound, Progress};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
+use crate::clock;
 
 /// The receiving end of one flow.
 pub(super) struct Receiver {
@@ -102,7 +102,7 @@ impl Receiver {
             receiver.ack_due.set(None);
             receiver.acknowledge();
         };
-        let key = self.channel.alarms.arm(Instant::now() + ACK_DELAY, due);
+        let key = self.channel.alarms.arm(clock::now() + ACK_DELAY, due);
         self.ack_due.set(Some(key));
     }
 

@@ -30,6 +30,7 @@ use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::probe::Timing;
+use crate::clock;
 
 /// The sending end of one flow.
 pub(super) struct Sender {
@@ -59,7 +60,7 @@ impl Sender {
         limit: usize,
     ) -> Rc<Self> {
         let rto = Rto::new(RTO_INITIAL);
-        let now = Instant::now();
+        let now = clock::now();
         Rc::new(Sender {
             checker: Rc::clone(checker),
             channel,
@@ -145,7 +146,7 @@ impl Sender {
     fn send_next(self: &Rc<Self>) {
         let segment = self.outbound.borrow_mut().next_segment();
         let sequence = self.window.borrow().next();
-        let now = Instant::now();
+        let now = clock::now();
         let timer = self.arm(sequence, now + self.rto.get().timeout(0));
         self.window
             .borrow_mut()
@@ -167,7 +168,7 @@ impl Sender {
     /// The timer of a datagram has fired.
     fn due(self: &Rc<Self>, sequence: u64) {
         let mut rto = self.rto.get();
-        let now = Instant::now();
+        let now = clock::now();
         let mut window = self.window.borrow_mut();
         let Some(flight) = window.flight(sequence) else {
             drop(window);
@@ -199,7 +200,7 @@ impl Sender {
     }
 
     fn heard(&self, ack: &Ack) {
-        let now = Instant::now();
+        let now = clock::now();
         let mut freed = Vec::new();
         let heard = self.window.borrow_mut().acknowledge(ack, &mut freed);
         self.silent_for.take();
@@ -244,7 +245,7 @@ impl Sender {
     /// timeout, and what is sent over and over must get through at last.
     fn judge_progress(&self) {
         // While the process or the executor stood still no time has passed for the flow.
-        let now = Instant::now();
+        let now = clock::now();
         let since = now.duration_since(self.judged_at.replace(now));
         let passed = since.min(2 * READ_TIMEOUT_MAX);
         let silent_for = self.silent_for.get() + passed;

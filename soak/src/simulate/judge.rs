@@ -1,0 +1,175 @@
+//! What is looked for while a simulation runs, and what it has done.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use glommio::simulation::Report;
+use glommio::timer::sleep;
+
+use crate::check::control::Control;
+use crate::check::executor_stats::{ExecutorStats, Gauges};
+use crate::check::invariants::Invariant;
+use crate::check::library::Library;
+use crate::check::probe::Timing;
+use crate::clock;
+use crate::counts::grouped;
+
+/// Sees what all executors have entered.
+pub(super) struct Judge {
+    control: Arc<Control>,
+    library: Library,
+    /// Nothing may be late.
+    is_exact: bool,
+    /// No other workload takes memory.
+    is_alone: bool,
+    most_in_flight: u64,
+}
+
+impl Judge {
+    pub(super) fn new(control: Arc<Control>, is_exact: bool, is_alone: bool) -> Self {
+        Judge {
+            control,
+            library: Library::new(),
+            is_exact,
+            is_alone,
+            most_in_flight: 0,
+        }
+    }
+
+    /// Looks again and again, and has the run drain after `duration`.
+    pub(super) async fn watch(judge: Rc<RefCell<Self>>, duration: Duration) -> Result<(), String> {
+        let began = clock::now();
+        while clock::since(began) < duration {
+            sleep(LOOK_EVERY).await;
+            judge.borrow_mut().look()?;
+        }
+        judge.borrow().control.drain();
+        Ok(())
+    }
+
+    /// What is broken, in words.
+    pub(super) fn look(&mut self) -> Result<(), String> {
+        self.library.look();
+        let of_library = (&self.library.ledger, "library");
+        let all_stats = self.control.all_stats();
+        let ledgers = all_stats.iter().map(|it| (&it.ledger, it.name()));
+        let mut in_flight = 0;
+        for (ledger, name) in ledgers.chain([of_library]) {
+            let is_broken = |it: &Invariant| {
+                // The files of a simulation are in the memory of the process.
+                let is_judged = self.is_alone || *it != Invariant::PeaksReturn;
+                is_judged && ledger.count(*it).violations > 0
+            };
+            let broken = Invariant::ALL.into_iter().filter(is_broken);
+            let broken: Vec<_> = broken.map(Invariant::label).collect();
+            if !broken.is_empty() {
+                let words = ledger.first_violations().join("; ");
+                return Err(format!("broken: {}: {name}: {words}", broken.join("; ")));
+            }
+        }
+        for stats in &all_stats {
+            in_flight += stats.gauges.in_flight.load(Ordering::Relaxed);
+            self.look_at_lateness(stats)?;
+        }
+        self.most_in_flight = self.most_in_flight.max(in_flight);
+        Ok(())
+    }
+
+    fn look_at_lateness(&self, stats: &ExecutorStats) -> Result<(), String> {
+        for timing in [Timing::Lateness, Timing::Burst, Timing::Crowd] {
+            let taken = stats.take(timing, &self.control.stalls, clock::now());
+            let late = taken.map_or(0, |taken| taken.max());
+            if self.is_exact && late > 0 {
+                let (name, timing) = (stats.name(), timing.label());
+                return Err(format!(
+                    "broken: {timing}: {name}: {late} ns in simulated time"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn tally(&self, report: &Report) -> Tally {
+        let all_stats = self.control.all_stats();
+        let sum = |gauge: fn(&Gauges) -> &AtomicU64| -> u64 {
+            let gauges = all_stats.iter().map(|it| gauge(&it.gauges));
+            gauges.map(|it| it.load(Ordering::Relaxed)).sum()
+        };
+        let ledgers = all_stats.iter().map(|it| &it.ledger);
+        let checks = ledgers.chain([&self.library.ledger]).map(|ledger| {
+            let counts = Invariant::ALL.into_iter().map(|it| ledger.count(it).checks);
+            counts.sum::<u64>()
+        });
+        Tally {
+            simulated: report.elapsed(),
+            events: report.events(),
+            digest: report.digest(),
+            checks: checks.sum(),
+            fired: sum(|it| &it.fired),
+            published: sum(|it| &it.published),
+            most_in_flight: self.most_in_flight,
+            datagrams: sum(|it| &it.datagrams_sent),
+            bytes: sum(|it| &it.file_bytes_written),
+            power_cuts: sum(|it| &it.crashes),
+        }
+    }
+}
+
+/// What has been done, and found in order.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    simulated: Duration,
+    events: u64,
+    digest: u64,
+    checks: u64,
+    fired: u64,
+    published: u64,
+    most_in_flight: u64,
+    datagrams: u64,
+    bytes: u64,
+    power_cuts: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: &Tally) {
+        self.simulated += other.simulated;
+        self.events += other.events;
+        self.digest = self.digest.rotate_left(1) ^ other.digest;
+        self.checks += other.checks;
+        self.fired += other.fired;
+        self.published += other.published;
+        self.most_in_flight = self.most_in_flight.max(other.most_in_flight);
+        self.datagrams += other.datagrams;
+        self.bytes += other.bytes;
+        self.power_cuts += other.power_cuts;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:.1} s simulated, {} events, digest {:016x}",
+            self.simulated.as_secs_f64(),
+            grouped(self.events),
+            self.digest
+        )?;
+        writeln!(
+            f,
+            "{} messages, at most {} in flight; {} timers fired, {} datagrams, {} bytes of files, {} starts after power cuts; {} checks",
+            grouped(self.published),
+            grouped(self.most_in_flight),
+            grouped(self.fired),
+            grouped(self.datagrams),
+            grouped(self.bytes),
+            grouped(self.power_cuts),
+            grouped(self.checks)
+        )
+    }
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
