@@ -129,10 +129,10 @@ async fn write_pages<V: Record>(
         let mut page = Vec::with_capacity(PAGE_BYTES);
         page.resize(PAGE_HEAD, 0);
         page.extend(batch.timestamps.iter().flat_map(|ts| ts.to_le_bytes()));
-        for value in &batch.values {
-            let start = page.len();
-            page.resize(start + V::BYTES, 0);
-            value.encode(&mut page[start..]);
+        let start = page.len();
+        page.resize(start + count * V::BYTES, 0);
+        for (row, value) in batch.values.iter().enumerate() {
+            value.encode(&mut page[start + row * V::BYTES..][..V::BYTES]);
         }
         let page = finish_page(page, ROWS, count, pages, content.stretch.to);
         executor().yield_task_queue_now().await;
@@ -219,12 +219,11 @@ pub(super) async fn load<V: Record>(
             _ => {
                 loaded += items as u64;
                 let (timestamps, values) = payload.split_at(items * size_of::<Ts>());
-                let timestamps = timestamps.chunks_exact(size_of::<Ts>());
-                let rows = timestamps.enumerate().map(|(row, ts)| {
-                    let value = V::decode(&values[row * V::BYTES..][..V::BYTES]);
-                    (ts_at(ts, 0), value)
-                });
-                replay.rows(rows).await?;
+                let row = |place| {
+                    let value = V::decode(&values[place * V::BYTES..][..V::BYTES]);
+                    (ts_at(timestamps, place * size_of::<Ts>()), value)
+                };
+                replay.rows(0..items, row).await?;
             }
         }
     }

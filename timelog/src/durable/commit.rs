@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::error::Error;
-use super::format::{ROWS_HEAD, add_rows, push_delete, push_floor, push_rows_head};
+use super::format::{BLOCK_HEAD, ROWS_HEAD, add_rows, push_delete, push_floor, push_rows_head};
 use crate::{Seq, Ts};
 
 /// Operations that become durable together.
@@ -100,7 +100,11 @@ impl Future for Commit {
 /// The group that gathers.
 #[derive(Debug)]
 pub(super) struct Tail {
-    payload: Vec<u8>,
+    /// The block that they become: its head, to be filled in, and the operations. Empty if there are
+    /// none.
+    block: Vec<u8>,
+    /// The memory of a block that was written, for the next one.
+    spare: Vec<u8>,
     /// Where the rows begin that the last operations are, to add rows to them.
     rows_at: Option<usize>,
     /// The operation that comes next.
@@ -111,7 +115,7 @@ pub(super) struct Tail {
 
 /// A group to write.
 pub(super) struct Taken {
-    pub payload: Vec<u8>,
+    pub block: Vec<u8>,
     pub first: u64,
     pub operations: u32,
     pub group: Rc<Group>,
@@ -120,7 +124,8 @@ pub(super) struct Taken {
 impl Tail {
     pub fn new(next: u64) -> Self {
         Self {
-            payload: Vec::new(),
+            block: Vec::new(),
+            spare: Vec::new(),
             rows_at: None,
             next,
             operations: 0,
@@ -130,7 +135,7 @@ impl Tail {
     }
 
     pub fn bytes(&self) -> usize {
-        self.payload.len()
+        self.block.len().saturating_sub(BLOCK_HEAD)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -150,32 +155,33 @@ impl Tail {
 
     pub fn rows(&mut self, rows: u32, bytes: &[u8]) -> Commit {
         self.begin(rows);
-        let is_added = (self.rows_at).is_some_and(|at| add_rows(&mut self.payload, at, rows));
+        let is_added = (self.rows_at).is_some_and(|at| add_rows(&mut self.block, at, rows));
         if !is_added {
-            self.rows_at = Some(self.payload.len());
-            push_rows_head(&mut self.payload, rows);
+            self.rows_at = Some(self.block.len());
+            push_rows_head(&mut self.block, rows);
         }
-        self.payload.extend_from_slice(bytes);
+        self.block.extend_from_slice(bytes);
         self.commit()
     }
 
     pub fn delete(&mut self, first: Ts, last: Ts) -> Commit {
         self.begin(1);
         self.rows_at = None;
-        push_delete(&mut self.payload, first, last);
+        push_delete(&mut self.block, first, last);
         self.commit()
     }
 
     pub fn floor(&mut self, ts: Ts) -> Commit {
         self.begin(1);
         self.rows_at = None;
-        push_floor(&mut self.payload, ts);
+        push_floor(&mut self.block, ts);
         self.commit()
     }
 
     fn begin(&mut self, operations: u32) {
         if self.is_empty() {
             self.group = Rc::default();
+            self.block.resize(BLOCK_HEAD, 0);
         }
         self.operations += operations;
         self.next += u64::from(operations);
@@ -184,7 +190,7 @@ impl Tail {
     /// Takes the group; what comes later is the next one.
     pub fn take(&mut self) -> Taken {
         let taken = Taken {
-            payload: std::mem::take(&mut self.payload),
+            block: std::mem::replace(&mut self.block, std::mem::take(&mut self.spare)),
             first: self.next - u64::from(self.operations),
             operations: std::mem::take(&mut self.operations),
             group: Rc::clone(&self.group),
@@ -192,7 +198,18 @@ impl Tail {
         self.rows_at = None;
         taken
     }
+
+    /// Takes back the memory of a block.
+    pub fn reuse(&mut self, mut block: Vec<u8>) {
+        block.clear();
+        if block.capacity() <= KEPT_BYTES {
+            self.spare = block;
+        }
+    }
 }
+
+/// Of a block that is larger the memory is given back.
+const KEPT_BYTES: usize = 4 << 20;
 
 /// The most that so many bytes of operations take with their heads.
 pub(super) const fn payload_bytes(bytes: usize) -> usize {

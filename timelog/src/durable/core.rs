@@ -190,7 +190,7 @@ impl Core {
     /// The group that gathers, to be written.
     pub fn take_group(&self) -> Taken {
         let taken = self.tail.borrow_mut().take();
-        let in_flight = (Rc::clone(&taken.group), taken.payload.len());
+        let in_flight = (Rc::clone(&taken.group), taken.block.len());
         *self.in_flight.borrow_mut() = Some(in_flight);
         taken
     }
@@ -232,7 +232,8 @@ impl<V: Record> Shared<V> {
             return Err(Refused { error, rejected });
         }
         let mut encoded = self.encoded.take();
-        encode_row(&mut encoded, ts, &value);
+        encoded.resize(Self::ROW_BYTES, 0);
+        encode_rows(&mut encoded, [(ts, &value)].into_iter());
         let appended = self.mem.borrow_mut().append(ts, value);
         let commit = match appended {
             Ok(_) => Ok(self.core.log(|tail| tail.rows(1, &encoded))),
@@ -255,10 +256,8 @@ impl<V: Record> Shared<V> {
         }
         let count = rows.len() as u32;
         let mut encoded = self.encoded.take();
-        encoded.reserve(rows.len() * Self::ROW_BYTES);
-        for (ts, value) in &rows {
-            encode_row(&mut encoded, *ts, value);
-        }
+        encoded.resize(rows.len() * Self::ROW_BYTES, 0);
+        encode_rows(&mut encoded, rows.iter().map(|(ts, value)| (*ts, value)));
         let appended = self.mem.borrow_mut().extend(rows);
         let commit = match appended {
             Ok(_) => Ok(self.core.log(|tail| tail.rows(count, &encoded))),
@@ -308,9 +307,12 @@ impl<V: Record> Shared<V> {
     }
 }
 
-fn encode_row<V: Record>(bytes: &mut Vec<u8>, ts: Ts, value: &V) {
-    bytes.extend(ts.to_le_bytes());
-    let start = bytes.len();
-    bytes.resize(start + V::BYTES, 0);
-    value.encode(&mut bytes[start..]);
+/// Fills in the bytes of rows, which are zeros.
+fn encode_rows<'r, V: Record>(bytes: &mut [u8], rows: impl Iterator<Item = (Ts, &'r V)>) {
+    let places = bytes.chunks_exact_mut(Shared::<V>::ROW_BYTES);
+    for (place, (ts, value)) in places.zip(rows) {
+        let (at_ts, at_value) = place.split_at_mut(size_of::<Ts>());
+        at_ts.copy_from_slice(&ts.to_le_bytes());
+        value.encode(at_value);
+    }
 }

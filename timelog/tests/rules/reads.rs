@@ -1,6 +1,6 @@
 use std::ops::Bound;
 
-use timelog::{Batch, MemLog, Seq, TimeRange, Ts};
+use timelog::{Batch, Config, MemLog, Seq, TimeRange, Ts};
 
 use crate::{in_every_state, log, rows};
 

@@ -13,7 +13,7 @@ use super::{open, rows, run, settle, small};
 /// With files that do not become full, and maintenance only when it is woken.
 fn quiet() -> Config {
     small()
-        .wal_file_bytes(256 << 10)
+        .wal_file_bytes(8 << 20)
         .wake_up(Duration::from_secs(3600))
 }
 
