@@ -77,10 +77,10 @@ pub(super) struct Core {
 impl Core {
     pub fn new(folder: Folder, kind: Kind, config: Config, applied: u64) -> Self {
         Self {
+            tail: RefCell::new(Tail::new(applied + 1, config.limits.commit_bytes)),
             folder,
             kind,
             config,
-            tail: RefCell::new(Tail::new(applied + 1)),
             in_flight: RefCell::default(),
             durable: Cell::new(applied),
             failed: RefCell::default(),
@@ -115,11 +115,18 @@ impl Core {
     /// Lets fail what waits.
     pub fn end_groups(&self, error: Error) {
         let in_flight = self.in_flight.take();
-        let gathered = self.tail.borrow_mut().take();
         if let Some((group, _)) = in_flight {
             group.finish(Err(error.clone()));
         }
-        gathered.group.finish(Err(error));
+        loop {
+            // Nothing is added any more. What gathers is told also if it is empty: it is what `sync`
+            // waits for.
+            let gathered = self.tail.borrow_mut().take();
+            gathered.group.finish(Err(error.clone()));
+            if self.tail.borrow().is_empty() {
+                break;
+            }
+        }
     }
 
     /// Bytes that wait for the device.

@@ -202,6 +202,9 @@ const DELETE: u8 = 2;
 const FLOOR: u8 = 3;
 /// Of a row that follows: kind and number of rows.
 pub(super) const ROWS_HEAD: usize = 5;
+/// Of a whole delete and a whole floor.
+pub(super) const DELETE_BYTES: usize = 17;
+pub(super) const FLOOR_BYTES: usize = 9;
 
 /// The head of so many rows.
 pub(super) fn push_rows_head(payload: &mut Vec<u8>, rows: u32) {
