@@ -118,10 +118,7 @@ fn what_was_acknowledged_is_there_after_a_kill() {
         rows.len()
     );
     for (ts, row) in rows[..rows.len() - 1].iter().enumerate() {
-        assert_eq!(
-            *row,
-            format!("{ts} {} {ts} 1", ts % 10),
-            "without gaps, in order"
-        );
+        let is_next = row.starts_with(&format!("{ts} ROUND")) && row.ends_with(&format!(" {ts} 1"));
+        assert!(is_next, "{row}: without gaps, in order");
     }
 }

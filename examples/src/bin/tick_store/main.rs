@@ -101,8 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ending = shutdown.foreign_child();
     let shards = usize::from(options.shards);
     let mesh = Mesh::new(shards);
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
-    let address = Arc::new(Mutex::new(address));
+    let address = Arc::default();
     let executors = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards))
         .name("tick_store")
         .on_all_shards(move || async move {
@@ -127,7 +126,7 @@ type Ended = Result<(), Box<dyn Error + Send + Sync>>;
 async fn run(
     options: Options,
     mesh: Mesh<Trade>,
-    address: Arc<Mutex<SocketAddr>>,
+    address: Arc<Mutex<Option<SocketAddr>>>,
     ending: ForeignCancellation,
 ) -> Ended {
     let memory = timelog::Config::default().unit(TimeUnit::Millis);
@@ -136,6 +135,7 @@ async fn run(
         config = config.keep(age);
     }
     let (log, found) = Sharded::open(mesh, &options.directory, config).await?;
+    let listener = listen(&address, options.port)?;
     println!(
         "shard {}: {} rows from {} checkpoints, {} operations replayed",
         log.shard_id(),
@@ -143,7 +143,6 @@ async fn run(
         found.checkpoints,
         found.replayed
     );
-    let listener = listen(&address)?;
     let ending = ending.attach();
     let interrupted = async {
         ending.cancelled().await;
@@ -153,14 +152,15 @@ async fn run(
     Ok(log.close().await?)
 }
 
-/// Listens on `address`, in which port 0 becomes the port that the first executor is given.
-fn listen(address: &Mutex<SocketAddr>) -> io::Result<TcpListener> {
+/// Listens where the first executor does, which says so.
+fn listen(address: &Mutex<Option<SocketAddr>>, port: u16) -> io::Result<TcpListener> {
     let mut address = address.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_first = address.port() == 0;
-    let listener = TcpListener::bind(*address)?;
-    *address = listener.local_addr()?;
-    if is_first {
-        println!("listening on {address}");
+    let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let listener = TcpListener::bind(address.unwrap_or(wanted))?;
+    if address.is_none() {
+        let first = listener.local_addr()?;
+        println!("listening on {first}");
+        *address = Some(first);
     }
     Ok(listener)
 }
