@@ -171,3 +171,10 @@ impl<T> std::error::Error for Refused<T> {
         Some(&self.error)
     }
 }
+
+/// Leaves what was to be written behind.
+impl<T> From<Refused<T>> for Error {
+    fn from(refused: Refused<T>) -> Self {
+        refused.error
+    }
+}
