@@ -68,21 +68,6 @@ macro_rules! on {
                         bytes as f64 / start.elapsed().as_secs_f64() / 1e6
                     })
                 }
-
-                /// MB/s of opening it again.
-                pub fn reopen(self, folder: &Path) -> f64 {
-                    let Self(executor, log, _) = self;
-                    executor.run(async {
-                        log.close().await.expect("it is written");
-                        let start = Instant::now();
-                        let opened = Log::<u64>::open(folder, Config::default()).await;
-                        let (log, _) = opened.expect("it is whole");
-                        let seconds = start.elapsed().as_secs_f64();
-                        let bytes = log.snapshot().count(..) * 16;
-                        log.close().await.expect("it is whole");
-                        bytes as f64 / seconds / 1e6
-                    })
-                }
             }
         }
     };
@@ -128,6 +113,4 @@ fn measure(of_ours: &Path, of_published: &Path) {
     print("1,000 writers, ours", "MB/s", writers);
     print("1,000 writers, 0.9.0", "MB/s", writers_);
     print("– times as fast", "", of_writers);
-    let opened = [ours.reopen(of_ours), published.reopen(of_published)];
-    println!("opened again, ours {:.0} MB/s, 0.9.0 {:.0} MB/s", opened[0], opened[1]);
 }
