@@ -83,4 +83,4 @@ pub use read::{Bucket, Buckets, Every, Number, Rows, Spans};
 pub use seq::Seq;
 pub use stats::Stats;
 pub use ts::{TimeUnit, Ts};
-pub use version::{IntoRows, Snapshot};
+pub use version::{IntoRows, Snapshot, Snapshots};

@@ -26,7 +26,7 @@ use super::format::{
 };
 use super::read_ahead::ReadAhead;
 use super::replay::Replay;
-use crate::{Batch, Snapshot, Ts};
+use crate::{Snapshot, Ts};
 
 const PAGE_MAGIC: u32 = u32::from_le_bytes(*b"TPAG");
 const DELETES: u32 = 1;
@@ -117,9 +117,14 @@ async fn write_pages<V: Record>(
         (offset, pages) = (offset + page.len() as u64, pages + 1);
     }
     let mut source = content.snapshot.range(..);
-    let mut batch = Batch::default();
     loop {
-        let count = source.next_batch(row_page::<V>(), &mut batch);
+        let (mut spans, mut count) = (Vec::new(), 0);
+        while count < row_page::<V>()
+            && let Some(span) = source.next_slice_of(row_page::<V>() - count)
+        {
+            count += span.len();
+            spans.push(span);
+        }
         if count == 0 {
             break;
         }
@@ -127,12 +132,18 @@ async fn write_pages<V: Record>(
             return Ok(None);
         }
         let mut page = Vec::with_capacity(PAGE_BYTES);
-        page.resize(PAGE_HEAD, 0);
-        page.extend(batch.timestamps.iter().flat_map(|ts| ts.to_le_bytes()));
-        for value in &batch.values {
-            let start = page.len();
-            page.resize(start + V::BYTES, 0);
-            value.encode(&mut page[start..]);
+        page.resize(PAGE_HEAD + count * Replay::<V>::row_bytes(), 0);
+        let (timestamps, values) = page[PAGE_HEAD..].split_at_mut(count * size_of::<Ts>());
+        let mut row = 0;
+        for span in spans {
+            let places = timestamps[row * size_of::<Ts>()..].chunks_exact_mut(size_of::<Ts>());
+            for (place, ts) in places.zip(span.timestamps()) {
+                place.copy_from_slice(&ts.to_le_bytes());
+            }
+            for value in span.values() {
+                value.encode(&mut values[row * V::BYTES..][..V::BYTES]);
+                row += 1;
+            }
         }
         let page = finish_page(page, ROWS, count, pages, content.stretch.to);
         executor().yield_task_queue_now().await;
@@ -219,12 +230,11 @@ pub(super) async fn load<V: Record>(
             _ => {
                 loaded += items as u64;
                 let (timestamps, values) = payload.split_at(items * size_of::<Ts>());
-                let timestamps = timestamps.chunks_exact(size_of::<Ts>());
-                let rows = timestamps.enumerate().map(|(row, ts)| {
-                    let value = V::decode(&values[row * V::BYTES..][..V::BYTES]);
-                    (ts_at(ts, 0), value)
-                });
-                replay.rows(rows).await?;
+                let row = |place| {
+                    let value = V::decode(&values[place * V::BYTES..][..V::BYTES]);
+                    (ts_at(timestamps, place * size_of::<Ts>()), value)
+                };
+                replay.rows(0..items, row).await?;
             }
         }
     }

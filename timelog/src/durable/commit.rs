@@ -1,6 +1,7 @@
 //! Groups of operations on their way to the device, and the futures that wait for them.
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -8,7 +9,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::error::Error;
-use super::format::{ROWS_HEAD, add_rows, push_delete, push_floor, push_rows_head};
+use super::format::{
+    BLOCK_HEAD, DELETE_BYTES, FLOOR_BYTES, ROWS_HEAD, add_rows, push_delete, push_floor,
+    push_rows_head,
+};
 use crate::{Seq, Ts};
 
 /// Operations that become durable together.
@@ -97,10 +101,20 @@ impl Future for Commit {
     }
 }
 
-/// The group that gathers.
+/// The group that gathers, and those before it that are to be written.
 #[derive(Debug)]
 pub(super) struct Tail {
-    payload: Vec<u8>,
+    /// The size of a group, in bytes, unless one operation is larger.
+    most_bytes: usize,
+    /// Those that are full, and their bytes. Writers that wait for one group fill the next while that
+    /// is written, so neither the device nor they wait for the other.
+    full: VecDeque<Taken>,
+    full_bytes: usize,
+    /// The block that they become: its head, to be filled in, and the operations. Empty if there are
+    /// none.
+    block: Vec<u8>,
+    /// The memory of blocks that were written, for the next ones.
+    spare: Vec<Vec<u8>>,
     /// Where the rows begin that the last operations are, to add rows to them.
     rows_at: Option<usize>,
     /// The operation that comes next.
@@ -110,17 +124,22 @@ pub(super) struct Tail {
 }
 
 /// A group to write.
+#[derive(Debug)]
 pub(super) struct Taken {
-    pub payload: Vec<u8>,
+    pub block: Vec<u8>,
     pub first: u64,
     pub operations: u32,
     pub group: Rc<Group>,
 }
 
 impl Tail {
-    pub fn new(next: u64) -> Self {
+    pub fn new(next: u64, most_bytes: usize) -> Self {
         Self {
-            payload: Vec::new(),
+            most_bytes,
+            full: VecDeque::new(),
+            full_bytes: 0,
+            block: Vec::new(),
+            spare: Vec::new(),
             rows_at: None,
             next,
             operations: 0,
@@ -130,11 +149,11 @@ impl Tail {
     }
 
     pub fn bytes(&self) -> usize {
-        self.payload.len()
+        self.full_bytes + self.block.len().saturating_sub(BLOCK_HEAD)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.operations == 0
+        self.operations == 0 && self.full.is_empty()
     }
 
     /// The last operation.
@@ -149,50 +168,76 @@ impl Tail {
     }
 
     pub fn rows(&mut self, rows: u32, bytes: &[u8]) -> Commit {
-        self.begin(rows);
-        let is_added = (self.rows_at).is_some_and(|at| add_rows(&mut self.payload, at, rows));
+        self.begin(rows, ROWS_HEAD + bytes.len());
+        let is_added = (self.rows_at).is_some_and(|at| add_rows(&mut self.block, at, rows));
         if !is_added {
-            self.rows_at = Some(self.payload.len());
-            push_rows_head(&mut self.payload, rows);
+            self.rows_at = Some(self.block.len());
+            push_rows_head(&mut self.block, rows);
         }
-        self.payload.extend_from_slice(bytes);
+        self.block.extend_from_slice(bytes);
         self.commit()
     }
 
     pub fn delete(&mut self, first: Ts, last: Ts) -> Commit {
-        self.begin(1);
+        self.begin(1, DELETE_BYTES);
         self.rows_at = None;
-        push_delete(&mut self.payload, first, last);
+        push_delete(&mut self.block, first, last);
         self.commit()
     }
 
     pub fn floor(&mut self, ts: Ts) -> Commit {
-        self.begin(1);
+        self.begin(1, FLOOR_BYTES);
         self.rows_at = None;
-        push_floor(&mut self.payload, ts);
+        push_floor(&mut self.block, ts);
         self.commit()
     }
 
-    fn begin(&mut self, operations: u32) {
-        if self.is_empty() {
+    fn begin(&mut self, operations: u32, bytes: usize) {
+        if self.operations > 0 && self.block.len() + bytes > BLOCK_HEAD + self.most_bytes {
+            let full = self.take_gathered();
+            self.full_bytes += full.block.len() - BLOCK_HEAD;
+            self.full.push_back(full);
+        }
+        if self.operations == 0 {
             self.group = Rc::default();
+            self.block.resize(BLOCK_HEAD, 0);
         }
         self.operations += operations;
         self.next += u64::from(operations);
     }
 
-    /// Takes the group; what comes later is the next one.
+    /// Takes the oldest group; what comes later is in another one.
     pub fn take(&mut self) -> Taken {
-        let taken = Taken {
-            payload: std::mem::take(&mut self.payload),
+        let Some(full) = self.full.pop_front() else {
+            return self.take_gathered();
+        };
+        self.full_bytes -= full.block.len() - BLOCK_HEAD;
+        full
+    }
+
+    fn take_gathered(&mut self) -> Taken {
+        let next = self.spare.pop().unwrap_or_default();
+        self.rows_at = None;
+        Taken {
+            block: std::mem::replace(&mut self.block, next),
             first: self.next - u64::from(self.operations),
             operations: std::mem::take(&mut self.operations),
             group: Rc::clone(&self.group),
-        };
-        self.rows_at = None;
-        taken
+        }
+    }
+
+    /// Takes back the memory of a block.
+    pub fn reuse(&mut self, mut block: Vec<u8>) {
+        block.clear();
+        if block.capacity() <= KEPT_BYTES && self.spare.len() < KEPT {
+            self.spare.push(block);
+        }
     }
 }
+
+/// The memory of so many blocks is kept, if they are not larger.
+const KEPT: usize = 2;
+const KEPT_BYTES: usize = 4 << 20;
 
 /// The most that so many bytes of operations take with their heads.
 pub(super) const fn payload_bytes(bytes: usize) -> usize {

@@ -77,10 +77,10 @@ pub(super) struct Core {
 impl Core {
     pub fn new(folder: Folder, kind: Kind, config: Config, applied: u64) -> Self {
         Self {
+            tail: RefCell::new(Tail::new(applied + 1, config.limits.commit_bytes)),
             folder,
             kind,
             config,
-            tail: RefCell::new(Tail::new(applied + 1)),
             in_flight: RefCell::default(),
             durable: Cell::new(applied),
             failed: RefCell::default(),
@@ -115,11 +115,18 @@ impl Core {
     /// Lets fail what waits.
     pub fn end_groups(&self, error: Error) {
         let in_flight = self.in_flight.take();
-        let gathered = self.tail.borrow_mut().take();
         if let Some((group, _)) = in_flight {
             group.finish(Err(error.clone()));
         }
-        gathered.group.finish(Err(error));
+        loop {
+            // Nothing is added any more. What gathers is told also if it is empty: it is what `sync`
+            // waits for.
+            let gathered = self.tail.borrow_mut().take();
+            gathered.group.finish(Err(error.clone()));
+            if self.tail.borrow().is_empty() {
+                break;
+            }
+        }
     }
 
     /// Bytes that wait for the device.
@@ -190,7 +197,7 @@ impl Core {
     /// The group that gathers, to be written.
     pub fn take_group(&self) -> Taken {
         let taken = self.tail.borrow_mut().take();
-        let in_flight = (Rc::clone(&taken.group), taken.payload.len());
+        let in_flight = (Rc::clone(&taken.group), taken.block.len());
         *self.in_flight.borrow_mut() = Some(in_flight);
         taken
     }
@@ -232,7 +239,8 @@ impl<V: Record> Shared<V> {
             return Err(Refused { error, rejected });
         }
         let mut encoded = self.encoded.take();
-        encode_row(&mut encoded, ts, &value);
+        encoded.resize(Self::ROW_BYTES, 0);
+        encode_rows(&mut encoded, [(ts, &value)].into_iter());
         let appended = self.mem.borrow_mut().append(ts, value);
         let commit = match appended {
             Ok(_) => Ok(self.core.log(|tail| tail.rows(1, &encoded))),
@@ -255,10 +263,8 @@ impl<V: Record> Shared<V> {
         }
         let count = rows.len() as u32;
         let mut encoded = self.encoded.take();
-        encoded.reserve(rows.len() * Self::ROW_BYTES);
-        for (ts, value) in &rows {
-            encode_row(&mut encoded, *ts, value);
-        }
+        encoded.resize(rows.len() * Self::ROW_BYTES, 0);
+        encode_rows(&mut encoded, rows.iter().map(|(ts, value)| (*ts, value)));
         let appended = self.mem.borrow_mut().extend(rows);
         let commit = match appended {
             Ok(_) => Ok(self.core.log(|tail| tail.rows(count, &encoded))),
@@ -308,9 +314,12 @@ impl<V: Record> Shared<V> {
     }
 }
 
-fn encode_row<V: Record>(bytes: &mut Vec<u8>, ts: Ts, value: &V) {
-    bytes.extend(ts.to_le_bytes());
-    let start = bytes.len();
-    bytes.resize(start + V::BYTES, 0);
-    value.encode(&mut bytes[start..]);
+/// Fills in the bytes of rows, which are zeros.
+fn encode_rows<'r, V: Record>(bytes: &mut [u8], rows: impl Iterator<Item = (Ts, &'r V)>) {
+    let places = bytes.chunks_exact_mut(Shared::<V>::ROW_BYTES);
+    for (place, (ts, value)) in places.zip(rows) {
+        let (at_ts, at_value) = place.split_at_mut(size_of::<Ts>());
+        at_ts.copy_from_slice(&ts.to_le_bytes());
+        value.encode(at_value);
+    }
 }

@@ -44,17 +44,7 @@ enum Place {
 impl Folder {
     /// Opens the directory, or creates it, and locks it.
     pub async fn open(path: &Path) -> Result<Self> {
-        let opened = Directory::create(path).await;
-        let directory = opened.map_err(|error| Error::io("open", path)(error.into()))?;
-        // Its own name.
-        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
-        let parent_path = parent.unwrap_or(Path::new("."));
-        let synced = async {
-            let parent = Directory::open(parent_path).await?;
-            parent.sync().await?;
-            parent.close().await
-        };
-        (synced.await).map_err(|error| Error::io("sync", parent_path)(error.into()))?;
+        let directory = create_directory(path).await?;
         let lock = lock(path).await?;
         Ok(Self {
             path: path.to_owned(),
@@ -184,6 +174,21 @@ impl Folder {
         };
         synced.map_err(Error::io("sync", &self.path))
     }
+}
+
+/// Opens a directory, or creates it, and makes its name durable.
+pub(super) async fn create_directory(path: &Path) -> Result<Directory> {
+    let opened = Directory::create(path).await;
+    let directory = opened.map_err(|error| Error::io("open", path)(error.into()))?;
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let parent_path = parent.unwrap_or(Path::new("."));
+    let synced = async {
+        let parent = Directory::open(parent_path).await?;
+        parent.sync().await?;
+        parent.close().await
+    };
+    (synced.await).map_err(|error| Error::io("sync", parent_path)(error.into()))?;
+    Ok(directory)
 }
 
 async fn lock(folder: &Path) -> Result<AdvisoryLockGuard> {

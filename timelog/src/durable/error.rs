@@ -64,6 +64,13 @@ pub enum Error {
     Interrupted,
     /// The log was closed.
     Closed,
+    /// A shard of a [`Sharded`](super::Sharded) log failed.
+    Shard {
+        /// Its number.
+        shard: usize,
+        /// Why: [`Closed`](Self::Closed) also if its executor has ended.
+        cause: Arc<Error>,
+    },
 }
 
 impl Error {
@@ -115,6 +122,7 @@ impl fmt::Display for Error {
             ),
             Error::Interrupted => f.write_str("a value panicked in the middle of a write"),
             Error::Closed => f.write_str("the log is closed"),
+            Error::Shard { shard, cause } => write!(f, "shard {shard}: {cause}"),
         }
     }
 }
@@ -123,7 +131,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io { source, .. } => Some(source),
-            Error::Poisoned { cause } => Some(cause),
+            Error::Poisoned { cause } | Error::Shard { cause, .. } => Some(cause),
             Error::Config(error) => Some(error),
             _ => None,
         }
@@ -161,5 +169,12 @@ impl<T> fmt::Display for Refused<T> {
 impl<T> std::error::Error for Refused<T> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
+    }
+}
+
+/// Leaves what was to be written behind.
+impl<T> From<Refused<T>> for Error {
+    fn from(refused: Refused<T>) -> Self {
+        refused.error
     }
 }

@@ -304,14 +304,15 @@ async fn commit_groups(core: &Core, mut wal: Wal) -> Result<(), Error> {
         if !delay.is_zero() && !is_large && !core.is_closing.get() {
             core.hurry_bell.wait_for(delay).await;
         }
-        let group = core.take_group();
-        let written = wal.write(core, &group).await;
+        let mut group = core.take_group();
+        let written = wal.write(core, &mut group).await;
         if let Err(error) = written {
             return Err(core.fail(error));
         }
         core.durable
             .set(group.first + u64::from(group.operations) - 1);
         core.in_flight.take();
+        core.tail.borrow_mut().reuse(group.block);
         group.group.finish(Ok(()));
     }
     wal.close().await

@@ -160,8 +160,9 @@ impl<V: Record> Checkpointer<V> {
 
     async fn prepare(&self) -> Result<(), Error> {
         let core = &self.shared.core;
+        let bytes = core.config.limits.wal_file_bytes;
         if core.lacks_next_wal()
-            && let Some(file) = wal::prepare(core).await?
+            && let Some(file) = wal::prepare(core, bytes).await?
         {
             core.next_wal.replace(Next::Ready(file));
         }

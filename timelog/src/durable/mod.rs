@@ -43,6 +43,8 @@
 //!                                              checkpoints, most of them deleted ──▶ one
 //! ```
 //!
+//! [`Sharded`] has a log for each executor, written by key and read as one.
+//!
 //! `docs/timelog-durable.md` in the repository describes files, recovery and costs.
 
 mod checkpoint;
@@ -58,6 +60,7 @@ mod read_ahead;
 mod record;
 mod recover;
 mod replay;
+mod sharded;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
@@ -71,3 +74,4 @@ pub use error::{Error, Refused};
 pub use log::{Log, Stats};
 pub use record::Record;
 pub use recover::Recovery;
+pub use sharded::{Mesh, ShardCommit, Sharded};

@@ -52,12 +52,15 @@ macro_rules! numbers {
         impl Record for $number {
             const BYTES: usize = size_of::<$number>();
 
+            #[inline]
             fn encode(&self, bytes: &mut [u8]) {
                 bytes.copy_from_slice(&self.to_le_bytes());
             }
 
+            #[inline]
             fn decode(bytes: &[u8]) -> Self {
-                Self::from_le_bytes(array::from_fn(|index| bytes[index]))
+                let bytes = bytes.first_chunk().expect("as many as it has");
+                Self::from_le_bytes(*bytes)
             }
         }
     )*};

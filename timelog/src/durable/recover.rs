@@ -114,7 +114,7 @@ pub(super) async fn recover<V: Record>(
     let next = match core.folder.open_existing(wal::NEXT_NAME).await {
         Ok(file) if file.size().await? + (UNIT as u64) > core.config.limits.wal_file_bytes => file,
         _ => {
-            let prepared = wal::prepare(&core).await?;
+            let prepared = wal::prepare(&core, wal::first_bytes(&core)).await?;
             prepared.expect("the log is not being closed")
         }
     };

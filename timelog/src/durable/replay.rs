@@ -1,5 +1,6 @@
 //! Operations from files, done again on a log in memory.
 
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -68,12 +69,14 @@ impl<V: Record> Replay<V> {
     }
 
     /// Adds rows in pieces, and moves them to segments.
-    pub async fn rows(&mut self, mut rows: impl Iterator<Item = (Ts, V)>) -> Result<(), Error> {
-        loop {
-            let mut piece: Vec<_> = rows.by_ref().take(ROWS).collect();
-            if piece.is_empty() {
-                return Ok(());
-            }
+    pub async fn rows(
+        &mut self,
+        places: Range<usize>,
+        row: impl Fn(usize) -> (Ts, V),
+    ) -> Result<(), Error> {
+        for start in places.clone().step_by(ROWS) {
+            let end = places.end.min(start + ROWS);
+            let mut piece: Vec<_> = (start..end).map(&row).collect();
             while let Err(refused) = self.mem.extend(std::mem::take(&mut piece)) {
                 // More than may be unflushed, until it is flushed.
                 let is_full = matches!(refused.kind, WriteErrorKind::Full { .. });
@@ -88,6 +91,7 @@ impl<V: Record> Replay<V> {
             }
             yield_if_needed().await;
         }
+        Ok(())
     }
 
     /// Does the operations of a block, but those that are done already and those from `end` on.
@@ -114,11 +118,11 @@ impl<V: Record> Replay<V> {
                 Operation::Rows(bytes) => {
                     let done = (self.applied + 1 - first) as usize;
                     let rows = (end.min(last) - first) as usize;
-                    let rows = (done..rows).map(|row| {
-                        let row = &bytes[row * row_bytes..][..row_bytes];
+                    let row = |place| {
+                        let row = &bytes[place * row_bytes..][..row_bytes];
                         (ts_at(row, 0), V::decode(&row[size_of::<Ts>()..]))
-                    });
-                    self.rows(rows).await?;
+                    };
+                    self.rows(done..rows, row).await?;
                 }
                 Operation::Delete(first, last) => self.delete(first, last),
                 Operation::Floor(ts) => self.raise_floor(ts),

@@ -13,7 +13,7 @@ use super::commit::Taken;
 use super::core::Core;
 use super::disk::File;
 use super::error::Error;
-use super::format::{BlockHead, UNIT, WAL_MAGIC, file_head};
+use super::format::{BlockHead, UNIT, WAL_MAGIC, file_head, round_up};
 pub(super) use super::wal_files::{Closed, NEXT_NAME, Next, name, number_of};
 
 /// The file that is written to.
@@ -23,6 +23,8 @@ pub(super) struct Wal {
     salt: u64,
     blocks: u32,
     position: u64,
+    /// How much of it was written before. The next file is begun rather than to go beyond.
+    prepared: u64,
 }
 
 impl Wal {
@@ -33,6 +35,8 @@ impl Wal {
         number: u64,
         first: u64,
     ) -> Result<Self, Error> {
+        // One that has grown is not to grow on.
+        let prepared = file.size().await?.min(core.config.limits.wal_file_bytes);
         let salt = RandomState::new().hash_one(number);
         let head = file_head(WAL_MAGIC, core.kind, &[number, salt, first]);
         file.write(&head, 0).await?;
@@ -47,17 +51,14 @@ impl Wal {
             salt,
             blocks: 0,
             position: UNIT as u64,
+            prepared,
         })
     }
 
     /// Makes a group durable.
-    pub async fn write(&mut self, core: &Core, group: &Taken) -> Result<(), Error> {
-        let block = |salt, number| {
-            let operations = group.operations;
-            BlockHead::block(salt, number, group.first, operations, &group.payload)
-        };
-        let mut bytes = block(self.salt, self.blocks);
-        let is_full = self.position + bytes.len() as u64 > core.config.limits.wal_file_bytes;
+    pub async fn write(&mut self, core: &Core, group: &mut Taken) -> Result<(), Error> {
+        let length = round_up(group.block.len()) as u64;
+        let is_full = self.position + length > self.prepared;
         if is_full && self.blocks > 0 {
             let next = core.next_wal.take();
             // While there is none, the file grows.
@@ -70,13 +71,14 @@ impl Wal {
                     end: group.first,
                 });
                 before.file.close().await?;
-                bytes = block(self.salt, self.blocks);
             }
             core.checkpoint_bell.ring();
         }
-        self.file.write(&bytes, self.position).await?;
+        let (first, operations) = (group.first, group.operations);
+        BlockHead::seal(&mut group.block, self.salt, self.blocks, first, operations);
+        self.file.write(&group.block, self.position).await?;
         self.file.sync().await?;
-        self.position += bytes.len() as u64;
+        self.position += length;
         self.blocks += 1;
         Ok(())
     }
@@ -86,11 +88,16 @@ impl Wal {
     }
 }
 
-/// Makes a file ready to become the next one. `None` if the log is closed meanwhile.
-pub(super) async fn prepare(core: &Core) -> Result<Option<File>, Error> {
+/// How much of the first file is prepared: no more than opening a log should wait for.
+pub(super) fn first_bytes(core: &Core) -> u64 {
+    (core.config.limits.wal_file_bytes / 128).max(2 * UNIT as u64)
+}
+
+/// Makes a file of so many bytes ready to become the next one. `None` if the log is closed meanwhile.
+pub(super) async fn prepare(core: &Core, bytes: u64) -> Result<Option<File>, Error> {
     const CHUNK: u64 = 256 << 10;
     let file = core.folder.create(NEXT_NAME).await?;
-    let end = core.config.limits.wal_file_bytes / UNIT as u64 * UNIT as u64;
+    let end = bytes / UNIT as u64 * UNIT as u64;
     let zeros = vec![0; CHUNK.min(end) as usize];
     let mut position = 0;
     while position < end {

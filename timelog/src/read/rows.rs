@@ -97,6 +97,14 @@ impl<'s, V> Rows<'s, V> {
         (!span.is_empty()).then_some(span)
     }
 
+    /// As [`next_slice`](Self::next_slice), of at most so many rows.
+    pub(crate) fn next_slice_of(&mut self, most: usize) -> Option<Span<'s, V>> {
+        let span = self.next_slice()?;
+        let (taken, rest) = span.split_at(span.len().min(most));
+        self.front = rest.into();
+        Some(taken)
+    }
+
     /// Replaces what is in `out` by copies of the next `n` rows, or of those that are left, and
     /// gives their number. Copies slices, and asks for memory only if `out` has too little.
     ///
@@ -118,9 +126,9 @@ impl<'s, V> Rows<'s, V> {
         out.timestamps.clear();
         out.values.clear();
         while out.timestamps.len() < n {
-            let Some(span) = self.next_slice() else { break };
-            let (taken, rest) = span.split_at(span.len().min(n - out.timestamps.len()));
-            self.front = rest.into();
+            let Some(taken) = self.next_slice_of(n - out.timestamps.len()) else {
+                break;
+            };
             out.values.extend_from_slice(taken.values());
             out.timestamps.extend_from_slice(taken.timestamps());
         }
@@ -130,10 +138,10 @@ impl<'s, V> Rows<'s, V> {
     /// Passes over rows, a slice at a time.
     pub(crate) fn skip_rows(&mut self, mut rows: usize) {
         while rows > 0 {
-            let Some(span) = self.next_slice() else { break };
-            let passed = span.len().min(rows);
-            self.front = span.split_at(passed).1.into();
-            rows -= passed;
+            let Some(passed) = self.next_slice_of(rows) else {
+                break;
+            };
+            rows -= passed.len();
         }
     }
 

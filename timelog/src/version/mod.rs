@@ -2,12 +2,14 @@
 
 mod into_rows;
 mod snapshot;
+mod snapshots;
 
 use std::sync::Arc;
 
 pub use into_rows::IntoRows;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::View;
+pub use snapshots::Snapshots;
 
 use crate::list::List;
 use crate::read::Run;

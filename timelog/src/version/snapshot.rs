@@ -309,7 +309,11 @@ impl<V> Snapshot<V> {
     }
 
     /// Gives the sources of a range, by age.
-    fn for_each_source<'s>(&'s self, range: TimeRange, mut give: impl FnMut(Cursor<'s, V>)) {
+    pub(super) fn for_each_source<'s>(
+        &'s self,
+        range: TimeRange,
+        mut give: impl FnMut(Cursor<'s, V>),
+    ) {
         let Some((first, last)) = range.bounds() else {
             return;
         };

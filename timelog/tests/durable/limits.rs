@@ -11,7 +11,7 @@ use timelog::durable::{Config, Error, Log};
 use super::child;
 use super::history::{Value, act, rows_at, rows_of};
 
-const FULL: &str = "full after ";
+pub const FULL: &str = "full after ";
 
 fn small() -> Config {
     Config::default()
@@ -115,9 +115,11 @@ fn a_full_disk_loses_nothing() {
         "head -c 600000 /dev/zero >'{}';",
         folder.path().join("ballast").display()
     );
-    if let Some(output) = with_mount("fill", folder.path(), &ballast) {
-        let printed = String::from_utf8_lossy(&output.stdout);
-        assert!(printed.contains(FULL), "{printed}");
+    for role in ["fill", "fill-shards"] {
+        if let Some(output) = with_mount(role, folder.path(), &ballast) {
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(printed.contains(FULL), "{printed}");
+        }
     }
 }
 

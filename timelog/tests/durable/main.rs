@@ -7,6 +7,7 @@
 mod history;
 mod killed;
 mod limits;
+mod sharded;
 mod use_;
 
 use std::path::Path;
@@ -45,7 +46,9 @@ fn a_process_of_another_test() {
     let folder = Path::new(&folder);
     match &role[..] {
         "write" => killed::write_until_killed(folder),
+        "write-shards" => sharded::write_until_killed(folder),
         "fill" => limits::fill(folder),
+        "fill-shards" => sharded::fill(folder),
         "descriptors" => limits::use_all_descriptors(folder),
         "read-only" => limits::open_read_only(folder),
         _ => panic!("{role} is no role"),

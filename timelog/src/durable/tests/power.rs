@@ -136,7 +136,7 @@ fn what_was_found_once_stays() {
 /// Logs that are closed and opened again show the same, whatever was done.
 #[test]
 fn a_reopened_log_shows_what_was_accepted() {
-    for seed in cases(20) {
+    for seed in cases(60) {
         let _seed = Seed(seed);
         let mut random = Rng::with_seed(seed);
         let disk = Disk::new(seed);

@@ -37,6 +37,16 @@ pub enum Wanted {
     Nothing,
 }
 
+impl Wanted {
+    pub fn is_met(self, ratio: f64) -> Option<bool> {
+        match self {
+            Self::Rate(bar) => Some(ratio >= bar),
+            Self::Time(bar) | Self::Nanoseconds(bar) => Some(ratio <= bar),
+            Self::Nothing => None,
+        }
+    }
+}
+
 pub struct Bar {
     pub what: &'static str,
     pub floor: &'static str,
@@ -60,12 +70,7 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn is_met(&self) -> Option<bool> {
-        let ratio = self.ratio.median;
-        match self.wanted {
-            Wanted::Rate(bar) => Some(ratio >= bar),
-            Wanted::Time(bar) | Wanted::Nanoseconds(bar) => Some(ratio <= bar),
-            Wanted::Nothing => None,
-        }
+        self.wanted.is_met(self.ratio.median)
     }
 }
 

@@ -3,6 +3,7 @@
 mod analytics;
 mod bars;
 mod case;
+mod durable;
 mod latency;
 mod matrix;
 mod mixed;
@@ -31,7 +32,7 @@ use support::output::OutputFile;
 #[derive(Args)]
 pub struct Options {
     /// Cases to run, separated by commas; `A*` names all that begin with A, `floors` the
-    /// comparison with bare loops and std's collections. All by default.
+    /// comparison with bare loops and std's collections, `durable` logs in files. All by default.
     #[arg(long = "case", value_delimiter = ',', default_value = "*")]
     cases: Vec<String>,
     /// Comparisons with floors whose description has this text. All by default.
@@ -59,6 +60,10 @@ pub struct Options {
     /// `timelog-benchmark.json` to this folder.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Where durable logs are measured, for their time: on the disk that is meant. The system's folder of
+    /// temporary files by default.
+    #[arg(long)]
+    folder: Option<PathBuf>,
     /// JSON on stdout instead of tables.
     #[arg(long)]
     json: bool,
@@ -136,7 +141,8 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
         .iter()
         .filter(|case| options.is_chosen(case.id))
         .collect();
-    if chosen.is_empty() && latencies.is_empty() && !has_floors {
+    let has_durable = options.is_chosen("durable");
+    if chosen.is_empty() && latencies.is_empty() && !has_floors && !has_durable {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "no case of that name and form",
@@ -175,6 +181,18 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
         growth
     });
 
+    let durable = if has_durable {
+        let progress = bar(durable::PARTS, "parts of durable logs");
+        let folder = options.folder.clone().unwrap_or_else(std::env::temp_dir);
+        let measured = durable::measure(&folder, sizes.rounds as usize, sizes.rows, || {
+            progress.inc(1)
+        });
+        progress.finish_and_clear();
+        measured.map_err(|error| told(&folder, &error))?
+    } else {
+        Vec::new()
+    };
+
     let results = Results {
         setting: setting.after(),
         cases,
@@ -183,6 +201,7 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
         latencies,
         growth,
         matrix,
+        durable,
     };
     publish(options, outputs, &results)
 }
@@ -310,6 +329,7 @@ mod tests {
             latencies: vec![latency::measure(&latency::CASES[0], 2_000)],
             growth: Some(scaling::measure(4_000, 1, || {})),
             matrix: matrix::measure(&fixture, 1, || {}),
+            durable: durable::measure(&std::env::temp_dir(), 1, 50_000, || {}).unwrap(),
         };
         let report = report::markdown(&results);
         let page = page::html(&results).unwrap();
@@ -320,6 +340,7 @@ mod tests {
             "## Latency",
             "## Growth",
             "## K5",
+            "## Durable logs",
             "\n| A0 ",
             "\n| B7 ",
         ] {

@@ -82,6 +82,16 @@ pub fn json(results: &Results) -> String {
                 "rows_rewritten": stats.rows_rewritten,
             })
         }).collect::<Vec<_>>(),
+        "durable": results.durable.iter().map(|row| {
+            json!({
+                "what": row.what,
+                "unit": row.unit,
+                "median": row.figure.median,
+                "least": row.figure.min,
+                "greatest": row.figure.max,
+                "is_met": row.wanted.is_met(row.figure.median),
+            })
+        }).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }

@@ -7,6 +7,7 @@ use support::quantiles::Spread;
 
 use super::bars::{Outcome, Wanted};
 use super::case::Form;
+use super::durable;
 use super::latency::quantiles;
 use super::matrix;
 use super::results::{Measured, Results};
@@ -108,6 +109,9 @@ pub fn tables(results: &Results) -> Vec<Table> {
     if !results.matrix.is_empty() {
         tables.push(cells(&results.matrix));
     }
+    if !results.durable.is_empty() {
+        tables.push(durable(&results.durable));
+    }
     tables
 }
 
@@ -194,6 +198,35 @@ fn floor(outcome: &Outcome) -> Vec<String> {
         bar,
         verdict(outcome.is_met()).into(),
     ]
+}
+
+fn durable(measured: &[durable::Row]) -> Table {
+    let rows = measured.iter().map(|row| {
+        let Spread { min, median, max } = row.figure;
+        let bar = match row.wanted {
+            Wanted::Rate(bar) => format!("≥ {bar}"),
+            Wanted::Time(bar) => format!("≤ {bar}"),
+            _ => "–".into(),
+        };
+        vec![
+            row.what.clone(),
+            format!("{median:.2} {}", row.unit),
+            format!("{min:.2}–{max:.2}"),
+            bar,
+            verdict(row.wanted.is_met(median)).into(),
+        ]
+    });
+    Table {
+        title: "Durable logs",
+        before: "`timelog::durable::Log` of rows of 16 bytes, with the default configuration, next to bare direct writes \
+                 and reads of the same disk, and to fjall and redb with keys of 16 bytes and values of 8. What is \
+                 compared runs in turns; a ratio is of the two in one round. The median, and the least and the greatest \
+                 round. Bandwidth is of rows, which are written twice: to the write-ahead log and to a checkpoint. A timer's \
+                 time is how late it was.",
+        columns: &["What", "Median", "Rounds", "Bar", "Met"],
+        rows: rows.collect(),
+        after: String::new(),
+    }
 }
 
 fn verdict(is_met: Option<bool>) -> &'static str {

@@ -2,7 +2,7 @@
 
 use super::case::{Case, Form};
 use super::sample::Summary;
-use super::{bars, latency, matrix, scaling, setting};
+use super::{bars, durable, latency, matrix, scaling, setting};
 
 /// All that was measured.
 pub struct Results {
@@ -14,6 +14,7 @@ pub struct Results {
     pub latencies: Vec<latency::Outcome>,
     pub growth: Option<scaling::Growth>,
     pub matrix: Vec<matrix::Outcome>,
+    pub durable: Vec<durable::Row>,
 }
 
 /// A case in one form.
