@@ -349,8 +349,8 @@ impl Failure {
             seed: 0,
             elapsed: Duration::ZERO,
             digest: 0,
-            events: Vec::new(),
-            faults: Vec::new(),
+            events: Box::default(),
+            faults: Box::default(),
         }
     }
 }

@@ -65,11 +65,11 @@ impl Simulation {
             Ok(report) => return Ok(report),
             Err(failure) => failure,
         };
-        let all = first.faults.clone();
+        let all = first.faults.to_vec();
         let mut minimised = Minimised {
             of: all.len(),
             faults: all.clone(),
-            failure: first,
+            failure: Box::new(first),
             runs: 1,
         };
         fewest(all, |faults| {
@@ -81,7 +81,7 @@ impl Simulation {
             match run(Simulation::builder().replaying(seed, faults.to_vec())) {
                 Err(failure) if failure.is_as(&minimised.failure) => {
                     minimised.faults = faults.to_vec();
-                    minimised.failure = failure;
+                    *minimised.failure = failure;
                     true
                 }
                 _ => false,
@@ -127,7 +127,7 @@ fn fewest<T: Clone>(all: Vec<T>, mut fails: impl FnMut(&[T]) -> bool) {
 /// A failure, and the fewest faults that were found to suffice for it; see [`Simulation::minimise`].
 #[derive(Clone, Debug)]
 pub struct Minimised {
-    failure: Failure,
+    failure: Box<Failure>,
     faults: Vec<(Duration, Fault)>,
     of: usize,
     runs: usize,
@@ -176,7 +176,7 @@ impl fmt::Display for Minimised {
 
 impl std::error::Error for Minimised {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.failure)
+        Some(&*self.failure)
     }
 }
 

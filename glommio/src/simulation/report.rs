@@ -94,8 +94,8 @@ pub struct Failure {
     pub(super) seed: u64,
     pub(super) elapsed: Duration,
     pub(super) digest: u64,
-    pub(super) events: Vec<String>,
-    pub(super) faults: Vec<(Duration, Fault)>,
+    pub(super) events: Box<[String]>,
+    pub(super) faults: Box<[(Duration, Fault)]>,
 }
 
 impl Failure {

@@ -123,8 +123,8 @@ impl Run {
             seed: self.seed,
             elapsed: self.world.now(),
             digest: self.world.digest(),
-            events: self.world.latest_events(),
-            faults: self.happened.clone(),
+            events: self.world.latest_events().into(),
+            faults: self.happened.clone().into(),
         }
     }
 
