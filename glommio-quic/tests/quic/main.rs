@@ -1,0 +1,4 @@
+//! Endpoints of this crate against each other, and against quinn on tokio.
+
+mod echo;
+mod peer;
