@@ -96,7 +96,9 @@ pub use addr::lookup_host;
 pub use balance::{BalancedTcpListener, ConnectionGuard, ShardListener, ShardLoad};
 pub use buffer::{Buffered, NonBuffered, Preallocated, RxBuf};
 pub use tcp::{AcceptedTcpStream, DetachedTcpStream, TcpListener, TcpStream};
-pub use udp::UdpSocket;
+pub use udp::{
+    DatagramPool, DatagramSegments, Destination, Ecn, Pacer, ReceivedDatagrams, Segments, UdpSocket,
+};
 pub use unix::{
     AcceptedUnixStream, DetachedUnixStream, UCred, UnixDatagram, UnixListener, UnixStream,
 };

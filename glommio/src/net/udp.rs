@@ -1,11 +1,19 @@
 //! UDP.
 
+mod many;
+mod offloads;
 mod options;
+mod pacer;
+mod pool;
+mod segments;
 
 use std::cell::Cell;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{fmt, io};
 
+pub use pacer::Pacer;
+pub use pool::{DatagramPool, DatagramSegments, Destination, ReceivedDatagrams};
+pub use segments::{Ecn, Segments};
 use socket2::{Domain, Protocol, SockAddr, Type};
 
 use super::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
@@ -42,6 +50,12 @@ pub struct UdpSocket {
     /// Known to have a peer. There is no way back from it.
     is_connected: Cell<bool>,
     buffer_size: usize,
+    /// See [`max_segments`](Self::max_segments), once it is known.
+    max_segments: Cell<Option<usize>>,
+    /// See [`set_gro`](Self::set_gro).
+    receives_coalesced: Cell<bool>,
+    /// See [`set_transmit_times`](Self::set_transmit_times).
+    holds_until: Cell<bool>,
 }
 
 impl UdpSocket {
@@ -202,6 +216,9 @@ impl UdpSocket {
             datagram: Datagram::new(socket),
             is_connected: Cell::new(false),
             buffer_size: DEFAULT_BUFFER_BYTES,
+            max_segments: Cell::new(None),
+            receives_coalesced: Cell::new(false),
+            holds_until: Cell::new(false),
         }
     }
 

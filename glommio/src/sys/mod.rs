@@ -2,6 +2,7 @@
 
 pub(crate) mod affinity;
 pub(crate) mod block_device;
+pub(crate) mod datagrams;
 pub(crate) mod descriptor;
 pub(crate) mod file;
 pub(crate) mod limits;

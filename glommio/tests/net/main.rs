@@ -22,6 +22,7 @@ mod bad_clients;
 mod balance;
 mod busy;
 mod connect;
+mod datagrams;
 #[path = "../common/deaf.rs"]
 mod deaf;
 mod detach;

@@ -1,0 +1,106 @@
+//! Many datagrams, received by one call.
+
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::UdpSocket;
+use super::pool::{DatagramPool, ReceivedDatagrams};
+use crate::net::Result;
+
+/// Receiving in numbers.
+impl UdpSocket {
+    /// Receives what is there, at least one datagram and at most 32 buffers full, into free buffers
+    /// of `pool`, and puts it behind what is in `received`. Returns how many were put there. All that
+    /// is there is received by one call of `recvmmsg(2)`.
+    ///
+    /// Waits while nothing is there, for as long as the
+    /// [read timeout](Self::set_read_timeout) allows, and while no buffer of the pool is free, for
+    /// as long as it takes; [`DatagramPool::pauses`] counts the latter.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` if the buffers are too short for the
+    /// [GRO](Self::set_gro) that is turned on. Else as [`recv_from`](Self::recv_from).
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped: datagrams leave the socket only in the poll that puts
+    /// them into `received` and ends it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{DatagramPool, Segments, UdpSocket};
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let receiver = UdpSocket::bind("127.0.0.1:0")?;
+    /// receiver.set_gro(true)?;
+    /// let sender = UdpSocket::bind("127.0.0.1:0")?;
+    /// let segments = Segments::new(&[7; 3000], 1200).to(receiver.local_addr()?);
+    /// sender.send_segments(&segments).await?;
+    ///
+    /// let pool = DatagramPool::new(64, DatagramPool::MAX_BYTES);
+    /// let mut received = Vec::new();
+    /// let mut lengths = Vec::new();
+    /// while lengths.len() < 3 {
+    ///     receiver.recv_many(&pool, &mut received).await?;
+    ///     for datagrams in received.drain(..) {
+    ///         assert_eq!(datagrams.from(), sender.local_addr()?);
+    ///         lengths.extend(datagrams.segments().map(|datagram| datagram.len()));
+    ///     }
+    /// }
+    /// assert_eq!(lengths, [1200, 1200, 600]);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn recv_many(
+        &self,
+        pool: &DatagramPool,
+        received: &mut Vec<ReceivedDatagrams>,
+    ) -> Result<usize> {
+        self.check_buffers(pool)?;
+        loop {
+            pool.until_free().await;
+            let count = self.datagram.read(|fd| pool.receive(fd, received)).await?;
+            // Without, another socket took the last buffer while this one waited.
+            if count > 0 {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// As [`recv_many`](Self::recv_many), without waiting.
+    ///
+    /// # Errors
+    ///
+    /// Kind `WouldBlock` if nothing is there, or no buffer is free. Else as
+    /// [`recv_many`](Self::recv_many).
+    pub fn try_recv_many(
+        &self,
+        pool: &DatagramPool,
+        received: &mut Vec<ReceivedDatagrams>,
+    ) -> Result<usize> {
+        self.check_buffers(pool)?;
+        match pool.receive(self.socket().as_raw_fd(), received)? {
+            0 => Err(io::Error::from(io::ErrorKind::WouldBlock).into()),
+            count => Ok(count),
+        }
+    }
+
+    /// What is received as one may be as long as an IP packet, and what does not fit is lost.
+    fn check_buffers(&self, pool: &DatagramPool) -> io::Result<()> {
+        if self.receives_coalesced.get() && pool.buffer_bytes() < DatagramPool::MAX_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "buffers of {} bytes with GRO: it takes DatagramPool::MAX_BYTES, {}",
+                    pool.buffer_bytes(),
+                    DatagramPool::MAX_BYTES
+                ),
+            ));
+        }
+        Ok(())
+    }
+}

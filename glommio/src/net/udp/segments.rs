@@ -1,0 +1,306 @@
+//! Many datagrams of one buffer, sent by one call.
+
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::time::Instant;
+
+use super::UdpSocket;
+use crate::clock;
+use crate::net::Result;
+use crate::sys::datagrams::{self, Sending};
+use crate::timer::sleep_until;
+
+/// The mark of explicit congestion notification that a datagram carries (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// ECN-capable transport, `ECT(0)`.
+    Ect0,
+    /// ECN-capable transport, `ECT(1)`: low latency, low loss (RFC 9331).
+    Ect1,
+    /// Congestion was experienced on the way.
+    Ce,
+}
+
+impl Ecn {
+    /// The mark in the lowest two bits of a traffic class; none if the transport is not capable of
+    /// ECN.
+    pub fn from_bits(bits: u8) -> Option<Ecn> {
+        match bits & 3 {
+            1 => Some(Ecn::Ect1),
+            2 => Some(Ecn::Ect0),
+            3 => Some(Ecn::Ce),
+            _ => None,
+        }
+    }
+
+    /// The two bits that stand for it in the header.
+    pub fn bits(self) -> u8 {
+        match self {
+            Ecn::Ect1 => 1,
+            Ecn::Ect0 => 2,
+            Ecn::Ce => 3,
+        }
+    }
+}
+
+/// Datagrams to one receiver, one behind the other in a buffer, for
+/// [`UdpSocket::send_segments`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "it does nothing until it is sent"]
+pub struct Segments<'a> {
+    bytes: &'a [u8],
+    segment_size: usize,
+    to: Option<SocketAddr>,
+    ecn: Option<Ecn>,
+    source: Option<IpAddr>,
+}
+
+impl<'a> Segments<'a> {
+    /// Datagrams of `segment_size` bytes each, the last of what is left of `bytes`, to the peer of
+    /// the socket. Without bytes it is one empty datagram.
+    pub fn new(bytes: &'a [u8], segment_size: usize) -> Segments<'a> {
+        Segments {
+            bytes,
+            segment_size,
+            to: None,
+            ecn: None,
+            source: None,
+        }
+    }
+
+    /// Sends to `address`, also if the socket has a peer.
+    pub fn to(self, address: SocketAddr) -> Segments<'a> {
+        let to = Some(address);
+        Segments { to, ..self }
+    }
+
+    /// Marks the datagrams. Without, they carry what the socket is set to, by default no mark.
+    pub fn ecn(self, ecn: Option<Ecn>) -> Segments<'a> {
+        Segments { ecn, ..self }
+    }
+
+    /// Sends from this address of the host, of the same family as the receiver's. Without, the
+    /// system chooses, unless the socket is bound to an address. To answer from the address that
+    /// was asked, pass on [`ReceivedDatagrams::destination`](super::ReceivedDatagrams::destination).
+    pub fn source(self, address: Option<IpAddr>) -> Segments<'a> {
+        let source = address;
+        Segments { source, ..self }
+    }
+
+    /// How many datagrams it is.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` for several datagrams of no size.
+    fn count(&self) -> io::Result<usize> {
+        if self.bytes.len() <= self.segment_size {
+            return Ok(1);
+        }
+        if self.segment_size == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a segment size of 0 for a buffer that is not empty: it has to be 1 or more",
+            ));
+        }
+        Ok(self.bytes.len().div_ceil(self.segment_size))
+    }
+}
+
+/// Sending in numbers.
+impl UdpSocket {
+    /// Sends the datagrams in `segments` by one call: the kernel or the device cuts the buffer up
+    /// (generic segmentation offload, `UDP_SEGMENT`, Linux 4.18). Waits while the socket's send
+    /// queue is full. All are sent or none.
+    ///
+    /// A segment has to fit into a packet of the path: its size with the headers of UDP and IP is at
+    /// most the MTU. A buffer of one segment is sent as an ordinary datagram, which may be of any
+    /// length.
+    ///
+    /// Where there is no offload, [`max_segments`](Self::max_segments) is 1, and the datagrams are
+    /// to be sent one by one, as in the example. In a [simulation](crate::simulation) they always
+    /// are, and marks and sources are not carried.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` for more segments than `max_segments`, and for a segment size of 0. Kind
+    /// `Unsupported` if the kernel or the device cannot cut buffers up; `max_segments` is 1
+    /// from then on. `EINVAL` or `EMSGSIZE` for segments that are larger than the MTU, `EMSGSIZE` for
+    /// more than 65,507 bytes in all over IPv4. Else as [`send_to`](Self::send_to).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, nothing has been sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::GlommioError;
+    /// use glommio::net::{Segments, UdpSocket};
+    /// use std::{io::ErrorKind, net::SocketAddr};
+    ///
+    /// /// Sends datagrams of `size` bytes, with as few calls as the machine allows.
+    /// async fn send_all(
+    ///     socket: &UdpSocket,
+    ///     mut bytes: &[u8],
+    ///     size: usize,
+    ///     to: SocketAddr,
+    /// ) -> Result<(), GlommioError<()>> {
+    ///     while !bytes.is_empty() {
+    ///         let most = socket.max_segments().min(65_000 / size).max(1) * size;
+    ///         let (now, later) = bytes.split_at(most.min(bytes.len()));
+    ///         match socket.send_segments(&Segments::new(now, size).to(to)).await {
+    ///             Ok(()) => bytes = later,
+    ///             // Once: `max_segments` is 1 now.
+    ///             Err(GlommioError::IoError(error)) if error.kind() == ErrorKind::Unsupported => {}
+    ///             Err(error) => return Err(error),
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let receiver = UdpSocket::bind("127.0.0.1:0")?;
+    /// let sender = UdpSocket::bind("127.0.0.1:0")?;
+    /// send_all(&sender, &[7; 3000], 1200, receiver.local_addr()?).await?;
+    ///
+    /// let mut buffer = [0; 1500];
+    /// for length in [1200, 1200, 600] {
+    ///     assert_eq!(receiver.recv_from(&mut buffer).await?.0, length);
+    /// }
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn send_segments(&self, segments: &Segments<'_>) -> Result<()> {
+        let sending = self.sending(segments)?;
+        let sent = self.datagram.write(|fd| datagrams::send(fd, &sending));
+        Ok(self.explained(&sending, sent.await)?)
+    }
+
+    /// As [`send_segments`](Self::send_segments), without waiting.
+    ///
+    /// # Errors
+    ///
+    /// Kind `WouldBlock` if the send queue is full: nothing has been sent. Else as
+    /// [`send_segments`](Self::send_segments).
+    pub fn try_send_segments(&self, segments: &Segments<'_>) -> Result<()> {
+        let sending = self.sending(segments)?;
+        let sent = datagrams::send(self.socket().as_raw_fd(), &sending);
+        Ok(self.explained(&sending, sent)?)
+    }
+
+    /// As [`send_segments`](Self::send_segments), no earlier than `at`.
+    ///
+    /// With [`set_transmit_times`](Self::set_transmit_times) the kernel is given the datagrams at
+    /// once and holds them until then. Without, this waits, on a timer of the executor.
+    /// [`Pacer`](super::Pacer) tells when to send at a given rate.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_segments`](Self::send_segments).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, nothing has been sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{Pacer, Segments, UdpSocket};
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let receiver = UdpSocket::bind("127.0.0.1:0")?;
+    /// let sender = UdpSocket::bind("127.0.0.1:0")?;
+    /// sender.connect(receiver.local_addr()?).await?;
+    ///
+    /// let mut pacer = Pacer::new(10_000_000, 4_800); // 10 MB/s, four datagrams at once
+    /// for _ in 0..8 {
+    ///     let segments = Segments::new(&[7; 2_400], 1_200);
+    ///     let at = pacer.reserve(2_400);
+    ///     sender.send_segments_at(&segments, at).await?;
+    /// }
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn send_segments_at(&self, segments: &Segments<'_>, at: Instant) -> Result<()> {
+        let mut sending = self.sending(segments)?;
+        if self.holds_until.get() {
+            sending.transmit_at = Some(monotonic(at));
+        } else if at > clock::now() {
+            sleep_until(at).await;
+        }
+        let sent = self.datagram.write(|fd| datagrams::send(fd, &sending));
+        Ok(self.explained(&sending, sent.await)?)
+    }
+
+    /// The most datagrams that one [`send_segments`](Self::send_segments) can send: 1 where the
+    /// kernel has no segmentation offload, or a device has refused it. Together they may have no
+    /// more than 65,507 bytes over IPv4.
+    pub fn max_segments(&self) -> usize {
+        self.max_segments.get().unwrap_or_else(|| {
+            let is_known = datagrams::has_segments(self.socket());
+            let most = if is_known { MAX_SEGMENTS } else { 1 };
+            self.max_segments.set(Some(most));
+            most
+        })
+    }
+
+    fn sending<'a>(&self, segments: &Segments<'a>) -> io::Result<Sending<'a>> {
+        let count = segments.count()?;
+        let most = self.max_segments();
+        if count > most {
+            return Err(too_many(count, most));
+        }
+        Ok(Sending {
+            bytes: segments.bytes,
+            to: segments.to,
+            // Several segments are of no more than 65,535 bytes in all, or the kernel refuses them.
+            segment_bytes: (count > 1).then_some(segments.segment_size.min(u16::MAX.into()) as u16),
+            ecn: segments.ecn.map(Ecn::bits),
+            source: segments.source,
+            transmit_at: None,
+        })
+    }
+
+    /// A device that cannot cut buffers up says `EIO`, since it computes no checksums.
+    fn explained(&self, sending: &Sending<'_>, sent: io::Result<()>) -> io::Result<()> {
+        match sent {
+            Err(error)
+                if sending.segment_bytes.is_some() && error.raw_os_error() == Some(libc::EIO) =>
+            {
+                self.max_segments.set(Some(1));
+                Err(no_segments())
+            }
+            sent => sent,
+        }
+    }
+}
+
+/// What every kernel with the offload takes (`UDP_MAX_SEGMENTS`); later ones take more.
+const MAX_SEGMENTS: usize = 64;
+
+fn too_many(count: usize, most: usize) -> io::Error {
+    if most == 1 {
+        return no_segments();
+    }
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("{count} segments in one call: it takes up to {most}"),
+    )
+}
+
+fn no_segments() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "neither the kernel nor the device cuts a buffer into datagrams (UDP_SEGMENT): \
+         send them one by one, as max_segments() says from now on",
+    )
+}
+
+/// The reading of `CLOCK_MONOTONIC` at `instant`, in nanoseconds.
+fn monotonic(instant: Instant) -> u64 {
+    let left = instant.saturating_duration_since(clock::now());
+    let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+    datagrams::monotonic_ns().saturating_add(left)
+}

@@ -1,0 +1,110 @@
+//! Options of UDP sockets that socket2 does not know.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::time::{ClockId, clock_gettime};
+
+#[cfg(feature = "simulation")]
+use crate::simulated::socket as simulated_socket;
+use crate::sys::socket::Socket;
+
+/// What a receiver can be told of datagrams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    /// How long those are that were received as one.
+    Coalesced,
+    Ecn,
+    Destination,
+    Time,
+}
+
+/// Has the kernel tell it, or stop that. A simulated network accepts it and tells nothing.
+///
+/// # Errors
+///
+/// What `setsockopt(2)` gives.
+pub(crate) fn set_told(socket: &Socket, what: Told, on: bool) -> io::Result<()> {
+    let fd = &socket.as_fd();
+    match what {
+        Told::Coalesced => setsockopt(fd, sockopt::UdpGroSegment, &on)?,
+        Told::Time => setsockopt(fd, sockopt::ReceiveTimestampns, &on)?,
+        // Sockets of IPv6 may receive datagrams of IPv4, too.
+        Told::Ecn => {
+            setsockopt(fd, sockopt::IpRecvTos, &on)?;
+            if is_v6(socket)? {
+                setsockopt(fd, sockopt::Ipv6RecvTClass, &on)?;
+            }
+        }
+        Told::Destination if is_v6(socket)? => {
+            setsockopt(fd, sockopt::Ipv6RecvPacketInfo, &on)?;
+        }
+        Told::Destination => setsockopt(fd, sockopt::Ipv4PacketInfo, &on)?,
+    }
+    Ok(())
+}
+
+fn is_v6(socket: &Socket) -> io::Result<bool> {
+    Ok(socket.domain()? == socket2::Domain::IPV6)
+}
+
+/// Has the kernel hold datagrams until the time that they carry, by the monotonic clock.
+///
+/// # Errors
+///
+/// What `setsockopt(2)` gives; kind `Unsupported` in a simulation.
+pub(crate) fn set_transmit_times(socket: &Socket) -> io::Result<()> {
+    #[cfg(feature = "simulation")]
+    if simulated_socket(socket.as_raw_fd()).is_some() {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a simulated network holds no datagrams until a time: leave transmit times off",
+        ));
+    }
+    let option = libc::sock_txtime {
+        clockid: libc::CLOCK_MONOTONIC,
+        flags: 0,
+    };
+    Ok(setsockopt(&socket.as_fd(), sockopt::TxTime, &option)?)
+}
+
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every kernel with io_uring has it");
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}
+
+/// Whether the kernel cuts what is sent into segments.
+pub(crate) fn has_segments(socket: &Socket) -> bool {
+    getsockopt(&socket.as_fd(), sockopt::UdpGsoSegment).is_ok()
+}
+
+/// How many datagrams were dropped for lack of space.
+///
+/// # Errors
+///
+/// What `getsockopt(2)` gives.
+pub(crate) fn receive_drops(socket: &Socket) -> io::Result<u32> {
+    // `SK_MEMINFO_VARS` of them, Linux 4.12.
+    let mut values = [0_u32; 9];
+    let mut length = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the kernel writes no more than `length` bytes to `values`, and the length; both
+    // outlive the call.
+    let failed = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            values.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let [.., drops] = values;
+    Ok(drops)
+}
