@@ -3,7 +3,7 @@
 //!
 //! An [`Endpoint`] belongs to one executor, and nothing of it takes a lock or an atomic operation.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod crypto;
 

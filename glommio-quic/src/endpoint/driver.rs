@@ -15,7 +15,7 @@
 
 use super::Shared;
 use crate::connection::State;
-use crate::socket::{Datagram, Socket};
+use crate::socket::{Socket, datagrams};
 use glommio::time::now;
 use glommio::{Task, spawn_local};
 use quinn_proto::Transmit;
@@ -46,7 +46,7 @@ pub(super) fn start_receiver(shared: &Rc<Shared>, receiver: &Receiver, socket: R
 }
 
 async fn receive(shared: Rc<Shared>, socket: Rc<Socket>) {
-    let mut batch: Vec<Datagram> = Vec::new();
+    let mut batch = Vec::new();
     let mut touched: Vec<Rc<State>> = Vec::new();
     loop {
         if let Err(error) = socket.receive(&mut batch).await {
@@ -56,8 +56,10 @@ async fn receive(shared: Rc<Shared>, socket: Rc<Socket>) {
             }
             continue;
         }
-        for datagram in batch.drain(..) {
-            shared.receive(datagram, &mut touched);
+        for received in batch.drain(..) {
+            for datagram in datagrams(&received) {
+                shared.receive(datagram, &mut touched);
+            }
         }
         for state in touched.drain(..) {
             state.deliver_events();
