@@ -138,7 +138,8 @@ impl Endpoint {
 
     /// Waits for the next client that wants to connect. `None` when the endpoint is closed.
     ///
-    /// Those that wait are limited by [`ServerConfig::max_incoming`]; further ones are refused.
+    /// How many wait is limited by [`ServerConfig::max_incoming`]. Further ones are ignored; they
+    /// ask again.
     ///
     /// # Cancel safety
     ///

@@ -1,0 +1,74 @@
+//! Networks that lose datagrams, and clients that move to another address.
+
+use crate::peer::{Result, client, loopback, pair, pattern, run, server};
+use crate::proxy::Proxy;
+use futures_lite::future::zip;
+use glommio_quic::{Connection, Endpoint};
+use std::net::UdpSocket;
+
+async fn transfer(from: &Connection, to: &Connection, seed: u64, length: usize) -> Result {
+    let sent = pattern(seed, length);
+    let write = async {
+        let mut send = from.open_uni().await?;
+        send.write_all(&sent).await?;
+        send.finish()?;
+        Ok::<_, Box<dyn std::error::Error>>(send.stopped().await?)
+    };
+    let read = async {
+        let mut stream = to.accept_uni().await?;
+        Ok::<_, Box<dyn std::error::Error>>(stream.read_to_end(length).await?)
+    };
+    let (written, read) = zip(write, read).await;
+    assert_eq!(written?, None);
+    assert!(read? == sent, "{length} bytes, seed {seed}");
+    Ok(())
+}
+
+async fn pair_over(proxy: &Proxy, server: &Endpoint, client: &Endpoint) -> Result<(Connection, Connection)> {
+    let connecting = client.connect(proxy.address(), "localhost")?;
+    let incoming = server.accept().await.ok_or("closed")?;
+    let (accepted, connected) = zip(incoming.into_future(), connecting.into_future()).await;
+    Ok((accepted?, connected?))
+}
+
+#[test]
+fn every_byte_comes_over_a_network_that_loses() -> Result {
+    run(async {
+        for seed in 1..=3 {
+            let (server, client) = (server()?, client()?);
+            let proxy = Proxy::start(server.local_addr()?, 50_000, seed)?;
+            let (accepted, connection) = pair_over(&proxy, &server, &client).await?;
+            transfer(&connection, &accepted, seed, 300_000).await?;
+            transfer(&accepted, &connection, seed, 300_000).await?;
+            assert!(proxy.lost() > 0);
+            let lost = connection.stats().path.lost_packets + accepted.stats().path.lost_packets;
+            assert!(lost > 0, "seed {seed}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_client_moves_while_it_sends() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        let before = accepted.remote_address();
+        let moves = async {
+            for _ in 0..3 {
+                glommio::timer::sleep(std::time::Duration::from_millis(5)).await;
+                client.rebind(UdpSocket::bind(loopback())?)?;
+            }
+            Ok::<_, Box<dyn std::error::Error>>(())
+        };
+        let (transferred, moved) = zip(transfer(&connection, &accepted, 1, 5_000_000), moves).await;
+        (transferred?, moved?);
+        // The path is validated by now, and used in both directions.
+        transfer(&accepted, &connection, 2, 100_000).await?;
+        transfer(&connection, &accepted, 3, 1000).await?;
+        assert_ne!(accepted.remote_address(), before);
+        assert_eq!(accepted.remote_address(), client.local_addr()?);
+        assert_eq!(server.open_connections(), 1);
+        Ok(())
+    })
+}
