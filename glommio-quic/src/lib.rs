@@ -10,13 +10,15 @@ pub mod crypto;
 mod connection;
 mod endpoint;
 mod error;
+mod shards;
 mod socket;
 mod streams;
 mod waiters;
 
 pub use connection::{Connecting, Connection};
-pub use endpoint::{Endpoint, Incoming, RetryError};
+pub use endpoint::{Endpoint, EndpointStats, Incoming, RetryError};
 pub use error::{ReadError, ReadExactError, ReadToEndError, SendDatagramError, WriteError};
+pub use shards::{Shard, Steering};
 pub use streams::{RecvStream, SendStream};
 
 pub use quinn_proto::{

@@ -14,6 +14,7 @@
 //! the connections.
 
 use super::Shared;
+use crate::shards::Membership;
 use crate::connection::State;
 use crate::socket::{Socket, datagrams};
 use glommio::time::now;
@@ -23,6 +24,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -35,14 +37,33 @@ const TIMERS: usize = 256;
 /// A socket that keeps failing to receive is not asked all the time.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The task that receives from the current socket of an endpoint.
-pub(super) type Receiver = RefCell<Option<Task<()>>>;
+/// The tasks that the driver ends.
+#[derive(Default)]
+pub(super) struct Receivers {
+    /// From the current socket.
+    socket: RefCell<Option<Task<()>>>,
+    /// What other shards pass on.
+    inbox: RefCell<Option<Task<()>>>,
+}
 
-/// Starts the task that receives from `socket`, in place of one that there may be.
-pub(super) fn start_receiver(shared: &Rc<Shared>, receiver: &Receiver, socket: Rc<Socket>) {
-    let task = spawn_local(receive(Rc::clone(shared), socket));
-    let replaced = receiver.borrow_mut().replace(task);
-    drop(replaced);
+impl Receivers {
+    /// Starts the task that receives from the socket, in place of one that there may be.
+    pub(super) fn start(&self, shared: &Rc<Shared>) {
+        let task = spawn_local(receive(Rc::clone(shared), shared.socket()));
+        let replaced = self.socket.borrow_mut().replace(task);
+        drop(replaced);
+    }
+
+    /// Starts the task that takes what other shards pass on.
+    pub(super) fn start_inbox(&self, shared: &Rc<Shared>, shard: Arc<Membership>) {
+        let task = spawn_local(take_over(Rc::clone(shared), shard));
+        *self.inbox.borrow_mut() = Some(task);
+    }
+
+    fn end(&self) {
+        let tasks = (self.socket.take(), self.inbox.take());
+        drop(tasks);
+    }
 }
 
 async fn receive(shared: Rc<Shared>, socket: Rc<Socket>) {
@@ -61,10 +82,25 @@ async fn receive(shared: Rc<Shared>, socket: Rc<Socket>) {
                 shared.receive(datagram, &mut touched);
             }
         }
-        for state in touched.drain(..) {
-            state.deliver_events();
-            shared.schedule(&state);
+        deliver(&shared, &mut touched);
+    }
+}
+
+async fn take_over(shared: Rc<Shared>, shard: Arc<Membership>) {
+    let mut touched: Vec<Rc<State>> = Vec::new();
+    loop {
+        for datagram in shard.receive().await {
+            shared.take_over(datagram, &mut touched);
         }
+        deliver(&shared, &mut touched);
+        glommio::yield_if_needed().await;
+    }
+}
+
+fn deliver(shared: &Shared, touched: &mut Vec<Rc<State>>) {
+    for state in touched.drain(..) {
+        state.deliver_events();
+        shared.schedule(&state);
     }
 }
 
@@ -75,10 +111,10 @@ fn is_about_a_peer(error: &io::Error) -> bool {
 }
 
 /// Sends and keeps time, until there is neither a connection nor an endpoint.
-pub(super) async fn drive(shared: Rc<Shared>, receiver: Rc<Receiver>) {
+pub(super) async fn drive(shared: Rc<Shared>, receivers: Rc<Receivers>) {
     let _ends = Ends {
         shared: Rc::clone(&shared),
-        receiver,
+        receivers,
     };
     let mut buffer = Vec::new();
     while !shared.is_finished() {
@@ -100,13 +136,12 @@ pub(super) async fn drive(shared: Rc<Shared>, receiver: Rc<Receiver>) {
 /// Whatever ends the driver, the rest does not wait for it.
 struct Ends {
     shared: Rc<Shared>,
-    receiver: Rc<Receiver>,
+    receivers: Rc<Receivers>,
 }
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        let receiver = self.receiver.borrow_mut().take();
-        drop(receiver);
+        self.receivers.end();
         self.shared.abandon();
     }
 }

@@ -8,9 +8,10 @@ pub use incoming::{Incoming, RetryError};
 pub(crate) use shared::Shared;
 
 use crate::connection::Connecting;
+use crate::shards::{Membership, Shard};
 use crate::socket::Socket;
 use crate::{ClientConfig, ConnectError, EndpointConfig, ServerConfig, VarInt, crypto};
-use driver::{Receiver, drive, start_receiver};
+use driver::{Receivers, drive};
 use glommio::spawn_local;
 use glommio::time::now;
 use std::cell::RefCell;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 /// See the [crate](crate).
 pub struct Endpoint {
     shared: Rc<Shared>,
-    receiver: Rc<Receiver>,
+    receivers: Rc<Receivers>,
     client: RefCell<Option<ClientConfig>>,
 }
 
@@ -82,13 +83,42 @@ impl Endpoint {
         server: Option<ServerConfig>,
         socket: UdpSocket,
     ) -> io::Result<Endpoint> {
-        let shared = Shared::new(config, server, Socket::new(socket)?);
-        let receiver = Rc::new(Receiver::default());
-        start_receiver(&shared, &receiver, shared.socket());
-        spawn_local(drive(Rc::clone(&shared), Rc::clone(&receiver))).detach();
+        Endpoint::start(config, server, socket, None)
+    }
+
+    /// The endpoint of one shard of several that serve one address. To be made in the executor of
+    /// that shard, each with a clone of the same configuration, so that each knows the tokens that
+    /// the others have issued.
+    ///
+    /// # Errors
+    ///
+    /// An option of the socket cannot be set.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn shard(server: ServerConfig, shard: Shard) -> io::Result<Endpoint> {
+        let config = shard.endpoint_config();
+        let (socket, membership) = shard.into_parts();
+        Endpoint::start(config, Some(server), socket, Some(membership))
+    }
+
+    fn start(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: UdpSocket,
+        shard: Option<Arc<Membership>>,
+    ) -> io::Result<Endpoint> {
+        let shared = Shared::new(config, server, Socket::new(socket)?, shard.clone());
+        let receivers = Rc::new(Receivers::default());
+        receivers.start(&shared);
+        if let Some(shard) = shard {
+            receivers.start_inbox(&shared, shard);
+        }
+        spawn_local(drive(Rc::clone(&shared), Rc::clone(&receivers))).detach();
         Ok(Endpoint {
             shared,
-            receiver,
+            receivers,
             client: RefCell::default(),
         })
     }
@@ -183,7 +213,7 @@ impl Endpoint {
     pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
         let socket = Socket::new(socket)?;
         self.shared.rebind(socket);
-        start_receiver(&self.shared, &self.receiver, self.shared.socket());
+        self.receivers.start(&self.shared);
         Ok(())
     }
 
@@ -196,6 +226,11 @@ impl Endpoint {
         self.shared.socket().local_addr()
     }
 
+    /// What has become of the datagrams that were received.
+    pub fn stats(&self) -> EndpointStats {
+        self.shared.stats.get()
+    }
+
     /// How many connections there are, those included that are in their handshake, or closed and
     /// not forgotten yet.
     pub fn open_connections(&self) -> usize {
@@ -203,12 +238,26 @@ impl Endpoint {
     }
 }
 
+/// Counters of an [`Endpoint`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// Datagrams that the socket has received.
+    pub received: u64,
+    /// Those of them that were passed on to another shard.
+    pub passed_on: u64,
+    /// Those that were for another shard, and that it had no space for, or was gone.
+    pub not_passed_on: u64,
+    /// Datagrams that other shards have passed on to this one.
+    pub taken_over: u64,
+}
+
 impl Clone for Endpoint {
     fn clone(&self) -> Endpoint {
         self.shared.handles.set(self.shared.handles.get() + 1);
         Endpoint {
             shared: Rc::clone(&self.shared),
-            receiver: Rc::clone(&self.receiver),
+            receivers: Rc::clone(&self.receivers),
             client: self.client.clone(),
         }
     }

@@ -1,6 +1,8 @@
 //! What the tasks of an endpoint and its handles share.
 
 use crate::connection::State;
+use super::EndpointStats;
+use crate::shards::{Membership, Passed};
 use crate::socket::{Datagram, Socket};
 use crate::waiters::{WaiterList, wake};
 use bytes::Bytes;
@@ -38,6 +40,9 @@ pub(crate) struct Shared {
     pub(super) handles: Cell<usize>,
     /// Whether the driver is gone, and its executor most likely, too.
     is_abandoned: Cell<bool>,
+    /// Which of the shards of an address it is.
+    shard: Option<Arc<Membership>>,
+    pub(super) stats: Cell<EndpointStats>,
     pub(super) incoming_waiters: WaiterList,
     pub(super) idle_waiters: WaiterList,
 }
@@ -50,6 +55,7 @@ impl Shared {
         config: EndpointConfig,
         server: Option<ServerConfig>,
         socket: Socket,
+        shard: Option<Arc<Membership>>,
     ) -> Rc<Shared> {
         let server = server.map(Arc::new);
         let allow_mtu_discovery = socket.never_fragments();
@@ -67,6 +73,8 @@ impl Shared {
             closed: RefCell::default(),
             handles: Cell::new(1),
             is_abandoned: Cell::default(),
+            shard,
+            stats: Cell::default(),
             incoming_waiters: WaiterList::default(),
             idle_waiters: WaiterList::default(),
         })
@@ -161,8 +169,40 @@ impl Shared {
         drop(replaced);
     }
 
+    /// Takes a datagram from the socket, which may be for another shard.
+    pub(super) fn receive(&self, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+        let mut stats = self.stats.get();
+        stats.received += 1;
+        let own = match &self.shard {
+            None => Some(datagram),
+            Some(shard) => match shard.pass_on(datagram) {
+                Passed::Own(datagram) => Some(datagram),
+                Passed::On => {
+                    stats.passed_on += 1;
+                    None
+                }
+                Passed::Nowhere => {
+                    stats.not_passed_on += 1;
+                    None
+                }
+            },
+        };
+        self.stats.set(stats);
+        if let Some(datagram) = own {
+            self.handle(datagram, touched);
+        }
+    }
+
+    /// Takes a datagram that another shard has passed on.
+    pub(super) fn take_over(&self, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+        let mut stats = self.stats.get();
+        stats.taken_over += 1;
+        self.stats.set(stats);
+        self.handle(datagram, touched);
+    }
+
     /// Hands a datagram to the protocol. A connection that it is for is added to `touched`.
-    pub(super) fn receive(self: &Rc<Self>, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+    fn handle(&self, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
         let mut response = Vec::new();
         let event = self.proto().handle(
             now(),

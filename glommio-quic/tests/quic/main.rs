@@ -7,3 +7,4 @@ mod lives;
 mod networks;
 mod peer;
 mod proxy;
+mod shards;
