@@ -165,7 +165,8 @@ impl fmt::Debug for Incoming {
     }
 }
 
-/// A client was asked to prove its address again. See [`Incoming::retry`].
+/// A client was asked to prove its address again. See [`Incoming::retry`]. The one error that stays
+/// on its thread, as it has the `Incoming`.
 pub struct RetryError(Box<Incoming>);
 
 impl RetryError {

@@ -45,6 +45,7 @@ impl Proxy {
             front,
             clients: Vec::new(),
             numbers: HashMap::new(),
+            oldest: 0,
             shared: Arc::clone(&shared),
             state: seed | 1,
         };
@@ -88,6 +89,8 @@ struct Network {
     front: UdpSocket,
     clients: Vec<(SocketAddr, UdpSocket)>,
     numbers: HashMap<SocketAddr, usize>,
+    /// Where the next address takes the place of another one.
+    oldest: usize,
     shared: Arc<Shared>,
     state: u64,
 }
@@ -142,9 +145,18 @@ impl Network {
         enlarge(&socket);
         socket.connect(self.server)?;
         socket.set_nonblocking(true)?;
-        self.numbers.insert(client, self.clients.len());
-        self.clients.push((client, socket));
-        Ok(self.clients.len() - 1)
+        let mut number = self.clients.len();
+        if number < CLIENTS {
+            self.clients.push((client, socket));
+        } else {
+            // Clients move, and do not come back.
+            number = self.oldest;
+            self.oldest = (self.oldest + 1) % CLIENTS;
+            let (gone, _) = std::mem::replace(&mut self.clients[number], (client, socket));
+            self.numbers.remove(&gone);
+        }
+        self.numbers.insert(client, number);
+        Ok(number)
     }
 
     fn passes(&mut self) -> bool {
@@ -158,6 +170,9 @@ impl Network {
         passes
     }
 }
+
+/// Addresses of clients that it knows at a time.
+const CLIENTS: usize = 300;
 
 /// So that it loses what it wants to lose only; the kernel may give less.
 fn enlarge(socket: &UdpSocket) {
