@@ -133,7 +133,11 @@ mod tests {
         let wait = || list.wait_until(|| go.get().then_some(7));
         let (mut one, mut two) = (pin!(wait()), pin!(wait()));
         let mut loud = pin!(wait());
-        assert!(loud.as_mut().poll(&mut Context::from_waker(&panicking)).is_pending());
+        assert!(
+            loud.as_mut()
+                .poll(&mut Context::from_waker(&panicking))
+                .is_pending()
+        );
         assert!(one.as_mut().poll(&mut cx).is_pending());
         assert!(one.as_mut().poll(&mut cx).is_pending());
         assert!(two.as_mut().poll(&mut cx).is_pending());
@@ -144,7 +148,10 @@ mod tests {
 
         list.wake_all();
         assert_eq!(counting.0.load(Ordering::Relaxed), 2);
-        assert!(one.as_mut().poll(&mut cx).is_pending(), "there is nothing yet");
+        assert!(
+            one.as_mut().poll(&mut cx).is_pending(),
+            "there is nothing yet"
+        );
         go.set(true);
         list.wake_all();
         assert_eq!(counting.0.load(Ordering::Relaxed), 3);

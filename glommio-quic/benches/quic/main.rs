@@ -40,9 +40,30 @@ enum Load {
 }
 
 const ROWS: [(&str, Load, u32); 4] = [
-    ("one connection", Load::Bulk { connections: 1, bytes: 256 << 20 }, 0),
-    ("100 connections", Load::Bulk { connections: 100, bytes: 3 << 20 }, 0),
-    ("1 % loss", Load::Bulk { connections: 1, bytes: 24 << 20 }, 10_000),
+    (
+        "one connection",
+        Load::Bulk {
+            connections: 1,
+            bytes: 256 << 20,
+        },
+        0,
+    ),
+    (
+        "100 connections",
+        Load::Bulk {
+            connections: 100,
+            bytes: 3 << 20,
+        },
+        0,
+    ),
+    (
+        "1 % loss",
+        Load::Bulk {
+            connections: 1,
+            bytes: 24 << 20,
+        },
+        10_000,
+    ),
     ("handshakes", Load::Handshakes(1500), 0),
 ];
 const PEERS: [&str; 2] = ["glommio-quic", "quinn"];
@@ -107,7 +128,11 @@ fn compare(name: &str, load: Load, rounds: usize) -> Result {
 fn spread(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
     let median = values[values.len() / 2];
-    format!("{median:.3} ({:.3} to {:.3})", values[0], values[values.len() - 1])
+    format!(
+        "{median:.3} ({:.3} to {:.3})",
+        values[0],
+        values[values.len() - 1]
+    )
 }
 
 /// Runs one side by side with nothing, in a process of its own.

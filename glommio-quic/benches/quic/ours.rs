@@ -46,8 +46,10 @@ pub fn run(server: SocketAddr, load: Load) -> Result<[f64; 2]> {
                     open.push(endpoint.connect(server, "localhost")?.await?);
                 }
                 let clock = Clock::start()?;
-                let sending: Vec<_> =
-                    open.into_iter().map(|one| spawn_local(send(one, bytes))).collect();
+                let sending: Vec<_> = open
+                    .into_iter()
+                    .map(|one| spawn_local(send(one, bytes)))
+                    .collect();
                 for one in sending {
                     one.await?;
                 }
@@ -84,7 +86,10 @@ pub fn run(server: SocketAddr, load: Load) -> Result<[f64; 2]> {
                 let clock = Clock::start()?;
                 glommio::timer::sleep(WATCHED).await;
                 let [wall, cpu] = clock.stop()?;
-                assert!(open.iter().all(|one| one.close_reason().is_none()), "all are alive");
+                assert!(
+                    open.iter().all(|one| one.close_reason().is_none()),
+                    "all are alive"
+                );
                 Ok([resident as f64 / count as f64, cpu / wall * 1e3])
             }
         }

@@ -33,7 +33,14 @@ pub async fn run(options: Options, server: SocketAddr, counts: Arc<Counts>) -> R
         endpoint.set_default_client_config(config.clone());
         let share = (options.connections + number) / ENDPOINTS;
         let seed = options.seed ^ ((number as u64) << 32);
-        let one = one_endpoint(endpoint.clone(), server, share, seed, options.time, counts.clone());
+        let one = one_endpoint(
+            endpoint.clone(),
+            server,
+            share,
+            seed,
+            options.time,
+            counts.clone(),
+        );
         endpoints.push((endpoint, spawn_local(one)));
     }
     for (endpoint, one) in endpoints {
@@ -70,7 +77,12 @@ async fn one_endpoint(
     let mut tasks = Vec::new();
     for (number, connection) in connections.into_iter().enumerate() {
         let rng = stream(seed, number as u64);
-        tasks.push(spawn_local(one_connection(connection, rng, until, counts.clone())));
+        tasks.push(spawn_local(one_connection(
+            connection,
+            rng,
+            until,
+            counts.clone(),
+        )));
     }
     let all = async {
         for task in tasks {

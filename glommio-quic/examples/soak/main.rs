@@ -17,10 +17,10 @@
 //! within two minutes, the kernel steers a packet to the wrong shard, or a connection is left at
 //! the end.
 
+mod client;
 #[path = "../../tests/quic/proxy.rs"]
 mod proxy;
 mod server;
-mod client;
 
 use glommio::{LocalExecutorBuilder, Placement};
 use glommio_quic::rustls::pki_types::CertificateDer;
@@ -142,7 +142,9 @@ fn options() -> Result<Options> {
     };
     let mut arguments = env::args().skip(1);
     while let Some(name) = arguments.next() {
-        let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
+        let value = arguments
+            .next()
+            .ok_or_else(|| format!("{name} needs a value"))?;
         match &*name {
             "--connections" => options.connections = value.parse()?,
             "--seconds" => options.time = Duration::from_secs(value.parse()?),

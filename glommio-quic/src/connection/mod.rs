@@ -150,7 +150,9 @@ impl Connection {
     pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
         let copy = Bytes::copy_from_slice(&data);
         let space = &self.state().waiters.datagram_space;
-        space.wait_until(|| self.try_send_datagram(copy.clone(), false)).await
+        space
+            .wait_until(|| self.try_send_datagram(copy.clone(), false))
+            .await
     }
 
     /// `None` if there is no space, and `drops_older` is false.
@@ -206,7 +208,11 @@ impl Connection {
 
     /// How many bytes of datagrams can be sent before the oldest are dropped.
     pub fn datagram_send_buffer_space(&self) -> usize {
-        self.state().proto.borrow_mut().datagrams().send_buffer_space()
+        self.state()
+            .proto
+            .borrow_mut()
+            .datagrams()
+            .send_buffer_space()
     }
 
     /// Closes it at once, with this code and reason for the peer. All that waits for it fails with
@@ -256,7 +262,11 @@ impl Connection {
     /// What was agreed upon in the handshake: a
     /// [`crypto::HandshakeData`](crate::crypto::HandshakeData) for the configurations of this crate.
     pub fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        self.state().proto.borrow().crypto_session().handshake_data()
+        self.state()
+            .proto
+            .borrow()
+            .crypto_session()
+            .handshake_data()
     }
 
     /// Who the peer has proven to be: a `Vec<CertificateDer<'static>>` of rustls for the
@@ -277,7 +287,9 @@ impl Connection {
         context: &[u8],
     ) -> Result<(), quinn_proto::crypto::ExportKeyingMaterialError> {
         let proto = self.state().proto.borrow();
-        proto.crypto_session().export_keying_material(output, label, context)
+        proto
+            .crypto_session()
+            .export_keying_material(output, label, context)
     }
 
     /// Sets how many streams that this side reads the peer may have open at a time.
@@ -291,7 +303,10 @@ impl Connection {
     }
 
     fn set_max_concurrent_streams(&self, dir: Dir, count: VarInt) {
-        self.state().proto.borrow_mut().set_max_concurrent_streams(dir, count);
+        self.state()
+            .proto
+            .borrow_mut()
+            .set_max_concurrent_streams(dir, count);
         self.state().schedule();
     }
 

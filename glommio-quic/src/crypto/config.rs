@@ -101,7 +101,11 @@ impl crypto::ClientConfig for QuicClientConfig {
 }
 
 impl crypto::ServerConfig for QuicServerConfig {
-    fn initial_keys(&self, version: u32, dst_cid: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
+    fn initial_keys(
+        &self,
+        version: u32,
+        dst_cid: &ConnectionId,
+    ) -> Result<Keys, UnsupportedVersion> {
         let version = known_version(version)?;
         Ok(initial_keys(version, dst_cid, Side::Server, &self.initial))
     }

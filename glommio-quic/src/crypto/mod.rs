@@ -65,7 +65,9 @@ pub fn client_config(roots: RootCertStore) -> Result<ClientConfig, rustls::Error
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?)))
+    Ok(ClientConfig::new(Arc::new(QuicClientConfig::try_from(
+        tls,
+    )?)))
 }
 
 /// The defaults of quinn-proto, and a new key for stateless resets.

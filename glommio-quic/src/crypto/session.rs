@@ -143,7 +143,9 @@ impl crypto::Session for Session {
         label: &[u8],
         context: &[u8],
     ) -> Result<(), ExportKeyingMaterialError> {
-        let exported = self.tls.export_keying_material(output, label, Some(context));
+        let exported = self
+            .tls
+            .export_keying_material(output, label, Some(context));
         exported.map(drop).map_err(|_| ExportKeyingMaterialError)
     }
 }
@@ -177,7 +179,10 @@ fn boxed_both(keys: rustls::quic::Keys) -> Keys {
 }
 
 fn boxed(keys: DirectionalKeys) -> (Box<dyn HeaderKey>, Box<dyn crypto::PacketKey>) {
-    (Box::new(Header(keys.header)), Box::new(Payload(keys.packet)))
+    (
+        Box::new(Header(keys.header)),
+        Box::new(Payload(keys.packet)),
+    )
 }
 
 const RETRY_TAG_LEN: usize = 16;
@@ -222,12 +227,16 @@ const SAMPLED: &str = "quinn-proto has seen to it that the packet is long enough
 impl HeaderKey for Header {
     fn decrypt(&self, pn_offset: usize, packet: &mut [u8]) {
         let (sample, first, number) = Header::parts(packet, pn_offset, self.0.sample_len());
-        self.0.decrypt_in_place(sample, first, number).expect(SAMPLED);
+        self.0
+            .decrypt_in_place(sample, first, number)
+            .expect(SAMPLED);
     }
 
     fn encrypt(&self, pn_offset: usize, packet: &mut [u8]) {
         let (sample, first, number) = Header::parts(packet, pn_offset, self.0.sample_len());
-        self.0.encrypt_in_place(sample, first, number).expect(SAMPLED);
+        self.0
+            .encrypt_in_place(sample, first, number)
+            .expect(SAMPLED);
     }
 
     fn sample_size(&self) -> usize {
@@ -245,7 +254,12 @@ impl crypto::PacketKey for Payload {
         storage.copy_from_slice(tag.expect("a packet is shorter than AEADs allow").as_ref());
     }
 
-    fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
+    fn decrypt(
+        &self,
+        packet: u64,
+        header: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
         let text = self.0.decrypt_in_place(packet, header, payload);
         let length = text.map_err(|_| CryptoError)?.len();
         payload.truncate(length);

@@ -80,12 +80,12 @@ impl Algorithm for QuicAes {
     fn header_protection_key(&self, key: AeadKey) -> Box<dyn HeaderProtectionKey> {
         const LENGTH: &str = "rustls gives a key of `aead_key_len` bytes";
         match self.0 {
-            KeyBits::Aes128 => {
-                Box::new(AesHeaderKey(Aes128Enc::new_from_slice(key.as_ref()).expect(LENGTH)))
-            }
-            KeyBits::Aes256 => {
-                Box::new(AesHeaderKey(Aes256Enc::new_from_slice(key.as_ref()).expect(LENGTH)))
-            }
+            KeyBits::Aes128 => Box::new(AesHeaderKey(
+                Aes128Enc::new_from_slice(key.as_ref()).expect(LENGTH),
+            )),
+            KeyBits::Aes256 => Box::new(AesHeaderKey(
+                Aes256Enc::new_from_slice(key.as_ref()).expect(LENGTH),
+            )),
         }
     }
 
@@ -177,9 +177,17 @@ impl<C: BlockCipherEncrypt> AesHeaderKey<C> {
         }
 
         const LONG_HEADER: u8 = 0x80;
-        let bits = if *first & LONG_HEADER != 0 { 0x0f } else { 0x1f };
+        let bits = if *first & LONG_HEADER != 0 {
+            0x0f
+        } else {
+            0x1f
+        };
         // The length of the packet number is in the unmasked first byte.
-        let unmasked = if masked { *first ^ (first_mask & bits) } else { *first };
+        let unmasked = if masked {
+            *first ^ (first_mask & bits)
+        } else {
+            *first
+        };
         let length = usize::from(unmasked & 0x03) + 1;
 
         *first ^= first_mask & bits;
@@ -249,14 +257,20 @@ mod tests {
         let plain = payload.clone();
         let tag = local.packet.encrypt_in_place(2, &header, &mut payload);
         let tag = tag.expect("it is short");
-        assert_eq!(payload[..16], [
-            0xd1, 0xb1, 0xc9, 0x8d, 0xd7, 0x68, 0x9f, 0xb8, 0xec, 0x11, 0xd2, 0x42, 0xb1, 0x23,
-            0xdc, 0x9b,
-        ]);
-        assert_eq!(tag.as_ref(), [
-            0xe2, 0x21, 0xaf, 0x44, 0x86, 0x00, 0x18, 0xab, 0x08, 0x56, 0x97, 0x2e, 0x19, 0x4c,
-            0xd9, 0x34,
-        ]);
+        assert_eq!(
+            payload[..16],
+            [
+                0xd1, 0xb1, 0xc9, 0x8d, 0xd7, 0x68, 0x9f, 0xb8, 0xec, 0x11, 0xd2, 0x42, 0xb1, 0x23,
+                0xdc, 0x9b,
+            ]
+        );
+        assert_eq!(
+            tag.as_ref(),
+            [
+                0xe2, 0x21, 0xaf, 0x44, 0x86, 0x00, 0x18, 0xab, 0x08, 0x56, 0x97, 0x2e, 0x19, 0x4c,
+                0xd9, 0x34,
+            ]
+        );
 
         let (first, rest) = header.split_first_mut().expect("not empty");
         let number = &mut rest[17..];
@@ -269,7 +283,9 @@ mod tests {
         let server: Keys = suite.keys(&cid, Side::Server, Version::V1);
         let (first, rest) = header.split_first_mut().expect("not empty");
         let remote = &server.remote;
-        let opened = remote.header.decrypt_in_place(&payload[..16], first, &mut rest[17..]);
+        let opened = remote
+            .header
+            .decrypt_in_place(&payload[..16], first, &mut rest[17..]);
         opened.expect("16 bytes, and a number of 4");
         assert_eq!((header[0], &header[18..]), (0xc3, &[0, 0, 0, 2][..]));
         payload.extend_from_slice(tag.as_ref());
@@ -277,7 +293,12 @@ mod tests {
         let opened = remote.packet.decrypt_in_place(2, &header, &mut copy);
         assert!(opened.expect("as it was sealed") == plain);
         payload[7] ^= 1;
-        assert!(remote.packet.decrypt_in_place(2, &header, &mut payload).is_err());
+        assert!(
+            remote
+                .packet
+                .decrypt_in_place(2, &header, &mut payload)
+                .is_err()
+        );
     }
 
     /// RFC 9001, appendix A.1: a packet number of two bytes leaves the others as they are.
@@ -290,12 +311,20 @@ mod tests {
             let (was_first, was) = (first, number);
             let sample = [9; SAMPLE_LEN];
             let header = &keys.local.header;
-            header.encrypt_in_place(&sample, &mut first, &mut number).expect("16 bytes");
+            header
+                .encrypt_in_place(&sample, &mut first, &mut number)
+                .expect("16 bytes");
             assert_eq!(number[usize::from(length)..], was[usize::from(length)..]);
             assert_ne!(number[..usize::from(length)], was[..usize::from(length)]);
-            header.decrypt_in_place(&sample, &mut first, &mut number).expect("16 bytes");
+            header
+                .decrypt_in_place(&sample, &mut first, &mut number)
+                .expect("16 bytes");
             assert_eq!((first, number), (was_first, was));
-            assert!(header.decrypt_in_place(&sample[1..], &mut first, &mut number).is_err());
+            assert!(
+                header
+                    .decrypt_in_place(&sample[1..], &mut first, &mut number)
+                    .is_err()
+            );
         }
     }
 }

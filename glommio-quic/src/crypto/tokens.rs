@@ -121,14 +121,19 @@ mod tests {
     fn a_token_is_opened_by_its_own_key_only() {
         let key = TokenKey::new(&[7; 32]);
         let mut token = b"address".to_vec();
-        key.aead_from_hkdf(b"one").seal(&mut token, b"aad").expect("it is short");
+        key.aead_from_hkdf(b"one")
+            .seal(&mut token, b"aad")
+            .expect("it is short");
         assert_ne!(&token[..7], b"address");
 
         let open = |random: &[u8], aad: &[u8], mut token: Vec<u8>| {
             let opened = key.aead_from_hkdf(random);
             opened.open(&mut token, aad).map(|text| text.to_vec()).ok()
         };
-        assert_eq!(open(b"one", b"aad", token.clone()).as_deref(), Some(&b"address"[..]));
+        assert_eq!(
+            open(b"one", b"aad", token.clone()).as_deref(),
+            Some(&b"address"[..])
+        );
         assert_eq!(open(b"two", b"aad", token.clone()), None);
         assert_eq!(open(b"one", b"bad", token.clone()), None);
         assert_eq!(open(b"one", b"aad", token[..15].to_vec()), None);

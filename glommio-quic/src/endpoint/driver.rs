@@ -14,8 +14,8 @@
 //! the connections.
 
 use super::Shared;
-use crate::shards::Membership;
 use crate::connection::State;
+use crate::shards::Membership;
 use crate::socket::{Socket, datagrams};
 use glommio::time::now;
 use glommio::{Task, spawn_local};
@@ -107,7 +107,10 @@ fn deliver(shared: &Shared, touched: &mut Vec<Rc<State>>) {
 /// Errors that an earlier datagram has caused, and that say nothing of the socket.
 fn is_about_a_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable};
-    matches!(error.kind(), ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable)
+    matches!(
+        error.kind(),
+        ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable
+    )
 }
 
 /// Sends and keeps time, until there is neither a connection nor an endpoint.

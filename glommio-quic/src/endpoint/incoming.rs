@@ -59,7 +59,10 @@ impl Incoming {
             return Err(error);
         }
         let mut response = Vec::new();
-        let accepted = self.shared.proto().accept(incoming, now(), &mut response, config);
+        let accepted = self
+            .shared
+            .proto()
+            .accept(incoming, now(), &mut response, config);
         match accepted {
             Ok((handle, proto)) => Ok(Connecting::new(self.shared.insert(handle, proto))),
             Err(error) => {

@@ -161,7 +161,10 @@ impl Endpoint {
             return Err(ConnectError::EndpointStopping);
         }
         let addr = self.shared.socket().reachable(addr)?;
-        let connected = self.shared.proto().connect(now(), config, addr, server_name);
+        let connected = self
+            .shared
+            .proto()
+            .connect(now(), config, addr, server_name);
         let (handle, proto) = connected?;
         Ok(Connecting::new(self.shared.insert(handle, proto)))
     }

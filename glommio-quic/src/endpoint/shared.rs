@@ -1,7 +1,7 @@
 //! What the tasks of an endpoint and its handles share.
 
-use crate::connection::State;
 use super::EndpointStats;
+use crate::connection::State;
 use crate::shards::{Membership, Passed};
 use crate::socket::{Datagram, Socket};
 use crate::waiters::{WaiterList, wake};
@@ -59,8 +59,7 @@ impl Shared {
     ) -> Rc<Shared> {
         let server = server.map(Arc::new);
         let allow_mtu_discovery = socket.never_fragments();
-        let proto =
-            quinn_proto::Endpoint::new(Arc::new(config), server, allow_mtu_discovery, None);
+        let proto = quinn_proto::Endpoint::new(Arc::new(config), server, allow_mtu_discovery, None);
         Rc::new(Shared {
             proto: RefCell::new(proto),
             socket: RefCell::new(Rc::new(socket)),
@@ -118,8 +117,14 @@ impl Shared {
         proto: quinn_proto::Connection,
     ) -> Rc<State> {
         let state = State::new(self, handle, proto);
-        let same = self.connections.borrow_mut().insert(handle, Rc::clone(&state));
-        assert!(same.is_none(), "a handle was given out anew before its connection had left");
+        let same = self
+            .connections
+            .borrow_mut()
+            .insert(handle, Rc::clone(&state));
+        assert!(
+            same.is_none(),
+            "a handle was given out anew before its connection had left"
+        );
         let closed = self.closed.borrow().clone();
         if let Some((code, reason)) = closed {
             state.close(code, reason);
@@ -303,7 +308,11 @@ impl Shared {
 
     pub(super) fn close(&self, code: VarInt, reason: &[u8]) {
         let reason = Bytes::copy_from_slice(reason);
-        let first = self.closed.borrow_mut().get_or_insert((code, reason)).clone();
+        let first = self
+            .closed
+            .borrow_mut()
+            .get_or_insert((code, reason))
+            .clone();
         self.refuse_all();
         let (code, reason) = first;
         for state in self.all_connections() {
@@ -335,6 +344,8 @@ impl Shared {
     }
 
     pub(super) fn lost_error(&self) -> Option<ConnectionError> {
-        self.is_abandoned.get().then_some(ConnectionError::LocallyClosed)
+        self.is_abandoned
+            .get()
+            .then_some(ConnectionError::LocallyClosed)
     }
 }

@@ -123,6 +123,10 @@ mod tests {
         assert_eq!(shard_of(&handshake[..6]), None);
         handshake[5] = 9;
         assert_eq!(shard_of(&handshake), None, "not as long as ours");
-        assert_eq!(shard_of(&[0xc0, 0, 0, 0, 1, 8, 5, 9, 9]), None, "the client's own choice");
+        assert_eq!(
+            shard_of(&[0xc0, 0, 0, 0, 1, 8, 5, 9, 9]),
+            None,
+            "the client's own choice"
+        );
     }
 }

@@ -112,13 +112,16 @@ impl Shard {
             Steering::Kernel if program::attach(&sockets[0]).is_ok() => Steering::Kernel,
             Steering::Kernel | Steering::PassingOn => Steering::PassingOn,
         };
-        let shards = sockets.into_iter().zip(0..=u8::MAX).map(|(socket, number)| Shard {
-            socket,
-            number,
-            steering,
-            group: Arc::clone(&group),
-            reset_key: Arc::clone(&reset_key),
-        });
+        let shards = sockets
+            .into_iter()
+            .zip(0..=u8::MAX)
+            .map(|(socket, number)| Shard {
+                socket,
+                number,
+                steering,
+                group: Arc::clone(&group),
+                reset_key: Arc::clone(&reset_key),
+            });
         Ok(shards.collect())
     }
 

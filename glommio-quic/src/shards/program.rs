@@ -22,7 +22,9 @@ pub(super) fn attach(socket: &UdpSocket) -> io::Result<()> {
 
 /// It sees the datagram without its UDP header. A load from beyond its end returns 0.
 fn program() -> [libc::sock_filter; 11] {
-    use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET};
+    use libc::{
+        BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET,
+    };
     const A: u32 = 0x10;
     let op = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
         code: code as u16,

@@ -89,7 +89,10 @@ impl Socket {
     pub(crate) async fn send(&self, transmit: &Transmit, payload: &[u8]) -> io::Result<()> {
         let payload = &payload[..transmit.size];
         let size = transmit.segment_size.unwrap_or(transmit.size);
-        let sent = self.socket.send_segments(&segments(transmit, payload, size)).await;
+        let sent = self
+            .socket
+            .send_segments(&segments(transmit, payload, size))
+            .await;
         match sent {
             Err(GlommioError::IoError(error)) if error.kind() == io::ErrorKind::Unsupported => {
                 for datagram in payload.chunks(size) {
@@ -105,7 +108,9 @@ impl Socket {
 
 fn segments<'a>(transmit: &Transmit, payload: &'a [u8], size: usize) -> Segments<'a> {
     let to = transmit.destination;
-    let source = transmit.src_ip.filter(|source| source.is_ipv6() == to.is_ipv6());
+    let source = transmit
+        .src_ip
+        .filter(|source| source.is_ipv6() == to.is_ipv6());
     let ecn = transmit.ecn.and_then(|ecn| Ecn::from_bits(ecn as u8));
     Segments::new(payload, size).to(to).ecn(ecn).source(source)
 }
@@ -116,7 +121,9 @@ pub(crate) fn datagrams(received: &ReceivedDatagrams) -> impl Iterator<Item = Da
     let size = received.segment_size().max(1);
     let (remote, ecn) = (received.from(), received.ecn());
     let ecn = ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn.bits()));
-    let local_ip = received.destination().map(|destination| destination.address);
+    let local_ip = received
+        .destination()
+        .map(|destination| destination.address);
     std::iter::from_fn(move || {
         let length = size.min(rest.len());
         (length > 0).then(|| Datagram {

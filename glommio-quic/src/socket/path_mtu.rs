@@ -12,7 +12,13 @@ use std::os::fd::AsRawFd;
 /// it believes of the path, and let no router cut it (RFC 8899 demands both of a sender that finds
 /// the longest datagram out by itself).
 pub(super) fn probe(socket: &UdpSocket, is_ipv6: bool) -> io::Result<()> {
-    set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE).or_else(
+    set(
+        socket,
+        libc::IPPROTO_IP,
+        libc::IP_MTU_DISCOVER,
+        libc::IP_PMTUDISC_PROBE,
+    )
+    .or_else(
         // A socket of IPv6 that takes no IPv4.
         |error| if is_ipv6 { Ok(()) } else { Err(error) },
     )?;

@@ -223,7 +223,11 @@ impl RecvStream {
                 return Poll::Ready(Ok(Some(code)));
             }
             let state = Rc::clone(self.state());
-            let reset = state.proto.borrow_mut().recv_stream(self.id).received_reset();
+            let reset = state
+                .proto
+                .borrow_mut()
+                .recv_stream(self.id)
+                .received_reset();
             match reset {
                 Err(_) => Poll::Ready(Ok(None)),
                 Ok(Some(code)) => {

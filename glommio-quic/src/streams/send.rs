@@ -86,7 +86,9 @@ impl SendStream {
             Err(quinn_proto::WriteError::Stopped(code)) => {
                 Poll::Ready(Err(WriteError::Stopped(code)))
             }
-            Err(quinn_proto::WriteError::ClosedStream) => Poll::Ready(Err(WriteError::ClosedStream)),
+            Err(quinn_proto::WriteError::ClosedStream) => {
+                Poll::Ready(Err(WriteError::ClosedStream))
+            }
         }
     }
 
@@ -168,7 +170,11 @@ impl SendStream {
     ///
     /// The stream is closed.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
-        self.state().proto.borrow_mut().send_stream(self.id).priority()
+        self.state()
+            .proto
+            .borrow_mut()
+            .send_stream(self.id)
+            .priority()
     }
 
     /// The number of the stream in its connection.

@@ -61,7 +61,10 @@ fn many_streams_at_a_time() -> Result {
                     let (mut send, mut recv) = connection.open_bi().await?;
                     send.write_all(&sent).await?;
                     send.finish()?;
-                    assert!(recv.read_to_end(sent.len()).await? == sent, "stream {number}");
+                    assert!(
+                        recv.read_to_end(sent.len()).await? == sent,
+                        "stream {number}"
+                    );
                     Ok::<_, Box<dyn std::error::Error>>(())
                 })
             })
@@ -115,9 +118,15 @@ fn a_reset_and_a_stop_carry_their_codes() -> Result {
         send.write_all(b"some").await?;
         let mut recv = accepted.accept_uni().await?;
         recv.stop(VarInt::from_u32(9))?;
-        assert!(recv.stop(VarInt::from_u32(9)).is_err(), "it was stopped before");
+        assert!(
+            recv.stop(VarInt::from_u32(9)).is_err(),
+            "it was stopped before"
+        );
         assert_eq!(send.stopped().await?, Some(VarInt::from_u32(9)));
-        assert_eq!(send.write(b"more").await, Err(WriteError::Stopped(VarInt::from_u32(9))));
+        assert_eq!(
+            send.write(b"more").await,
+            Err(WriteError::Stopped(VarInt::from_u32(9)))
+        );
         Ok(())
     })
 }
@@ -154,12 +163,18 @@ fn a_close_carries_its_code_and_reason() -> Result {
         let ConnectionError::ApplicationClosed(close) = &lost else {
             panic!("{lost}");
         };
-        assert_eq!((close.error_code, &close.reason[..]), (VarInt::from_u32(42), &b"enough"[..]));
+        assert_eq!(
+            (close.error_code, &close.reason[..]),
+            (VarInt::from_u32(42), &b"enough"[..])
+        );
         assert_eq!(waiting.await, Err(lost.clone()));
         assert_eq!(accepted.open_uni().await.map(drop), Err(lost));
         client.wait_idle().await;
         server.wait_idle().await;
-        assert_eq!((client.open_connections(), server.open_connections()), (0, 0));
+        assert_eq!(
+            (client.open_connections(), server.open_connections()),
+            (0, 0)
+        );
         Ok(())
     })
 }

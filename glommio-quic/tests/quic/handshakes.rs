@@ -1,7 +1,7 @@
 //! Who gets a connection, and who does not.
 
-use crate::peer::{Result, client, client_config, impatient, loopback, pair, run, server};
 use crate::peer::server_config;
+use crate::peer::{Result, client, client_config, impatient, loopback, pair, run, server};
 use futures_lite::future::{poll_once, zip};
 use glommio::spawn_local;
 use glommio_quic::crypto::{HandshakeData, QuicClientConfig, provider};
@@ -22,7 +22,10 @@ fn a_client_is_asked_to_prove_its_address() -> Result {
 
         let incoming = server.accept().await.ok_or("closed")?;
         assert!(incoming.remote_address_validated());
-        let incoming = incoming.retry().expect_err("once is enough").into_incoming();
+        let incoming = incoming
+            .retry()
+            .expect_err("once is enough")
+            .into_incoming();
         let (accepted, connected) = zip(incoming.into_future(), connecting.into_future()).await;
         (accepted?, connected?);
         Ok(())
@@ -130,7 +133,9 @@ fn what_the_handshake_has_told() -> Result {
         let (server, client) = (server()?, client()?);
         let (accepted, connection) = pair(&server, &client).await?;
         let data = accepted.handshake_data().ok_or("none")?;
-        let data = data.downcast::<HandshakeData>().expect("that of this crate");
+        let data = data
+            .downcast::<HandshakeData>()
+            .expect("that of this crate");
         assert_eq!(data.server_name.as_deref(), Some("localhost"));
         assert!(connection.peer_identity().is_some() && accepted.peer_identity().is_none());
         let (mut here, mut there) = ([0; 32], [0; 32]);
@@ -151,14 +156,29 @@ fn what_cannot_be_connected_to() -> Result {
         let client = Endpoint::client(loopback())?;
         let address = client.local_addr()?;
         let connect = |addr, name| client.connect(addr, name).map(drop).unwrap_err();
-        assert_eq!(connect(address, "localhost"), ConnectError::NoDefaultClientConfig);
+        assert_eq!(
+            connect(address, "localhost"),
+            ConnectError::NoDefaultClientConfig
+        );
         client.set_default_client_config(client_config()?);
-        assert!(matches!(connect(address, "not a name"), ConnectError::InvalidServerName(_)));
+        assert!(matches!(
+            connect(address, "not a name"),
+            ConnectError::InvalidServerName(_)
+        ));
         let v6 = "[::1]:443".parse()?;
-        assert_eq!(connect(v6, "localhost"), ConnectError::InvalidRemoteAddress(v6));
-        assert!(matches!(connect(loopback(), "localhost"), ConnectError::InvalidRemoteAddress(_)));
+        assert_eq!(
+            connect(v6, "localhost"),
+            ConnectError::InvalidRemoteAddress(v6)
+        );
+        assert!(matches!(
+            connect(loopback(), "localhost"),
+            ConnectError::InvalidRemoteAddress(_)
+        ));
         client.close(VarInt::from_u32(0), b"");
-        assert_eq!(connect(address, "localhost"), ConnectError::EndpointStopping);
+        assert_eq!(
+            connect(address, "localhost"),
+            ConnectError::EndpointStopping
+        );
         Ok(())
     })
 }
@@ -169,7 +189,11 @@ fn a_provider_without_quic() {
     let mut without = provider();
     without.cipher_suites.clear();
     let config = rustls::ClientConfig::builder_with_provider(Arc::new(without));
-    assert!(config.with_protocol_versions(&[&rustls::version::TLS13]).is_err());
+    assert!(
+        config
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .is_err()
+    );
 
     let mut second = provider();
     second.cipher_suites.remove(0);
@@ -178,6 +202,9 @@ fn a_provider_without_quic() {
         .expect("it has one of TLS 1.3")
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth();
-    let error = QuicClientConfig::try_from(config).map(drop).unwrap_err().to_string();
+    let error = QuicClientConfig::try_from(config)
+        .map(drop)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("AES_128_GCM"), "{error}");
 }

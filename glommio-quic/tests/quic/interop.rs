@@ -36,7 +36,9 @@ fn a_client_of_quinn() -> Result {
 }
 
 fn quinn_client(address: SocketAddr) -> Result {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let config = quinn::EndpointConfig::new(std::sync::Arc::new(
             glommio_quic::crypto::ResetKey::random()?,
@@ -44,7 +46,9 @@ fn quinn_client(address: SocketAddr) -> Result {
         let socket = std::net::UdpSocket::bind(loopback())?;
         let runtime = std::sync::Arc::new(quinn::TokioRuntime);
         let endpoint = quinn::Endpoint::new(config, None, socket, runtime)?;
-        let connection = endpoint.connect_with(client_config()?, address, "localhost")?.await?;
+        let connection = endpoint
+            .connect_with(client_config()?, address, "localhost")?
+            .await?;
         let (mut send, mut recv) = connection.open_bi().await?;
         let sent = pattern(1, LENGTH);
         let (written, read) = zip(
@@ -105,7 +109,9 @@ fn a_server_of_quinn() -> Result {
 }
 
 fn quinn_server(address: &mpsc::Sender<SocketAddr>) -> Result {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let config = quinn::EndpointConfig::new(std::sync::Arc::new(
             glommio_quic::crypto::ResetKey::random()?,
@@ -119,7 +125,9 @@ fn quinn_server(address: &mpsc::Sender<SocketAddr>) -> Result {
             tokio::spawn(async move {
                 let all = recv.read_to_end(LENGTH).await;
                 let all = all.map_err(|error| error.to_string())?;
-                send.write_all(&all).await.map_err(|error| error.to_string())?;
+                send.write_all(&all)
+                    .await
+                    .map_err(|error| error.to_string())?;
                 send.finish().map_err(|error| error.to_string())
             });
         }

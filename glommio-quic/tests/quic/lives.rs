@@ -41,13 +41,15 @@ fn datagrams() -> Result {
             let mut last = None;
             let mut over = pin!(accepted.accept_uni());
             // The receiver may lose some; what comes is in order on this path.
-            while let Some(datagram) = or(
-                async { accepted.read_datagram().await.map(Some) },
-                async { over.as_mut().await.map(|_| None) },
-            )
-            .await?
+            while let Some(datagram) =
+                or(async { accepted.read_datagram().await.map(Some) }, async {
+                    over.as_mut().await.map(|_| None)
+                })
+                .await?
             {
-                let number = datagram.first_chunk().map(|first| u32::from_le_bytes(*first));
+                let number = datagram
+                    .first_chunk()
+                    .map(|first| u32::from_le_bytes(*first));
                 assert!(number > last, "{number:?} after {last:?}");
                 last = number;
             }
@@ -75,7 +77,10 @@ fn a_closed_endpoint_tells_its_peers_and_takes_no_more() -> Result {
             ConnectionError::ApplicationClosed(close) if close.error_code == VarInt::from_u32(5)
         ));
         let refused = client.connect(server.local_addr()?, "localhost")?.await;
-        assert!(matches!(refused, Err(ConnectionError::ConnectionClosed(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(ConnectionError::ConnectionClosed(_))),
+            "{refused:?}"
+        );
         server.wait_idle().await;
         assert_eq!(server.open_connections(), 0);
         Ok(())
@@ -93,9 +98,21 @@ fn a_dropped_connection_is_closed() -> Result {
         drop(clone);
         // The stream keeps it.
         stream.write_all(b"alive").await?;
-        assert_eq!(&accepted.accept_uni().await?.read_chunk(5, true).await?.ok_or("end")?.bytes[..], b"alive");
+        assert_eq!(
+            &accepted
+                .accept_uni()
+                .await?
+                .read_chunk(5, true)
+                .await?
+                .ok_or("end")?
+                .bytes[..],
+            b"alive"
+        );
         drop(stream);
-        assert!(matches!(accepted.closed().await, ConnectionError::ApplicationClosed(_)));
+        assert!(matches!(
+            accepted.closed().await,
+            ConnectionError::ApplicationClosed(_)
+        ));
 
         // Also one that is not connected yet.
         drop(client.connect(server.local_addr()?, "localhost")?);
@@ -117,7 +134,10 @@ fn connections_outlive_their_endpoints() -> Result {
         let read = accepted.accept_uni().await?.read_to_end(100_000).await?;
         assert!(read == pattern(1, 100_000));
         connection.close(VarInt::from_u32(1), b"");
-        assert!(matches!(accepted.closed().await, ConnectionError::ApplicationClosed(_)));
+        assert!(matches!(
+            accepted.closed().await,
+            ConnectionError::ApplicationClosed(_)
+        ));
         Ok(())
     })
 }
@@ -133,7 +153,10 @@ fn what_outlives_its_executor_is_lost_and_says_so() -> Result {
         Ok(())
     })?;
     let (endpoint, connection) = kept.take().ok_or("it was kept")?;
-    assert!(matches!(connection.close_reason(), Some(ConnectionError::TransportError(_))));
+    assert!(matches!(
+        connection.close_reason(),
+        Some(ConnectionError::TransportError(_))
+    ));
     LocalExecutor::default().run(async move {
         assert!(connection.open_uni().await.is_err());
         assert!(connection.closed().await.to_string().contains("executor"));
@@ -167,7 +190,11 @@ fn a_silent_peer_is_given_up_and_a_kept_one_is_not() -> Result {
         let (_accepted, kept) = (accepted?, kept?);
         sleep(idle * 4).await;
         assert_eq!(kept.close_reason(), None);
-        assert!(kept.stats().frame_tx.ping >= 4, "{:?}", kept.stats().frame_tx);
+        assert!(
+            kept.stats().frame_tx.ping >= 4,
+            "{:?}",
+            kept.stats().frame_tx
+        );
         Ok(())
     })
 }
@@ -263,7 +290,10 @@ fn wakers_that_panic_break_nothing() -> Result {
         drop(read);
         assert_eq!(there.read(&mut buf).await?, None);
         connection.close(VarInt::from_u32(1), b"");
-        assert!(matches!(closed.await, ConnectionError::ApplicationClosed(_)));
+        assert!(matches!(
+            closed.await,
+            ConnectionError::ApplicationClosed(_)
+        ));
         Ok(())
     })
 }
@@ -297,7 +327,11 @@ fn a_flood_of_garbage() -> Result {
             send.finish()?;
             Ok::<_, Box<dyn std::error::Error>>(())
         };
-        let read = async { Ok::<_, Box<dyn std::error::Error>>(accepted.accept_uni().await?.read_to_end(sent.len()).await?) };
+        let read = async {
+            Ok::<_, Box<dyn std::error::Error>>(
+                accepted.accept_uni().await?.read_to_end(sent.len()).await?,
+            )
+        };
         let (written, read) = zip(write, read).await;
         written?;
         assert!(read? == sent);

@@ -24,7 +24,11 @@ async fn transfer(from: &Connection, to: &Connection, seed: u64, length: usize) 
     Ok(())
 }
 
-async fn pair_over(proxy: &Proxy, server: &Endpoint, client: &Endpoint) -> Result<(Connection, Connection)> {
+async fn pair_over(
+    proxy: &Proxy,
+    server: &Endpoint,
+    client: &Endpoint,
+) -> Result<(Connection, Connection)> {
     let connecting = client.connect(proxy.address(), "localhost")?;
     let incoming = server.accept().await.ok_or("closed")?;
     let (accepted, connected) = zip(incoming.into_future(), connecting.into_future()).await;

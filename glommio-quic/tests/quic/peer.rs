@@ -20,7 +20,10 @@ const KEY: &[u8] = include_bytes!("../keys/server.key");
 
 pub fn server_config() -> Result<ServerConfig> {
     let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
-    Ok(crypto::server_config(certificates, PrivateKeyDer::from_pem_slice(KEY)?)?)
+    Ok(crypto::server_config(
+        certificates,
+        PrivateKeyDer::from_pem_slice(KEY)?,
+    )?)
 }
 
 pub fn client_config() -> Result<ClientConfig> {
@@ -56,11 +59,8 @@ pub fn impatient(idle: Duration) -> Result<ClientConfig> {
 pub async fn pair(server: &Endpoint, client: &Endpoint) -> Result<(Connection, Connection)> {
     let connecting = client.connect(server.local_addr()?, "localhost")?;
     let incoming = server.accept().await.ok_or("the server is closed")?;
-    let (accepted, connected) = futures_lite::future::zip(
-        incoming.into_future(),
-        connecting.into_future(),
-    )
-    .await;
+    let (accepted, connected) =
+        futures_lite::future::zip(incoming.into_future(), connecting.into_future()).await;
     Ok((accepted?, connected?))
 }
 

@@ -165,7 +165,11 @@ impl Network {
         self.state ^= self.state << 17;
         let drawn = (self.state >> 11) % 1_000_000;
         let passes = drawn >= u64::from(self.shared.lost_ppm.load(Ordering::Relaxed));
-        let count = if passes { &self.shared.passed } else { &self.shared.lost };
+        let count = if passes {
+            &self.shared.passed
+        } else {
+            &self.shared.lost
+        };
         count.fetch_add(1, Ordering::Relaxed);
         passes
     }

@@ -14,7 +14,10 @@ const CONNECTIONS: u64 = 12;
 /// Clients move while they send. Returns what the shards have counted.
 fn clients_move(steering: Steering) -> Result<Vec<EndpointStats>> {
     let shards = Shard::bind_with(loopback(), SHARDS, steering)?;
-    assert!(shards.iter().all(|shard| shard.steering() == steering), "this kernel has it");
+    assert!(
+        shards.iter().all(|shard| shard.steering() == steering),
+        "this kernel has it"
+    );
     let address = shards[0].local_addr()?;
     let config = server_config()?;
     let (mut ends, mut threads) = (Vec::new(), Vec::new());
@@ -90,7 +93,10 @@ async fn echo(incoming: glommio_quic::Incoming) -> Result {
 fn the_kernel_steers_by_the_connection_id() -> Result {
     let stats = clients_move(Steering::Kernel)?;
     for shard in &stats {
-        assert_eq!((shard.passed_on, shard.not_passed_on, shard.taken_over), (0, 0, 0));
+        assert_eq!(
+            (shard.passed_on, shard.not_passed_on, shard.taken_over),
+            (0, 0, 0)
+        );
     }
     Ok(())
 }
@@ -103,7 +109,10 @@ fn shards_pass_on_what_the_kernel_does_not_steer() -> Result {
     assert!(sum(|shard| shard.passed_on) > 0, "{stats:?}");
     // The last of them may find the other shard gone.
     assert!(sum(|shard| shard.taken_over) > 0, "{stats:?}");
-    assert!(sum(|shard| shard.passed_on) >= sum(|shard| shard.taken_over), "{stats:?}");
+    assert!(
+        sum(|shard| shard.passed_on) >= sum(|shard| shard.taken_over),
+        "{stats:?}"
+    );
     Ok(())
 }
 
