@@ -25,6 +25,7 @@ pages! {
     timers: "docs/guide/timers.md";
     slack: "docs/guide/slack.md";
     sockets: "docs/guide/sockets.md";
+    udp: "docs/guide/udp.md";
     files: "docs/files.md";
     queues: "docs/guide/queues.md";
     fairness: "docs/guide/fairness.md";

@@ -99,6 +99,8 @@ impl ExecutorMetrics {
             wakes_by_io: run.wakes_by_io.read(),
             wakes_by_threads: run.wakes_by_threads.read(),
             tasks_panicked: run.tasks_panicked.read(),
+            datagrams_received: run.datagrams_received.read(),
+            datagram_pauses: run.datagram_pauses.read(),
             timers_armed: timers.armed.read(),
             timers_rearmed: timers.rearmed.read(),
             timers_cancelled: timers.cancelled.read(),
@@ -142,6 +144,12 @@ pub struct Snapshot {
     /// Tasks that have panicked and left the others running; see
     /// [`TaskPanic::Isolate`](crate::TaskPanic::Isolate).
     pub tasks_panicked: u64,
+    /// Datagrams that [`recv_many`](crate::net::UdpSocket::recv_many) has received, those that came
+    /// as one counted each.
+    pub datagrams_received: u64,
+    /// Receives of `recv_many` that found no free buffer in their
+    /// [pool](crate::net::DatagramPool), and waited for one.
+    pub datagram_pauses: u64,
     /// Timers that were armed. Timeouts of sockets count; a timer whose deadline is found to have
     /// passed before it is armed does not.
     pub timers_armed: u64,

@@ -102,6 +102,17 @@ impl Datagram {
             .await
     }
 
+    /// As [`read`](Self::read), but waits before the first call, too: for a socket that is likely to
+    /// be empty.
+    pub(super) async fn read_when_ready<T>(
+        &self,
+        mut attempt: impl FnMut(RawFd) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let fd = self.socket.as_raw_fd();
+        self.wait(fd, Direction::Read, self.read_timeout.get(), || attempt(fd))
+            .await
+    }
+
     /// As [`read`](Self::read), for as long as it takes.
     pub(super) async fn read_without_limit<T>(
         &self,

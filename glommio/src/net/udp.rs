@@ -56,6 +56,8 @@ pub struct UdpSocket {
     receives_coalesced: Cell<bool>,
     /// See [`set_transmit_times`](Self::set_transmit_times).
     holds_until: Cell<bool>,
+    /// Was so when [`recv_many`](Self::recv_many) last looked.
+    is_empty: Cell<bool>,
 }
 
 impl UdpSocket {
@@ -219,6 +221,7 @@ impl UdpSocket {
             max_segments: Cell::new(None),
             receives_coalesced: Cell::new(false),
             holds_until: Cell::new(false),
+            is_empty: Cell::new(false),
         }
     }
 

@@ -109,6 +109,8 @@ pub(crate) struct RunCounts {
     pub(crate) wakes_by_io: Counter,
     pub(crate) wakes_by_threads: Counter,
     pub(crate) tasks_panicked: Counter,
+    pub(crate) datagrams_received: Counter,
+    pub(crate) datagram_pauses: Counter,
 }
 
 /// How much longer than its slice a round may last before it counts: the thread may have had to
@@ -148,6 +150,19 @@ impl RunCounts {
     #[inline(always)]
     pub(crate) fn panic_isolated(&self) {
         self.tasks_panicked.add(1);
+    }
+
+    /// By `recv_many`. They are counted with the feature only.
+    #[inline(always)]
+    pub(crate) fn datagrams_received(&self, count: impl FnOnce() -> usize) {
+        if cfg!(feature = "metrics") {
+            self.datagrams_received.add(count() as u64);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn datagrams_paused(&self) {
+        self.datagram_pauses.add(1);
     }
 
     /// What the executor counts for itself.

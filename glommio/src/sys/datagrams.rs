@@ -6,9 +6,14 @@ mod name;
 mod options;
 mod receive;
 mod send;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use options::{
     Told, has_segments, monotonic_ns, receive_drops, set_told, set_transmit_times,
 };
-pub(crate) use receive::{BATCH, Headers, Message};
-pub(crate) use send::{Sending, send};
+pub(crate) use receive::{Headers, Message};
+pub(crate) use send::{Sending, send, send_many};
+
+/// The most messages that one call receives or sends.
+pub(crate) const BATCH: usize = 32;

@@ -10,7 +10,7 @@ use futures_lite::future::{poll_once, yield_now};
 use glommio::channels::oneshot;
 use glommio::io::PollableFd;
 use glommio::metrics::{self, ExecutorMetrics, Histogram, Snapshot};
-use glommio::net::{TcpListener, TcpStream};
+use glommio::net::{DatagramPool, Segments, TcpListener, TcpStream, UdpSocket};
 use glommio::timer::{DelayQueue, Timer, sleep, sleep_until};
 use glommio::{
     Latency, LocalExecutor, LocalExecutorBuilder, Shares, executor, spawn_local, spawn_local_into,
@@ -365,4 +365,40 @@ fn metrics_may_go_to_any_thread() {
     is_shared::<ExecutorMetrics>();
     is_shared::<Snapshot>();
     is_shared::<Histogram>();
+}
+
+#[test]
+fn datagrams_are_counted_and_receives_that_wait_for_a_buffer() {
+    let now = counted(async {
+        let receiver = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+        let to = receiver.local_addr().expect("it is bound");
+        receiver.set_gro(true).expect("the kernel has GRO");
+        let pool = DatagramPool::new(1, DatagramPool::MAX_BYTES);
+        let mut received = Vec::new();
+        for bytes in [&[7; 3_000][..], b"", b"last"] {
+            let segments = Segments::new(bytes, 1_200).to(to);
+            sender.send_segments(&segments).await.expect("it is sent");
+        }
+        let mut count = 0;
+        while count < 5 {
+            let one = receiver.recv_many(&pool, &mut received).await;
+            assert_eq!(one.expect("it is there"), 1);
+            count += received[0].segments().len();
+            if count == 5 {
+                break;
+            }
+            // The only buffer is in use.
+            let none = poll_once(receiver.recv_many(&pool, &mut Vec::new())).await;
+            assert!(none.is_none());
+            received.clear();
+        }
+        received.clear();
+        let error = receiver.try_recv_many(&pool, &mut received);
+        assert!(error.is_err());
+        assert!(pool.pauses() >= 2);
+        let now = executor().metrics().snapshot();
+        assert_eq!(now.datagram_pauses, pool.pauses());
+    });
+    assert_eq!(now.datagrams_received, 5);
 }

@@ -145,6 +145,62 @@ fn segments_go_to_their_address_or_to_the_peer() {
 }
 
 #[test]
+fn many_buffers_are_sent_by_one_call_and_in_order() {
+    run(async {
+        let (receiver, sender) = pair().await?;
+        let other = UdpSocket::bind("127.0.0.1:0")?;
+        assert_eq!(sender.send_many(&[]).await?, 0);
+        let bytes: Vec<_> = (0..40).map(|number| pattern(number * 10)).collect();
+        let mut many: Vec<_> = (bytes.iter())
+            .map(|bytes| Segments::new(bytes, 100))
+            .collect();
+        many[1] = many[1].to(other.local_addr()?);
+        let mut left = &many[..];
+        let mut counts = Vec::new();
+        while !left.is_empty() {
+            counts.push(sender.send_many(left).await?);
+            left = &left[counts[counts.len() - 1]..];
+        }
+        assert_eq!(counts, [32, 8], "as many as one call takes");
+        let pool = DatagramPool::new(256, 200);
+        let mut expected = Vec::new();
+        for (_, bytes) in bytes.iter().enumerate().filter(|(index, _)| *index != 1) {
+            match &bytes[..] {
+                [] => expected.push(&[][..]),
+                bytes => expected.extend(bytes.chunks(100)),
+            }
+        }
+        assert_eq!(datagrams(&receiver, &pool, expected.len()).await?, expected);
+        assert_eq!(datagrams(&other, &pool, 1).await?, [&bytes[1][..]]);
+        Ok(())
+    });
+}
+
+#[test]
+fn of_many_buffers_those_before_one_that_fails_are_sent() {
+    run(async {
+        let (receiver, sender) = pair().await?;
+        let pool = DatagramPool::new(8, 200);
+        let long = pattern(65_508);
+        let fine = Segments::new(b"fine", 4);
+        for (wrong, code) in [
+            (Segments::new(b"no size", 0), None),
+            (Segments::new(&long, long.len()), Some(libc::EMSGSIZE)),
+        ] {
+            assert_eq!(sender.send_many(&[fine, fine, wrong, fine]).await?, 2);
+            let error = sender.send_many(&[wrong, fine]).await;
+            let error = error.expect_err("it is the first");
+            assert_eq!(error.raw_os_error(), code);
+            let is_refused_here = io_kind(&error) == io::ErrorKind::InvalidInput;
+            assert_eq!(is_refused_here, code.is_none());
+            assert_eq!(datagrams(&receiver, &pool, 2).await?, [b"fine", b"fine"]);
+        }
+        abandon(receiver.recv_many(&pool, &mut Vec::new())).await;
+        Ok(())
+    });
+}
+
+#[test]
 fn many_datagrams_are_received_at_a_time_and_in_order() {
     run(async {
         let (receiver, sender) = pair().await?;

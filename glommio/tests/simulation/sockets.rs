@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::future::timeout;
 use glommio::net::{
-    self, TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream,
+    self, DatagramPool, Ecn, Segments, TcpListener, TcpStream, UdpSocket, UnixDatagram,
+    UnixListener, UnixStream,
 };
 use glommio::simulation::{self, Fault, Simulation, SimulationBuilder};
 use glommio::timer::sleep;
@@ -240,6 +241,66 @@ fn datagrams_are_lost_doubled_and_reordered_but_never_invented() {
     assert!(received.len() > distinct.len() + 20, "some come twice");
     assert!(!received.is_sorted(), "some overtake others");
     assert!(distinct.last() < Some(&1000));
+}
+
+#[test]
+fn segments_and_batches_go_one_datagram_at_a_time() {
+    let _watchdog = watchdog();
+    Simulation::builder()
+        .node("echo", 1, || async {
+            let socket = UdpSocket::bind("0.0.0.0:9")?;
+            socket.set_gro(true)?;
+            socket.set_receive_ecn(true)?;
+            let pool = DatagramPool::new(2, DatagramPool::MAX_BYTES);
+            let mut received = Vec::new();
+            while socket.recv_many(&pool, &mut received).await? > 0 {
+                for datagrams in received.drain(..) {
+                    let (bytes, to) = (datagrams.bytes(), datagrams.from());
+                    let back = Segments::new(bytes, bytes.len())
+                        .to(to)
+                        .ecn(datagrams.ecn());
+                    socket.send_segments(&back).await?;
+                }
+            }
+            Ok::<_, glommio::GlommioError<()>>(())
+        })
+        .client("client", || async {
+            let socket = UdpSocket::bind("0.0.0.0:0").expect("a port is free");
+            socket.connect("echo:9").await.expect("it has a name");
+            let bytes: Vec<_> = (0..=255).collect();
+            let segments = Segments::new(&bytes, 60).ecn(Some(Ecn::Ect0));
+            let begin = time::now();
+            let at = begin + SECOND;
+            socket
+                .send_segments_at(&segments, at)
+                .await
+                .expect("it is sent");
+            assert!(time::now() >= at);
+
+            let pool = DatagramPool::new(64, 50);
+            let mut received = Vec::new();
+            while received.len() < 5 {
+                let received = socket.recv_many(&pool, &mut received).await;
+                received.expect("they come back");
+            }
+            let mut expected: Vec<_> = bytes.chunks(60).map(|it| &it[..it.len().min(50)]).collect();
+            for datagrams in received {
+                let place = expected.iter().position(|it| *it == datagrams.bytes());
+                let whole = expected.remove(place.expect("it was sent"));
+                assert_eq!(datagrams.is_truncated(), whole.len() == 50);
+                assert_eq!((datagrams.ecn(), datagrams.destination()), (None, None));
+            }
+            assert_eq!(expected.len(), 0);
+            let error = socket
+                .set_transmit_times(true)
+                .expect_err("nothing holds datagrams");
+            assert!(
+                error.to_string().contains("leave transmit times off"),
+                "{error}"
+            );
+        })
+        .run()
+        .expect("nothing fails");
 }
 
 #[test]

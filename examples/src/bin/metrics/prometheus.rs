@@ -43,6 +43,16 @@ const ROWS: &[Row] = &[
         "Tasks whose panic was isolated.",
         |it| it.tasks_panicked,
     ),
+    counter(
+        "datagrams_received_total",
+        "Datagrams that were received in batches.",
+        |it| it.datagrams_received,
+    ),
+    counter(
+        "datagram_pauses_total",
+        "Receives of datagrams that waited for a free buffer.",
+        |it| it.datagram_pauses,
+    ),
     counter("timers_armed_total", "Timers that were armed.", |it| {
         it.timers_armed
     }),

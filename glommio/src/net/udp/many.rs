@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use super::UdpSocket;
 use super::pool::{DatagramPool, ReceivedDatagrams};
 use crate::net::Result;
+use crate::stats::RunCounts;
 
 /// Receiving in numbers.
 impl UdpSocket {
@@ -61,12 +62,24 @@ impl UdpSocket {
         received: &mut Vec<ReceivedDatagrams>,
     ) -> Result<usize> {
         self.check_buffers(pool)?;
+        let before = received.len();
         loop {
-            pool.until_free().await;
-            let count = self.datagram.read(|fd| pool.receive(fd, received)).await?;
+            if pool.available() == 0 {
+                self.count(RunCounts::datagrams_paused);
+                pool.until_free().await;
+            }
+            let is_empty = self.is_empty.take();
+            let receive = |fd| pool.receive(fd, received);
+            let batch = if is_empty {
+                self.datagram.read_when_ready(receive).await?
+            } else {
+                self.datagram.read(receive).await?
+            };
             // Without, another socket took the last buffer while this one waited.
-            if count > 0 {
-                return Ok(count);
+            if batch.count > 0 {
+                self.is_empty.set(batch.is_last);
+                self.count(|counts| counts.datagrams_received(|| datagrams(&received[before..])));
+                return Ok(batch.count);
             }
         }
     }
@@ -77,15 +90,38 @@ impl UdpSocket {
     ///
     /// Kind `WouldBlock` if nothing is there, or no buffer is free. Else as
     /// [`recv_many`](Self::recv_many).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{DatagramPool, UdpSocket};
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// let pool = DatagramPool::new(16, 1_500);
+    /// let error = socket.try_recv_many(&pool, &mut Vec::new()).unwrap_err();
+    /// assert_eq!(error.raw_os_error(), Some(11), "EAGAIN");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn try_recv_many(
         &self,
         pool: &DatagramPool,
         received: &mut Vec<ReceivedDatagrams>,
     ) -> Result<usize> {
         self.check_buffers(pool)?;
-        match pool.receive(self.socket().as_raw_fd(), received)? {
-            0 => Err(io::Error::from(io::ErrorKind::WouldBlock).into()),
-            count => Ok(count),
+        let before = received.len();
+        let count = pool.receive(self.socket().as_raw_fd(), received)?.count;
+        if count == 0 {
+            return Err(io::Error::from(io::ErrorKind::WouldBlock).into());
+        }
+        self.count(|counts| counts.datagrams_received(|| datagrams(&received[before..])));
+        Ok(count)
+    }
+
+    fn count(&self, event: impl FnOnce(&RunCounts)) {
+        if let Some(reactor) = self.datagram.reactor().upgrade() {
+            event(reactor.counts());
         }
     }
 
@@ -103,4 +139,8 @@ impl UdpSocket {
         }
         Ok(())
     }
+}
+
+fn datagrams(received: &[ReceivedDatagrams]) -> usize {
+    received.iter().map(|it| it.segments().len()).sum()
 }

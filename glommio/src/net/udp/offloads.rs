@@ -18,6 +18,24 @@ impl UdpSocket {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives: `ENOPROTOOPT` on older kernels.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::UdpSocket;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// socket.set_gro(true)?;
+    /// socket.set_receive_ecn(true)?;
+    /// socket.set_receive_destination(true)?;
+    /// socket.set_receive_timestamps(true)?;
+    /// # let device_has_fq = false;
+    /// socket.set_transmit_times(device_has_fq)?;
+    /// assert_eq!(socket.receive_drops()?, 0);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_gro(&self, coalesce: bool) -> Result<()> {
         datagrams::set_told(self.socket(), Told::Coalesced, coalesce)?;
         self.receives_coalesced.set(coalesce);

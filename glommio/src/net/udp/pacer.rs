@@ -28,6 +28,10 @@ use crate::timer::sleep_until;
 /// }
 /// // 2,000 bytes went at once, the others at 1 MB/s.
 /// assert!(start.elapsed() >= Duration::from_millis(2));
+///
+/// pacer.set_rate(500_000, 2_000);
+/// let at = pacer.reserve(1_000); // when to send them
+/// assert!(at >= start + Duration::from_millis(2));
 /// # });
 /// ```
 #[derive(Clone, Debug)]
@@ -58,7 +62,7 @@ impl Pacer {
     }
 
     /// Counts `bytes` as sent, and tells when they may be: now, if the burst allows it, or later.
-    /// More than the burst at once is taken for as much.
+    /// What is larger than the burst may go whole once all before it has left at the rate.
     pub fn reserve(&mut self, bytes: u64) -> Instant {
         let now = clock::now();
         let time = self.time_of(bytes);

@@ -32,6 +32,28 @@ use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 ///
 /// What was received keeps its buffer until it is dropped. While none is free, nothing is received:
 /// datagrams wait in the socket, whose receive buffer bounds them.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::net::{DatagramPool, UdpSocket};
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// let receiver = UdpSocket::bind("127.0.0.1:0")?;
+/// let sender = UdpSocket::bind("127.0.0.1:0")?;
+/// sender.send_to(b"hello", receiver.local_addr()?).await?;
+///
+/// let pool = DatagramPool::new(16, 1_500);
+/// assert_eq!((pool.buffers(), pool.buffer_bytes()), (16, 1_500));
+/// let mut received = Vec::new();
+/// receiver.recv_many(&pool, &mut received).await?;
+/// assert_eq!(pool.available(), 15);
+/// received.clear();
+/// assert_eq!(pool.available(), 16);
+/// assert_eq!(pool.pauses(), 0);
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct DatagramPool(Rc<Shared>);
 
@@ -50,6 +72,15 @@ struct Free {
     /// How many may be made still.
     unmade: usize,
     headers: Box<Headers>,
+}
+
+/// What one call has received.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Batch {
+    /// How many buffers were used.
+    pub(super) count: usize,
+    /// Some were left: there was no more.
+    pub(super) is_last: bool,
 }
 
 impl DatagramPool {
@@ -95,13 +126,13 @@ impl DatagramPool {
         self.0.pauses.get()
     }
 
-    /// Receives what is there into free buffers, behind what is in `received`. Returns how many were
-    /// used: none if none was free.
+    /// Receives what is there into free buffers, behind what is in `received`: nothing if none is
+    /// free.
     pub(super) fn receive(
         &self,
         fd: RawFd,
         received: &mut Vec<ReceivedDatagrams>,
-    ) -> io::Result<usize> {
+    ) -> io::Result<Batch> {
         let mut free = self.0.free.borrow_mut();
         let Free {
             buffers,
@@ -114,9 +145,10 @@ impl DatagramPool {
             *unmade -= 1;
         }
         if buffers.is_empty() {
-            return Ok(0);
+            return Ok(Batch::default());
         }
         let unused = buffers.len().saturating_sub(BATCH);
+        let offered = buffers.len() - unused;
         let count = headers.receive(fd, &mut buffers[unused..])?;
         received.reserve(count);
         for index in 0..count {
@@ -128,11 +160,15 @@ impl DatagramPool {
                 pool: Rc::clone(&self.0),
             });
         }
-        Ok(count)
+        Ok(Batch {
+            count,
+            is_last: count < offered,
+        })
     }
 
-    /// Waits until a buffer is free. Gives whether it had to wait.
+    /// Waits until a buffer is free, and counts that.
     pub(super) fn until_free(&self) -> UntilFree<'_> {
+        self.0.pauses.set(self.0.pauses.get() + 1);
         UntilFree {
             pool: &self.0,
             key: None,
@@ -172,21 +208,17 @@ pub(super) struct UntilFree<'a> {
 }
 
 impl Future for UntilFree<'_> {
-    type Output = bool;
+    type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let UntilFree { pool, key } = &mut *self;
-        let has_waited = key.is_some();
         poll_waiting(cx, |waker| {
             let mut waiting = pool.waiting.borrow_mut();
             if pool.is_any_free() {
                 waiting.finish(key, waker);
-                return Poll::Ready(has_waited);
+                return Poll::Ready(());
             }
             waiting.wait(key, waker, ());
-            if !has_waited && key.is_some() {
-                pool.pauses.set(pool.pauses.get() + 1);
-            }
             Poll::Pending
         })
     }
@@ -203,6 +235,36 @@ impl Drop for UntilFree<'_> {
 /// One datagram, or several of one sender that were received as one (see
 /// [`UdpSocket::set_gro`](super::UdpSocket::set_gro)), in a buffer of a [`DatagramPool`]. Dropping it
 /// gives the buffer back.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::net::{DatagramPool, UdpSocket};
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// let receiver = UdpSocket::bind("127.0.0.1:0")?;
+/// receiver.set_receive_ecn(true)?;
+/// receiver.set_receive_destination(true)?;
+/// receiver.set_receive_timestamps(true)?;
+/// let sender = UdpSocket::bind("127.0.0.1:0")?;
+/// sender.send_to(b"hello", receiver.local_addr()?).await?;
+///
+/// let mut received = Vec::new();
+/// receiver.recv_many(&DatagramPool::new(16, 1_500), &mut received).await?;
+/// let mut datagrams = received.remove(0);
+/// assert_eq!(datagrams.from(), sender.local_addr()?);
+/// datagrams.bytes_mut()[0] = b'j';
+/// assert_eq!(datagrams.bytes(), b"jello");
+/// assert_eq!(datagrams.segment_size(), 5); // one datagram
+/// assert_eq!(datagrams.segments().count(), 1);
+/// assert!(!datagrams.is_truncated());
+/// assert_eq!(datagrams.ecn(), None);
+/// let destination = datagrams.destination().expect("it was asked for");
+/// assert_eq!(destination.address, receiver.local_addr()?.ip());
+/// println!("received on interface {} at {:?}", destination.interface, datagrams.received_at());
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 pub struct ReceivedDatagrams {
     buffer: Box<[u8]>,
     message: Message,

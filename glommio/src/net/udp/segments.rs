@@ -14,6 +14,16 @@ use crate::sys::datagrams::{self, Sending};
 use crate::timer::sleep_until;
 
 /// The mark of explicit congestion notification that a datagram carries (RFC 3168).
+///
+/// # Examples
+///
+/// ```
+/// use glommio::net::Ecn;
+///
+/// assert_eq!(Ecn::from_bits(0b10), Some(Ecn::Ect0));
+/// assert_eq!(Ecn::Ce.bits(), 0b11);
+/// assert_eq!(Ecn::from_bits(0b100), None); // the other bits have another meaning
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ecn {
     /// ECN-capable transport, `ECT(0)`.
@@ -48,6 +58,25 @@ impl Ecn {
 
 /// Datagrams to one receiver, one behind the other in a buffer, for
 /// [`UdpSocket::send_segments`].
+///
+/// # Examples
+///
+/// ```
+/// use glommio::net::{Ecn, Segments, UdpSocket};
+/// use std::net::SocketAddr;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// let socket = UdpSocket::bind("0.0.0.0:0")?;
+/// let to: SocketAddr = "127.0.0.1:9".parse().expect("an address");
+/// let from = "127.0.0.7".parse().expect("an address of this host");
+/// let segments = Segments::new(&[7; 3_000], 1_200)
+///     .to(to)
+///     .ecn(Some(Ecn::Ect0))
+///     .source(Some(from));
+/// socket.send_segments(&segments).await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use = "it does nothing until it is sent"]
 pub struct Segments<'a> {
@@ -178,12 +207,91 @@ impl UdpSocket {
         Ok(self.explained(&sending, sent.await)?)
     }
 
+    /// Sends several buffers by one call of `sendmmsg(2)`, each as
+    /// [`send_segments`](Self::send_segments) does: those at the front of `many`, as many as the
+    /// send queue takes, and up to 32. Returns how many, at least one unless `many` is empty. Waits
+    /// while the queue is full.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_segments`](Self::send_segments) for the first of `many`. If it is a later one that
+    /// cannot be sent, those before it are, and it fails in the call that begins with it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, nothing has been sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::GlommioError;
+    /// use glommio::net::{DatagramPool, Segments, UdpSocket};
+    ///
+    /// /// Sends all datagrams back.
+    /// async fn echo(socket: &UdpSocket) -> Result<(), GlommioError<()>> {
+    ///     let pool = DatagramPool::new(64, 1_500);
+    ///     let mut received = Vec::new();
+    ///     loop {
+    ///         socket.recv_many(&pool, &mut received).await?;
+    ///         let answers: Vec<_> = (received.iter())
+    ///             .map(|it| Segments::new(it.bytes(), it.segment_size()).to(it.from()))
+    ///             .collect();
+    ///         let mut left = &answers[..];
+    ///         while !left.is_empty() {
+    ///             left = &left[socket.send_many(left).await?..];
+    ///         }
+    ///         received.clear();
+    ///     }
+    /// }
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let (server, client) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    /// # client.connect(server.local_addr()?).await?;
+    /// # let ask = async {
+    /// #     for number in 0..100 {
+    /// #         client.send(&[number]).await?;
+    /// #     }
+    /// #     for _ in 0..100 {
+    /// #         client.recv(&mut [0]).await?;
+    /// #     }
+    /// #     Ok(())
+    /// # };
+    /// # futures_lite::future::or(echo(&server), ask).await
+    /// # }).unwrap();
+    /// ```
+    pub async fn send_many(&self, many: &[Segments<'_>]) -> Result<usize> {
+        let Some(first) = many.first() else {
+            return Ok(0);
+        };
+        let first = self.sending(first)?;
+        let sendings = || many.iter().map_while(|it| self.sending(it).ok());
+        let sent = self
+            .datagram
+            .write(|fd| datagrams::send_many(fd, sendings()));
+        Ok(self.explained(&first, sent.await)?)
+    }
+
     /// As [`send_segments`](Self::send_segments), without waiting.
     ///
     /// # Errors
     ///
     /// Kind `WouldBlock` if the send queue is full: nothing has been sent. Else as
     /// [`send_segments`](Self::send_segments).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::GlommioError;
+    /// use glommio::net::{Segments, UdpSocket};
+    /// use std::io::ErrorKind;
+    ///
+    /// /// Leaves out what there is no space for.
+    /// fn send_or_drop(socket: &UdpSocket, frames: &Segments<'_>) -> Result<(), GlommioError<()>> {
+    ///     match socket.try_send_segments(frames) {
+    ///         Err(GlommioError::IoError(error)) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+    ///         sent => sent,
+    ///     }
+    /// }
+    /// ```
     pub fn try_send_segments(&self, segments: &Segments<'_>) -> Result<()> {
         let sending = self.sending(segments)?;
         let sent = datagrams::send(self.socket().as_raw_fd(), &sending);
@@ -264,7 +372,7 @@ impl UdpSocket {
     }
 
     /// A device that cannot cut buffers up says `EIO`, since it computes no checksums.
-    fn explained(&self, sending: &Sending<'_>, sent: io::Result<()>) -> io::Result<()> {
+    fn explained<T>(&self, sending: &Sending<'_>, sent: io::Result<T>) -> io::Result<T> {
         match sent {
             Err(error)
                 if sending.segment_bytes.is_some() && error.raw_os_error() == Some(libc::EIO) =>

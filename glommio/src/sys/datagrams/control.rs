@@ -2,17 +2,17 @@
 
 #![forbid(unsafe_code)]
 
-/// Space for all control messages that this crate asks for, and some more.
+/// Space for control messages of `N` bytes in all.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-pub(super) struct Control([u8; 256]);
+pub(super) struct Control<const N: usize>([u8; N]);
 
 /// The kernel's header, in which the length is a word also where the C library has another type for
 /// it.
 const HEADER: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
 
-impl Control {
-    pub(super) const EMPTY: Control = Control([0; 256]);
+impl<const N: usize> Control<N> {
+    pub(super) const EMPTY: Self = Control([0; N]);
 
     /// Writes a message at `at`, where the one before has ended. Returns where the next one goes.
     pub(super) fn put(
@@ -43,8 +43,8 @@ pub(super) struct ControlMessages<'a>(&'a [u8]);
 
 impl<'a> ControlMessages<'a> {
     /// Those in the first `written` bytes.
-    pub(super) fn of(control: &'a Control, written: usize) -> Self {
-        ControlMessages(&control.0[..written.min(control.0.len())])
+    pub(super) fn of<const N: usize>(control: &'a Control<N>, written: usize) -> Self {
+        ControlMessages(&control.0[..written.min(N)])
     }
 }
 

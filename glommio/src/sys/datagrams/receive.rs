@@ -8,15 +8,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::{Duration, SystemTime};
 
+use super::BATCH;
 use super::control::{Control, ControlMessages};
 use super::name::Name;
 #[cfg(feature = "simulation")]
 use super::name::no_internet_address;
 #[cfg(feature = "simulation")]
 use crate::simulated::{internet, socket as simulated_socket};
-
-/// The most datagrams that one call receives.
-pub(crate) const BATCH: usize = 32;
 
 /// What was received into one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +37,13 @@ pub(crate) struct Headers {
     headers: [libc::mmsghdr; BATCH],
     slices: [libc::iovec; BATCH],
     names: [Name; BATCH],
-    controls: [Control; BATCH],
+    controls: [Received; BATCH],
     #[cfg(feature = "simulation")]
     simulated: Vec<Message>,
 }
+
+/// Space for all control messages that this crate asks for, and some more.
+type Received = Control<256>;
 
 impl Headers {
     pub(crate) fn new() -> Box<Self> {
@@ -57,7 +58,7 @@ impl Headers {
             headers,
             slices,
             names: [Name::EMPTY; BATCH],
-            controls: [Control::EMPTY; BATCH],
+            controls: [Received::EMPTY; BATCH],
             #[cfg(feature = "simulation")]
             simulated: Vec::new(),
         })
@@ -72,8 +73,11 @@ impl Headers {
     /// What `recvmmsg(2)` gives, if it is the first message that fails.
     pub(crate) fn receive(&mut self, fd: RawFd, buffers: &mut [Box<[u8]>]) -> io::Result<usize> {
         #[cfg(feature = "simulation")]
-        if simulated_socket(fd).is_some() {
-            return self.receive_simulated(fd, buffers);
+        {
+            self.simulated.clear();
+            if simulated_socket(fd).is_some() {
+                return self.receive_simulated(fd, buffers);
+            }
         }
         let count = buffers.len().min(BATCH);
         for (index, buffer) in buffers.iter_mut().rev().take(count).enumerate() {
@@ -87,7 +91,7 @@ impl Headers {
             header.msg_iov = &raw mut self.slices[index];
             header.msg_iovlen = 1;
             header.msg_control = (&raw mut self.controls[index]).cast();
-            header.msg_controllen = size_of::<Control>() as _;
+            header.msg_controllen = size_of::<Received>() as _;
             header.msg_flags = 0;
         }
         // SAFETY: the kernel writes to the first `count` headers, which were all set above, and
@@ -138,7 +142,6 @@ impl Headers {
     /// One at a time.
     #[cfg(feature = "simulation")]
     fn receive_simulated(&mut self, fd: RawFd, buffers: &mut [Box<[u8]>]) -> io::Result<usize> {
-        self.simulated.clear();
         for buffer in buffers.iter_mut().rev().take(BATCH) {
             let Some(socket) = simulated_socket(fd) else {
                 break;
@@ -163,7 +166,7 @@ impl Headers {
 }
 
 impl Message {
-    fn learn(&mut self, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
+    pub(super) fn learn(&mut self, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
         match (level, kind) {
             (libc::SOL_UDP, libc::UDP_GRO) => {
                 let bytes = word(data).and_then(|bytes| usize::try_from(bytes).ok());

@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 
+use super::BATCH;
 use super::control::Control;
 use super::name::Name;
 #[cfg(feature = "simulation")]
@@ -37,41 +38,98 @@ pub(crate) fn send(fd: RawFd, sending: &Sending<'_>) -> io::Result<()> {
     if let Some(socket) = simulated_socket(fd) {
         return send_simulated(&socket, sending);
     }
-    let (mut name, name_length) = match &sending.to {
-        Some(to) => Name::new(to),
-        None => (Name::EMPTY, 0),
-    };
-    let mut slice = libc::iovec {
-        iov_base: sending.bytes.as_ptr().cast_mut().cast(),
-        iov_len: sending.bytes.len(),
-    };
-    let mut control = Control::EMPTY;
-    let control_length = sending.write(&mut control);
-    // SAFETY: a header without name, slices or control data is one of zeros.
-    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    if name_length > 0 {
-        header.msg_name = (&raw mut name).cast();
-        header.msg_namelen = name_length as _;
-    }
-    header.msg_iov = &raw mut slice;
-    header.msg_iovlen = 1;
-    if control_length > 0 {
-        header.msg_control = (&raw mut control).cast();
-        header.msg_controllen = control_length as _;
-    }
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: the kernel reads the header, and of the name, the control messages and the bytes what
-    // the lengths there say; all four outlive the call. It writes to none of them.
-    let sent = unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const header, flags) };
+    let mut parts = Parts::EMPTY;
+    let header = parts.fill(sending);
+    // SAFETY: the kernel reads the header and what it points to: `parts` and the bytes of `sending`,
+    // with their lengths. All outlive the call, and it writes to none of them.
+    let sent = unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const header, FLAGS) };
     if sent < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
 }
 
+/// Sends those at the front, as many as there is space for, and up to [`BATCH`], as [`send`] does.
+/// Returns how many.
+///
+/// # Errors
+///
+/// What `sendmmsg(2)` gives, if it is the first that fails.
+pub(crate) fn send_many<'a>(
+    fd: RawFd,
+    mut many: impl Iterator<Item = Sending<'a>>,
+) -> io::Result<usize> {
+    #[cfg(feature = "simulation")]
+    if simulated_socket(fd).is_some() {
+        return many
+            .next()
+            .map_or(Ok(0), |first| send(fd, &first).map(|()| 1));
+    }
+    let mut parts = [const { MaybeUninit::uninit() }; BATCH];
+    // SAFETY: headers consist of pointers that may be null, and of integers.
+    let mut headers: [libc::mmsghdr; BATCH] = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut count = 0;
+    for ((parts, header), sending) in parts.iter_mut().zip(&mut headers).zip(&mut many) {
+        header.msg_hdr = parts.write(Parts::EMPTY).fill(&sending);
+        count += 1;
+    }
+    // SAFETY: the kernel reads the first `count` headers and what they point to: an element of
+    // `parts` and the bytes of a `Sending` each, which are borrowed for longer than the call. It
+    // writes to the lengths in the headers alone.
+    let sent = unsafe { libc::syscall(libc::SYS_sendmmsg, fd, headers.as_mut_ptr(), count, FLAGS) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
+/// What the header of a message points to, but for the bytes.
+#[derive(Clone, Copy)]
+struct Parts {
+    name: Name,
+    slice: libc::iovec,
+    control: Control<SENT>,
+}
+
+/// A segment size, two marks, an address and a time.
+const SENT: usize = 24 + 2 * 24 + 40 + 24;
+
+impl Parts {
+    const EMPTY: Parts = Parts {
+        name: Name::EMPTY,
+        slice: libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        },
+        control: Control::EMPTY,
+    };
+
+    /// The header of a message. It points into `self`, and to the bytes of `sending`, which are not
+    /// written to.
+    fn fill(&mut self, sending: &Sending<'_>) -> libc::msghdr {
+        // SAFETY: a header without name, slices or control data is one of zeros.
+        let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+        if let Some(to) = &sending.to {
+            let length;
+            (self.name, length) = Name::new(to);
+            header.msg_name = (&raw mut self.name).cast();
+            header.msg_namelen = length as _;
+        }
+        self.slice.iov_base = sending.bytes.as_ptr().cast_mut().cast();
+        self.slice.iov_len = sending.bytes.len();
+        header.msg_iov = &raw mut self.slice;
+        header.msg_iovlen = 1;
+        let length = sending.write(&mut self.control);
+        if length > 0 {
+            header.msg_control = (&raw mut self.control).cast();
+            header.msg_controllen = length as _;
+        }
+        header
+    }
+}
+
 impl Sending<'_> {
     /// Writes what makes it differ. Returns the length.
-    fn write(&self, control: &mut Control) -> usize {
+    fn write(&self, control: &mut Control<SENT>) -> usize {
         let mut end = 0;
         if let Some(bytes) = self.segment_bytes {
             end = control.put(end, libc::SOL_UDP, libc::UDP_SEGMENT, &bytes.to_ne_bytes());
