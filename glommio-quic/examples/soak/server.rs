@@ -30,6 +30,8 @@ pub fn start() -> Result<Servers> {
     let (address, steering) = (shards[0].local_addr()?, shards[0].steering());
     let mut running = Vec::new();
     for shard in shards {
+        // What is lost by the network is lost on purpose.
+        socket2::SockRef::from(&shard).set_recv_buffer_size(4 << 20)?;
         let (stop, stopped) = shared();
         let config = config.clone();
         let executor = LocalExecutorBuilder::new(Placement::Unbound);
@@ -80,7 +82,7 @@ async fn serve(
 }
 
 async fn answer(incoming: Incoming) -> Result {
-    if incoming.may_retry() && incoming.remote_address().port() % 4 == 0 {
+    if incoming.may_retry() && incoming.remote_address().port().is_multiple_of(4) {
         // Some are asked for their address first.
         incoming.retry().map_err(|error| error.to_string())?;
         return Ok(());

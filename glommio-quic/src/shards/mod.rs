@@ -28,6 +28,7 @@ use socket2::{Domain, Protocol, SockAddr, Type};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,10 +40,10 @@ use std::time::Duration;
 /// ```no_run
 /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
 /// use glommio_quic::{Endpoint, ServerConfig, Shard};
-/// use std::sync::Mutex;
+/// use std::sync::{Arc, Mutex};
 ///
 /// # fn serve(config: ServerConfig) -> Result<(), Box<dyn std::error::Error>> {
-/// let shards = Mutex::new(Shard::bind("0.0.0.0:4433".parse()?, 4)?);
+/// let shards = Arc::new(Mutex::new(Shard::bind("0.0.0.0:4433".parse()?, 4)?));
 /// let pool = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(4));
 /// pool.on_all_shards(async move || {
 ///     let shard = shards.lock().expect("no panic").pop().expect("one for each");
@@ -154,6 +155,13 @@ impl Shard {
     pub(crate) fn into_parts(self) -> (UdpSocket, Arc<Membership>) {
         let membership = Membership::new(self.group, self.number);
         (self.socket, Arc::new(membership))
+    }
+}
+
+/// To set options of its socket, such as the size of the receive buffer.
+impl AsFd for Shard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

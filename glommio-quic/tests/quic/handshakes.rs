@@ -27,7 +27,8 @@ fn a_client_is_asked_to_prove_its_address() -> Result {
             .expect_err("once is enough")
             .into_incoming();
         let (accepted, connected) = zip(incoming.into_future(), connecting.into_future()).await;
-        (accepted?, connected?);
+        accepted?;
+        connected?;
         Ok(())
     })
 }

@@ -167,6 +167,47 @@ fn what_outlives_its_executor_is_lost_and_says_so() -> Result {
     Ok(())
 }
 
+/// Also those that are in their handshake.
+#[test]
+fn a_closing_server_does_not_wait_for_clients_that_are_gone() -> Result {
+    run(async {
+        let server = server()?;
+        let address = server.local_addr()?;
+        let clients = std::thread::spawn(move || {
+            let connected = run(async move {
+                let client = client()?;
+                let mut connections = Vec::new();
+                for _ in 0..50 {
+                    let connection = client.connect(address, "localhost")?.await?;
+                    drop(connection.accept_uni().await?);
+                    connections.push(connection);
+                }
+                let handshake = client.connect(address, "localhost")?;
+                assert!(poll_once(handshake.into_future()).await.is_none());
+                // Forgotten, they cannot say goodbye.
+                std::mem::forget(connections);
+                Ok(())
+            });
+            connected.map_err(|error| error.to_string())
+        });
+        let mut accepted = Vec::new();
+        while accepted.len() < 50 {
+            let incoming = server.accept().await.ok_or("closed")?;
+            let connection = incoming.await?;
+            connection.open_uni().await?.finish()?;
+            accepted.push(connection);
+        }
+        glommio::executor()
+            .spawn_blocking(move || clients.join())
+            .await
+            .expect("it has not panicked")?;
+        server.close(VarInt::from_u32(1), b"over");
+        server.wait_idle().await;
+        assert_eq!(server.open_connections(), 0);
+        Ok(())
+    })
+}
+
 #[test]
 fn a_silent_peer_is_given_up_and_a_kept_one_is_not() -> Result {
     run(async {

@@ -45,7 +45,7 @@ impl Proxy {
             front,
             clients: Vec::new(),
             numbers: HashMap::new(),
-            oldest: 0,
+            received: 0,
             shared: Arc::clone(&shared),
             state: seed | 1,
         };
@@ -84,13 +84,19 @@ impl Drop for Proxy {
     }
 }
 
+struct Client {
+    address: SocketAddr,
+    /// By which the server knows it.
+    socket: UdpSocket,
+    last_received: u64,
+}
+
 struct Network {
     server: SocketAddr,
     front: UdpSocket,
-    clients: Vec<(SocketAddr, UdpSocket)>,
+    clients: Vec<Client>,
     numbers: HashMap<SocketAddr, usize>,
-    /// Where the next address takes the place of another one.
-    oldest: usize,
+    received: u64,
     shared: Arc<Shared>,
     state: u64,
 }
@@ -105,17 +111,21 @@ impl Network {
                     break;
                 };
                 let number = self.number(from)?;
+                self.received += 1;
+                self.clients[number].last_received = self.received;
                 if self.passes() {
-                    let _ = self.clients[number].1.send(&buffer[..length]);
+                    let _ = self.clients[number].socket.send(&buffer[..length]);
                 }
             }
             for number in 0..self.clients.len() {
                 for _ in 0..64 {
-                    let (to, socket) = &self.clients[number];
+                    let Client {
+                        address, socket, ..
+                    } = &self.clients[number];
                     let Ok(length) = socket.recv(&mut buffer) else {
                         break;
                     };
-                    let to = *to;
+                    let to = *address;
                     if self.passes() {
                         let _ = self.front.send_to(&buffer[..length], to);
                     }
@@ -126,7 +136,7 @@ impl Network {
     }
 
     fn wait(&self) -> nix::Result<()> {
-        let sockets = self.clients.iter().map(|(_, socket)| socket);
+        let sockets = self.clients.iter().map(|client| &client.socket);
         let mut waited: Vec<PollFd<'_>> = std::iter::once(&self.front)
             .chain(sockets)
             .map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN))
@@ -137,25 +147,33 @@ impl Network {
         }
     }
 
-    fn number(&mut self, client: SocketAddr) -> io::Result<usize> {
-        if let Some(number) = self.numbers.get(&client) {
+    fn number(&mut self, address: SocketAddr) -> io::Result<usize> {
+        if let Some(number) = self.numbers.get(&address) {
             return Ok(*number);
         }
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         enlarge(&socket);
         socket.connect(self.server)?;
         socket.set_nonblocking(true)?;
+        let new = Client {
+            address,
+            socket,
+            last_received: self.received,
+        };
         let mut number = self.clients.len();
         if number < CLIENTS {
-            self.clients.push((client, socket));
+            self.clients.push(new);
         } else {
             // Clients move, and do not come back.
-            number = self.oldest;
-            self.oldest = (self.oldest + 1) % CLIENTS;
-            let (gone, _) = std::mem::replace(&mut self.clients[number], (client, socket));
-            self.numbers.remove(&gone);
+            let used = self.clients.iter().map(|client| client.last_received);
+            number = used
+                .enumerate()
+                .min_by_key(|(_, used)| *used)
+                .map_or(0, |(at, _)| at);
+            let gone = std::mem::replace(&mut self.clients[number], new);
+            self.numbers.remove(&gone.address);
         }
-        self.numbers.insert(client, number);
+        self.numbers.insert(address, number);
         Ok(number)
     }
 
@@ -178,7 +196,7 @@ impl Network {
 /// Addresses of clients that it knows at a time.
 const CLIENTS: usize = 300;
 
-/// So that it loses what it wants to lose only; the kernel may give less.
+/// So that it loses what it wants to lose and little else; the kernel may give less.
 fn enlarge(socket: &UdpSocket) {
     let socket = socket2::SockRef::from(socket);
     let _ = socket.set_recv_buffer_size(4 << 20);
