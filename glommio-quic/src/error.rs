@@ -13,7 +13,7 @@ pub enum ReadError {
     Reset(VarInt),
     /// The connection is lost.
     ConnectionLost(ConnectionError),
-    /// The stream was stopped, or has given its end or its reset already.
+    /// The connection does not know the stream any more.
     ClosedStream,
     /// It was read out of order before, and has no order any more.
     IllegalOrderedRead,

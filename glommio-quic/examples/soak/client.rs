@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::generator::{Rng, stream};
 
-const ENDPOINTS: usize = 40;
+const ENDPOINTS: usize = 100;
 /// Handshakes at a time, of one endpoint.
-const HANDSHAKES: usize = 4;
-const LONGEST: usize = 40_000;
+const HANDSHAKES: usize = 2;
+const LONGEST: usize = 20_000;
 /// Between the streams of a connection, at most.
-const PAUSE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_secs(90);
 /// Between the moves of an endpoint, at most.
-const STAY: Duration = Duration::from_secs(15);
+const STAY: Duration = Duration::from_secs(120);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub async fn run(options: Options, server: SocketAddr, counts: Arc<Counts>) -> Result {

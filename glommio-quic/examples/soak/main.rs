@@ -7,7 +7,7 @@
 //! ```
 //!
 //! ```text
-//!   clients (40 endpoints,      proxy             2 shards
+//!   clients (100 endpoints,     proxy             2 shards
 //!   one executor) ─────────▶ loses, and gives ─────────▶ echo
 //!        │ move                each address of
 //!        ▼ once in a while     a client its own

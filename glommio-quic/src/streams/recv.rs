@@ -37,13 +37,13 @@ impl RecvStream {
         self.connection.state()
     }
 
-    /// Reads into `buf`, and returns how many bytes; `None` at the end of the stream. Waits while
-    /// there is none.
+    /// Reads into `buf`, and returns how many bytes; `None` at the end of the stream, and when it was
+    /// stopped. Waits while there is none.
     ///
     /// # Errors
     ///
-    /// The peer has reset the stream, it was stopped, or the connection is lost. What was received
-    /// before the connection was lost is read first.
+    /// The peer has reset the stream, or the connection is lost. What was received before the
+    /// connection was lost is read first.
     ///
     /// # Cancel safety
     ///
