@@ -77,3 +77,19 @@ fn a_client_moves_while_it_sends() -> Result {
         Ok(())
     })
 }
+
+#[test]
+fn a_client_that_only_reads_moves() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        transfer(&accepted, &connection, 1, 1000).await?;
+        // Its acknowledgements have left, most likely.
+        glommio::timer::sleep(std::time::Duration::from_millis(200)).await;
+        client.rebind(UdpSocket::bind(loopback())?)?;
+        // The server has to be told where to send to.
+        transfer(&accepted, &connection, 2, 100_000).await?;
+        assert_eq!(accepted.remote_address(), client.local_addr()?);
+        Ok(())
+    })
+}
