@@ -51,14 +51,14 @@
 //! ```
 //!
 //! Two tasks belong to an [`Endpoint`], in the task queue that it was made in. One receives by the
-//! batch, the other sends, up to 32 datagrams by one call, and sees to the timers: one for each
+//! batch, the other sends, up to 64 KiB of datagrams by one call, and sees to the timers: one for each
 //! connection, moved in place. Everything is shared by reference counts and cells, without a lock or
 //! an atomic operation, except what [shards](Shard) pass on to each other.
 //!
 //! Wakers of tasks may do anything with the endpoint, and may panic: the panic goes to the log.
 //! What is user code of quinn-proto's configurations, such as verifiers of certificates, congestion
 //! controllers and token logs, runs while a connection is borrowed and must not use it. If it
-//! panics, the endpoint is lost, and all that waits for it fails.
+//! panics within a connection, that connection is lost.
 
 #![deny(unsafe_code)]
 

@@ -222,12 +222,12 @@ impl State {
         self.waiters.wake_all();
     }
 
-    /// The endpoint is gone, and with it everything that would be sent or received.
-    pub(crate) fn abandon(&self) {
+    /// Nothing will be sent or received for it any more.
+    pub(crate) fn break_off(&self, reason: &str) {
         self.terminate(ConnectionError::TransportError(TransportError {
             code: TransportErrorCode::INTERNAL_ERROR,
             frame: None,
-            reason: "the executor of the endpoint has ended".into(),
+            reason: reason.into(),
         }));
     }
 }

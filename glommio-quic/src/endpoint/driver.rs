@@ -29,7 +29,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// How many datagrams a connection may send before the next one is looked at.
-const TURN: usize = 64;
+const TURN: usize = 90;
 /// After so many connections other tasks run.
 const CONNECTIONS: usize = 64;
 /// Timers that fire before the connections among them are looked at.
@@ -77,9 +77,10 @@ async fn receive(shared: Rc<Shared>, socket: Rc<Socket>) {
             }
             continue;
         }
+        let now = now();
         for received in batch.drain(..) {
             for datagram in datagrams(&received) {
-                shared.receive(datagram, &mut touched);
+                shared.receive(now, datagram, &mut touched);
             }
         }
         deliver(&shared, &mut touched);
@@ -90,7 +91,7 @@ async fn take_over(shared: Rc<Shared>, shard: Arc<Membership>) {
     let mut touched: Vec<Rc<State>> = Vec::new();
     loop {
         for datagram in shard.receive().await {
-            shared.take_over(datagram, &mut touched);
+            shared.take_over(now(), datagram, &mut touched);
         }
         deliver(&shared, &mut touched);
         glommio::yield_if_needed().await;
@@ -158,8 +159,10 @@ fn poll_work(shared: &Rc<Shared>, cx: &mut Context<'_>) -> Poll<()> {
         };
         if let Some(state) = shared.connection(expired.into_inner()) {
             state.timer.take();
-            state.proto.borrow_mut().handle_timeout(now());
-            shared.schedule(&state);
+            let handled = shared.with_proto(&state, |proto| proto.handle_timeout(now()));
+            if handled.is_some() {
+                shared.schedule(&state);
+            }
         }
     }
     match shared.has_work() || shared.is_finished() {
@@ -174,13 +177,18 @@ async fn drive_connection(
     state: &Rc<State>,
     buffer: &mut Vec<u8>,
 ) {
+    if !shared.has(state) {
+        // Drained or broken off, and scheduled by a handle. Its number may be another's by now.
+        return;
+    }
     let mut sent = 0;
     while sent < TURN {
         buffer.clear();
-        let transmit = {
-            let mut proto = state.proto.borrow_mut();
-            proto.poll_transmit(now(), socket.max_segments(), buffer)
-        };
+        let transmit = shared.with_proto(state, |proto| {
+            let most = socket.max_segments(proto.current_mtu());
+            proto.poll_transmit(now(), most, buffer)
+        });
+        let Some(transmit) = transmit else { return };
         let Some(transmit) = transmit else { break };
         sent += match transmit.segment_size {
             Some(size) => transmit.size.div_ceil(size),

@@ -6,7 +6,6 @@ use crate::shards::{Membership, Passed};
 use crate::socket::{Datagram, Socket};
 use crate::waiters::{WaiterList, wake};
 use bytes::Bytes;
-use glommio::time::now;
 use glommio::timer::DelayQueue;
 use quinn_proto::{
     ConnectionError, ConnectionHandle, DatagramEvent, EndpointConfig, EndpointEvent, ServerConfig,
@@ -16,9 +15,11 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Instant;
 
 pub(crate) struct Shared {
     proto: RefCell<quinn_proto::Endpoint>,
@@ -110,6 +111,13 @@ impl Shared {
         self.connections.borrow().get(&handle).cloned()
     }
 
+    /// Whether `state` has not left yet.
+    pub(super) fn has(&self, state: &Rc<State>) -> bool {
+        let connections = self.connections.borrow();
+        let listed = connections.get(&state.handle);
+        listed.is_some_and(|listed| Rc::ptr_eq(listed, state))
+    }
+
     /// Adds a connection that the protocol has just made.
     pub(super) fn insert(
         self: &Rc<Self>,
@@ -175,7 +183,7 @@ impl Shared {
     }
 
     /// Takes a datagram from the socket, which may be for another shard.
-    pub(super) fn receive(&self, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+    pub(super) fn receive(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
         let mut stats = self.stats.get();
         stats.received += 1;
         let own = match &self.shard {
@@ -194,23 +202,23 @@ impl Shared {
         };
         self.stats.set(stats);
         if let Some(datagram) = own {
-            self.handle(datagram, touched);
+            self.handle(now, datagram, touched);
         }
     }
 
     /// Takes a datagram that another shard has passed on.
-    pub(super) fn take_over(&self, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+    pub(super) fn take_over(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
         let mut stats = self.stats.get();
         stats.taken_over += 1;
         self.stats.set(stats);
-        self.handle(datagram, touched);
+        self.handle(now, datagram, touched);
     }
 
     /// Hands a datagram to the protocol. A connection that it is for is added to `touched`.
-    fn handle(&self, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+    fn handle(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
         let mut response = Vec::new();
         let event = self.proto().handle(
-            now(),
+            now,
             datagram.remote,
             datagram.local_ip,
             datagram.ecn,
@@ -224,7 +232,12 @@ impl Shared {
                 let Some(state) = self.connection(handle) else {
                     return;
                 };
-                state.proto.borrow_mut().handle_event(event);
+                if self
+                    .with_proto(&state, |proto| proto.handle_event(event))
+                    .is_none()
+                {
+                    return;
+                }
                 // Those of one batch that are for one connection mostly follow each other.
                 if !touched.last().is_some_and(|last| Rc::ptr_eq(last, &state)) {
                     touched.push(state);
@@ -290,6 +303,31 @@ impl Shared {
         }
     }
 
+    /// Has the protocol do something for a connection. If that panics, which is an error of the
+    /// protocol or of what it was configured with, this one connection is lost: `None`.
+    pub(super) fn with_proto<R>(
+        &self,
+        state: &State,
+        act: impl FnOnce(&mut quinn_proto::Connection) -> R,
+    ) -> Option<R> {
+        let act = AssertUnwindSafe(|| act(&mut state.proto.borrow_mut()));
+        match catch_unwind(act) {
+            Ok(result) => Some(result),
+            Err(payload) => {
+                // What it carries may panic when it is dropped.
+                mem::forget(payload);
+                let listed = self.connection(state.handle);
+                if listed.is_some_and(|listed| std::ptr::eq(&*listed, state)) {
+                    self.proto()
+                        .handle_event(state.handle, EndpointEvent::drained());
+                    self.remove(state);
+                }
+                state.break_off("the protocol has panicked");
+                None
+            }
+        }
+    }
+
     fn remove(&self, state: &State) {
         if let Some((key, _)) = state.timer.take() {
             self.timers.remove(key);
@@ -336,7 +374,7 @@ impl Shared {
             let drained = EndpointEvent::drained();
             self.proto().handle_event(state.handle, drained);
             state.timer.take();
-            state.abandon();
+            state.break_off("the executor of the endpoint has ended");
         }
         drop(ready);
         self.incoming_waiters.wake_all();

@@ -28,8 +28,8 @@ pub(crate) struct Socket {
 
 /// Buffers that are received into in one go. They are made when they are needed.
 const BUFFERS: usize = 32;
-/// What may be sent by one call. More gains little, and delays what else there is to send.
-const SEGMENTS: usize = 32;
+/// What may be sent by one call in all, in bytes.
+const LONGEST: usize = 65_507;
 
 impl Socket {
     pub(crate) fn new(socket: std::net::UdpSocket) -> io::Result<Socket> {
@@ -72,9 +72,10 @@ impl Socket {
         Ok(self.socket.local_addr()?)
     }
 
-    /// How many datagrams of one size may be sent by one call.
-    pub(crate) fn max_segments(&self) -> usize {
-        self.socket.max_segments().min(SEGMENTS)
+    /// How many datagrams of one size, at most `mtu` bytes, may be sent by one call.
+    pub(crate) fn max_segments(&self, mtu: u16) -> usize {
+        let fit = LONGEST / usize::from(mtu).max(1);
+        fit.clamp(1, self.socket.max_segments())
     }
 
     /// Waits for a datagram and takes all that there are, up to a limit, into `batch`.

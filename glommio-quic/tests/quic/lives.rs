@@ -5,13 +5,17 @@ use bytes::Bytes;
 use futures_lite::future::{or, poll_once, yield_now, zip};
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, spawn_local};
+use glommio_quic::quinn_proto::RttEstimator;
+use glommio_quic::quinn_proto::congestion::{Controller, ControllerFactory};
 use glommio_quic::{Connection, ConnectionError, Endpoint, SendDatagramError, VarInt};
+use std::any::Any;
 use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn datagrams() -> Result {
@@ -378,6 +382,86 @@ fn a_flood_of_garbage() -> Result {
         assert!(read? == sent);
         flood.join().expect("it has not panicked")?;
         assert_eq!(server.open_connections(), 1);
+        Ok(())
+    })
+}
+
+/// It panics with the first acknowledgement after `panics` is set.
+struct Panics {
+    window: u64,
+    panics: Arc<AtomicBool>,
+}
+
+impl Controller for Panics {
+    fn on_ack(&mut self, _: Instant, _: Instant, _: u64, _: bool, _: &RttEstimator) {
+        assert!(
+            !self.panics.load(Ordering::Relaxed),
+            "a controller that panics"
+        );
+    }
+
+    fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: u64) {}
+
+    fn on_mtu_update(&mut self, _: u16) {}
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Panics {
+            window: self.window,
+            panics: Arc::clone(&self.panics),
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.window
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+struct Factory(Arc<AtomicBool>);
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, _: Instant, _: u16) -> Box<dyn Controller> {
+        Box::new(Panics {
+            window: 100_000,
+            panics: Arc::clone(&self.0),
+        })
+    }
+}
+
+#[test]
+fn a_panic_inside_the_protocol_loses_one_connection() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        let panics = Arc::new(AtomicBool::new(false));
+        let mut transport = glommio_quic::TransportConfig::default();
+        transport.congestion_controller_factory(Arc::new(Factory(Arc::clone(&panics))));
+        let mut config = impatient(Duration::from_secs(30))?;
+        config.transport_config(Arc::new(transport));
+        let connecting = client.connect_with(config, server.local_addr()?, "localhost")?;
+        let incoming = server.accept().await.ok_or("closed")?;
+        let (broken_peer, broken) = zip(incoming.into_future(), connecting.into_future()).await;
+        let (_broken_peer, broken) = (broken_peer?, broken?);
+
+        panics.store(true, Ordering::Relaxed);
+        let mut send = broken.open_uni().await?;
+        send.write_all(b"acknowledge this").await?;
+        assert!(broken.closed().await.to_string().contains("panicked"));
+        assert!(send.write(b"more").await.is_err());
+        drop((send, broken));
+
+        let mut send = connection.open_uni().await?;
+        send.write_all(b"well").await?;
+        send.finish()?;
+        assert_eq!(accepted.accept_uni().await?.read_to_end(10).await?, b"well");
+        assert_eq!(client.open_connections(), 1);
         Ok(())
     })
 }

@@ -1,10 +1,13 @@
 //! Networks that lose datagrams, and clients that move to another address.
 
-use crate::peer::{Result, client, loopback, pair, pattern, run, server};
+use crate::peer::{
+    Result, client, client_config, loopback, pair, pattern, run, server, server_config,
+};
 use crate::proxy::Proxy;
 use futures_lite::future::zip;
-use glommio_quic::{Connection, Endpoint};
+use glommio_quic::{Connection, Endpoint, MtuDiscoveryConfig, TransportConfig, crypto};
 use std::net::UdpSocket;
+use std::sync::Arc;
 
 async fn transfer(from: &Connection, to: &Connection, seed: u64, length: usize) -> Result {
     let sent = pattern(seed, length);
@@ -90,6 +93,38 @@ fn a_client_that_only_reads_moves() -> Result {
         // The server has to be told where to send to.
         transfer(&accepted, &connection, 2, 100_000).await?;
         assert_eq!(accepted.remote_address(), client.local_addr()?);
+        Ok(())
+    })
+}
+
+/// What is sent by one call is bounded in bytes, too.
+#[test]
+fn long_datagrams() -> Result {
+    run(async {
+        let mut endpoint = crypto::endpoint_config()?;
+        endpoint.max_udp_payload_size(9000)?;
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(9000);
+        let mut transport = TransportConfig::default();
+        transport.mtu_discovery_config(Some(discovery));
+        let transport = Arc::new(transport);
+        let (mut server, mut client) = (server_config()?, client_config()?);
+        server.transport_config(Arc::clone(&transport));
+        client.transport_config(transport);
+        let server = Endpoint::new(endpoint.clone(), Some(server), UdpSocket::bind(loopback())?)?;
+        let config = client;
+        let client = Endpoint::new(endpoint, None, UdpSocket::bind(loopback())?)?;
+        client.set_default_client_config(config);
+
+        let (accepted, connection) = pair(&server, &client).await?;
+        for seed in 0..4 {
+            transfer(&connection, &accepted, seed, 2_000_000).await?;
+        }
+        assert!(
+            connection.stats().path.current_mtu > 8000,
+            "{:?}",
+            connection.stats().path
+        );
         Ok(())
     })
 }
