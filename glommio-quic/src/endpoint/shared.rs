@@ -285,9 +285,9 @@ impl Shared {
     }
 
     /// Exchanges what connection and endpoint have for each other. False if that was the last, and
-    /// the connection has left the endpoint.
-    pub(super) fn exchange(&self, state: &State) -> bool {
-        loop {
+    /// the connection has left the endpoint, or had before.
+    pub(super) fn exchange(&self, state: &Rc<State>) -> bool {
+        while self.has(state) {
             let event = state.proto.borrow_mut().poll_endpoint_events();
             let Some(event) = event else { return true };
             let is_drained = event.is_drained();
@@ -301,6 +301,7 @@ impl Shared {
                 state.proto.borrow_mut().handle_event(answer);
             }
         }
+        false
     }
 
     /// Has the protocol do something for a connection. If that panics, which is an error of the
