@@ -1,0 +1,85 @@
+//! TLS 1.3 for QUIC, by rustls, with cryptography that needs no C compiler.
+//!
+//! ```text
+//!   quinn-proto ──▶ session.rs, config.rs ──▶ rustls::quic ──▶ any CryptoProvider with QUIC suites
+//!        │                                                          │
+//!        └──▶ tokens.rs (resets, retries)                           └── suites.rs: graviola's
+//! ```
+//!
+//! quinn-proto has the same adapters for *ring* and aws-lc-rs only; both need a C compiler.
+
+mod config;
+mod session;
+mod suites;
+mod tokens;
+
+pub use config::{HandshakeData, QuicClientConfig, QuicServerConfig};
+pub use suites::provider;
+pub use tokens::{ResetKey, TokenKey};
+
+use crate::{ClientConfig, EndpointConfig, ServerConfig};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::sync::Arc;
+
+/// A server that shows `certificates` and accepts each client, without a protocol chosen by ALPN.
+///
+/// For anything else make a [`rustls::ServerConfig`] with [`provider`], and a [`QuicServerConfig`]
+/// from it, for [`with_crypto`]. Endpoints that serve one address are to have clones of one
+/// configuration, so that each knows the tokens that the others have issued.
+///
+/// # Errors
+///
+/// What rustls says of the certificates or of the key; or that the system has no random bytes.
+pub fn server_config(
+    certificates: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, rustls::Error> {
+    let tls = rustls::ServerConfig::builder_with_provider(Arc::new(provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)?;
+    with_crypto(tls.try_into()?)
+}
+
+/// A server with this TLS configuration, and a new key for tokens.
+///
+/// # Errors
+///
+/// The system has no random bytes.
+pub fn with_crypto(tls: QuicServerConfig) -> Result<ServerConfig, rustls::Error> {
+    let key = TokenKey::random()?;
+    Ok(ServerConfig::new(Arc::new(tls), Arc::new(key)))
+}
+
+/// A client that trusts the servers which `roots` vouch for.
+///
+/// For anything else make a [`rustls::ClientConfig`] with [`provider`], and a [`QuicClientConfig`]
+/// from it, for [`ClientConfig::new`].
+///
+/// # Errors
+///
+/// What rustls says of the provider.
+pub fn client_config(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(ClientConfig::new(Arc::new(QuicClientConfig::try_from(
+        tls,
+    )?)))
+}
+
+/// The defaults of quinn-proto, and a new key for stateless resets.
+///
+/// # Errors
+///
+/// The system has no random bytes.
+pub fn endpoint_config() -> Result<EndpointConfig, rustls::Error> {
+    Ok(EndpointConfig::new(Arc::new(ResetKey::random()?)))
+}
+
+/// Fills `bytes` from the system.
+fn fill_random(bytes: &mut [u8]) -> Result<(), rustls::Error> {
+    graviola::random::fill(bytes).map_err(|_| rustls::Error::FailedToGetRandomBytes)
+}

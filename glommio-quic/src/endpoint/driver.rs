@@ -1,0 +1,237 @@
+//! The tasks of an endpoint.
+//!
+//! ```text
+//!            receiver                               driver
+//!   socket ───────────▶ protocol ─▶ connection ───────────────▶ socket
+//!                                     │     ▲  ready queue
+//!                       wakes tasks   ▼     │
+//!                                  handles of the user
+//! ```
+//!
+//! The receiver takes datagrams by the batch and gives them to the connections. It wakes the tasks
+//! that wait for them first and the driver last, so that what they have to say leaves with the
+//! acknowledgements. The driver sends what there is, sees to the timers, and takes turns between
+//! the connections.
+
+use super::Shared;
+use crate::connection::State;
+use crate::shards::Membership;
+use crate::socket::{Socket, datagrams};
+use glommio::time::now;
+use glommio::{Task, spawn_local};
+use quinn_proto::Transmit;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How many datagrams a connection may send before the next one is looked at.
+const TURN: usize = 90;
+/// After so many connections other tasks run.
+const CONNECTIONS: usize = 64;
+/// Timers that fire before the connections among them are looked at.
+const TIMERS: usize = 256;
+/// A socket that keeps failing to receive is not asked all the time.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The tasks that the driver ends.
+#[derive(Default)]
+pub(super) struct Receivers {
+    /// From the current socket.
+    socket: RefCell<Option<Task<()>>>,
+    /// What other shards pass on.
+    inbox: RefCell<Option<Task<()>>>,
+}
+
+impl Receivers {
+    /// Starts the task that receives from the socket, in place of one that there may be.
+    pub(super) fn start(&self, shared: &Rc<Shared>) {
+        let task = spawn_local(receive(Rc::clone(shared), shared.socket()));
+        let replaced = self.socket.borrow_mut().replace(task);
+        drop(replaced);
+    }
+
+    /// Starts the task that takes what other shards pass on.
+    pub(super) fn start_inbox(&self, shared: &Rc<Shared>, shard: Arc<Membership>) {
+        let task = spawn_local(take_over(Rc::clone(shared), shard));
+        *self.inbox.borrow_mut() = Some(task);
+    }
+
+    fn end(&self) {
+        let tasks = (self.socket.take(), self.inbox.take());
+        drop(tasks);
+    }
+}
+
+async fn receive(shared: Rc<Shared>, socket: Rc<Socket>) {
+    let mut batch = Vec::new();
+    let mut touched: Vec<Rc<State>> = Vec::new();
+    loop {
+        if let Err(error) = socket.receive(&mut batch).await {
+            if !is_about_a_peer(&error) {
+                tracing::warn!(%error, "cannot receive");
+                glommio::timer::sleep(PAUSE).await;
+            }
+            continue;
+        }
+        let now = now();
+        for received in batch.drain(..) {
+            for datagram in datagrams(&received) {
+                shared.receive(now, datagram, &mut touched);
+            }
+        }
+        deliver(&shared, &mut touched);
+    }
+}
+
+async fn take_over(shared: Rc<Shared>, shard: Arc<Membership>) {
+    let mut touched: Vec<Rc<State>> = Vec::new();
+    loop {
+        for datagram in shard.receive().await {
+            shared.take_over(now(), datagram, &mut touched);
+        }
+        deliver(&shared, &mut touched);
+        glommio::yield_if_needed().await;
+    }
+}
+
+fn deliver(shared: &Shared, touched: &mut Vec<Rc<State>>) {
+    for state in touched.drain(..) {
+        state.deliver_events();
+        shared.schedule(&state);
+    }
+}
+
+/// Errors that an earlier datagram has caused, and that say nothing of the socket.
+fn is_about_a_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable};
+    matches!(
+        error.kind(),
+        ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable
+    )
+}
+
+/// Sends and keeps time, until there is neither a connection nor an endpoint.
+pub(super) async fn drive(shared: Rc<Shared>, receivers: Rc<Receivers>) {
+    let _ends = Ends {
+        shared: Rc::clone(&shared),
+        receivers,
+    };
+    let mut buffer = Vec::new();
+    while !shared.is_finished() {
+        poll_fn(|cx| poll_work(&shared, cx)).await;
+        let socket = shared.socket();
+        while let Some((transmit, response)) = shared.next_response() {
+            send(&socket, &transmit, &response).await;
+        }
+        for _ in 0..CONNECTIONS {
+            let Some(state) = shared.next_ready() else {
+                break;
+            };
+            drive_connection(&shared, &socket, &state, &mut buffer).await;
+        }
+        glommio::yield_if_needed().await;
+    }
+}
+
+/// Whatever ends the driver, the rest does not wait for it.
+struct Ends {
+    shared: Rc<Shared>,
+    receivers: Rc<Receivers>,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.receivers.end();
+        self.shared.abandon();
+    }
+}
+
+/// Lets timers fire, and is ready if a connection is, or the end has come.
+fn poll_work(shared: &Rc<Shared>, cx: &mut Context<'_>) -> Poll<()> {
+    shared.set_driver(cx.waker());
+    for _ in 0..TIMERS {
+        let Poll::Ready(expired) = shared.timers.poll_expired(cx) else {
+            break;
+        };
+        if let Some(state) = shared.connection(expired.into_inner()) {
+            state.timer.take();
+            let handled = shared.with_proto(&state, |proto| proto.handle_timeout(now()));
+            if handled.is_some() {
+                shared.schedule(&state);
+            }
+        }
+    }
+    match shared.has_work() || shared.is_finished() {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    }
+}
+
+async fn drive_connection(
+    shared: &Rc<Shared>,
+    socket: &Socket,
+    state: &Rc<State>,
+    buffer: &mut Vec<u8>,
+) {
+    if !shared.has(state) {
+        // Drained or broken off, and scheduled by a handle. Its number may be another's by now.
+        return;
+    }
+    let mut sent = 0;
+    while sent < TURN {
+        buffer.clear();
+        let transmit = shared.with_proto(state, |proto| {
+            let most = socket.max_segments(proto.current_mtu());
+            proto.poll_transmit(now(), most, buffer)
+        });
+        let Some(transmit) = transmit else { return };
+        let Some(transmit) = transmit else { break };
+        sent += match transmit.segment_size {
+            Some(size) => transmit.size.div_ceil(size),
+            None => 1,
+        };
+        send(socket, &transmit, buffer).await;
+    }
+    if sent >= TURN {
+        // There may be more, after what the others have.
+        shared.schedule(state);
+    }
+
+    if shared.exchange(state) {
+        arm(shared, state);
+    }
+    state.deliver_events();
+}
+
+/// Moves the timer of a connection to where the protocol wants it.
+fn arm(shared: &Shared, state: &State) {
+    let deadline = state.proto.borrow_mut().poll_timeout();
+    let armed = state.timer.get();
+    let timer = match (deadline, armed) {
+        (Some(deadline), Some((_, at))) if deadline == at => armed,
+        (Some(deadline), Some((key, _))) if shared.timers.reset_at(key, deadline) => {
+            Some((key, deadline))
+        }
+        (Some(deadline), _) => {
+            let key = shared.timers.insert_at(state.handle, deadline);
+            Some((key, deadline))
+        }
+        (None, Some((key, _))) => {
+            shared.timers.remove(key);
+            None
+        }
+        (None, None) => None,
+    };
+    state.timer.set(timer);
+}
+
+/// Sends, or loses it as the network might: the protocol makes up for that.
+async fn send(socket: &Socket, transmit: &Transmit, payload: &[u8]) {
+    if let Err(error) = socket.send(transmit, payload).await {
+        tracing::debug!(%error, to = %transmit.destination, "a datagram was not sent");
+    }
+}

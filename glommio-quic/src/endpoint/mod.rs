@@ -1,0 +1,287 @@
+//! Endpoints: a socket, and the connections over it.
+
+mod driver;
+mod incoming;
+mod shared;
+
+pub use incoming::{Incoming, RetryError};
+pub(crate) use shared::Shared;
+
+use crate::connection::Connecting;
+use crate::shards::{Membership, Shard};
+use crate::socket::Socket;
+use crate::{ClientConfig, ConnectError, EndpointConfig, ServerConfig, VarInt, crypto};
+use driver::{Receivers, drive};
+use glommio::spawn_local;
+use glommio::time::now;
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// One UDP socket, and any number of connections over it, of clients and to servers.
+///
+/// Clones are the same endpoint. It belongs to the executor that it was made in, in whose current
+/// task queue its tasks run: what it sends and receives is charged to that.
+///
+/// When the last clone is dropped no more connections come in; those that there are go on. When the
+/// executor ends they are lost, without a word to the peers: [close](Self::close) the endpoint and
+/// [wait](Self::wait_idle) before.
+///
+/// # Examples
+///
+/// See the [crate](crate).
+pub struct Endpoint {
+    shared: Rc<Shared>,
+    receivers: Rc<Receivers>,
+    client: RefCell<Option<ClientConfig>>,
+}
+
+impl Endpoint {
+    /// An endpoint that can connect, and that is bound to `addr`; `0.0.0.0:0` or `[::]:0` for any
+    /// free port.
+    ///
+    /// # Errors
+    ///
+    /// What `bind(2)` gives; or that the system has no random bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn client(addr: SocketAddr) -> io::Result<Endpoint> {
+        let config = crypto::endpoint_config().map_err(io::Error::other)?;
+        Endpoint::new(config, None, UdpSocket::bind(addr)?)
+    }
+
+    /// An endpoint that is connected to, and can connect, bound to `addr`.
+    ///
+    /// # Errors
+    ///
+    /// As [`client`](Self::client).
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn server(config: ServerConfig, addr: SocketAddr) -> io::Result<Endpoint> {
+        let endpoint = crypto::endpoint_config().map_err(io::Error::other)?;
+        Endpoint::new(endpoint, Some(config), UdpSocket::bind(addr)?)
+    }
+
+    /// An endpoint over a bound socket; without `server` it refuses connections.
+    ///
+    /// # Errors
+    ///
+    /// An option of the socket cannot be set.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn new(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: UdpSocket,
+    ) -> io::Result<Endpoint> {
+        Endpoint::start(config, server, socket, None)
+    }
+
+    /// The endpoint of one shard of several that serve one address. To be made in the executor of
+    /// that shard, each with a clone of the same configuration, so that each knows the tokens that
+    /// the others have issued.
+    ///
+    /// # Errors
+    ///
+    /// An option of the socket cannot be set.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn shard(server: ServerConfig, shard: Shard) -> io::Result<Endpoint> {
+        let config = shard.endpoint_config();
+        let (socket, membership) = shard.into_parts();
+        Endpoint::start(config, Some(server), socket, Some(membership))
+    }
+
+    fn start(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: UdpSocket,
+        shard: Option<Arc<Membership>>,
+    ) -> io::Result<Endpoint> {
+        let shared = Shared::new(config, server, Socket::new(socket)?, shard.clone());
+        let receivers = Rc::new(Receivers::default());
+        receivers.start(&shared);
+        if let Some(shard) = shard {
+            receivers.start_inbox(&shared, shard);
+        }
+        spawn_local(drive(Rc::clone(&shared), Rc::clone(&receivers))).detach();
+        Ok(Endpoint {
+            shared,
+            receivers,
+            client: RefCell::default(),
+        })
+    }
+
+    /// What [`connect`](Self::connect) goes by, of this clone and those made of it later.
+    pub fn set_default_client_config(&self, config: ClientConfig) {
+        let replaced = self.client.borrow_mut().replace(config);
+        drop(replaced);
+    }
+
+    /// Sets what new connections that come in go by; with `None` they are refused.
+    pub fn set_server_config(&self, config: Option<ServerConfig>) {
+        self.shared.proto().set_server_config(config.map(Arc::new));
+    }
+
+    /// Connects to a server, whose certificate is to name `server_name`.
+    ///
+    /// # Errors
+    ///
+    /// At once: the endpoint is closed, there is no configuration, the name or the address is none
+    /// to connect to. What the network and the server do is the result of the [`Connecting`].
+    pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
+        let config = self.client.borrow().clone();
+        let config = config.ok_or(ConnectError::NoDefaultClientConfig)?;
+        self.connect_with(config, addr, server_name)
+    }
+
+    /// As [`connect`](Self::connect), with this configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        addr: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        if self.shared.is_closed() {
+            return Err(ConnectError::EndpointStopping);
+        }
+        let addr = self.shared.socket().reachable(addr)?;
+        let connected = self
+            .shared
+            .proto()
+            .connect(now(), config, addr, server_name);
+        let (handle, proto) = connected?;
+        Ok(Connecting::new(self.shared.insert(handle, proto)))
+    }
+
+    /// Waits for the next client that wants to connect. `None` when the endpoint is closed.
+    ///
+    /// How many wait is limited by [`ServerConfig::max_incoming`]. Further ones are ignored; they
+    /// ask again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped. Any number of tasks may wait.
+    pub async fn accept(&self) -> Option<Incoming> {
+        let shared = &self.shared;
+        let next = || match shared.next_incoming() {
+            Some(proto) => Some(Some(Incoming::new(Rc::clone(shared), proto))),
+            None => shared.is_closed().then_some(None),
+        };
+        shared.incoming_waiters.wait_until(next).await
+    }
+
+    /// Closes all connections, with this code and reason for the peers, and takes no more.
+    ///
+    /// The peers are told by one packet each, and once more if they still send. To have them told
+    /// before the executor ends, await [`wait_idle`](Self::wait_idle) after it.
+    pub fn close(&self, code: VarInt, reason: &[u8]) {
+        self.shared.close(code, reason);
+    }
+
+    /// Waits until there is no connection, not even one that was closed and whose peer may not know
+    /// it yet: three probe timeouts after it was closed.
+    ///
+    /// It does not close any.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn wait_idle(&self) {
+        let is_idle = || (self.shared.open_connections() == 0).then_some(());
+        self.shared.idle_waiters.wait_until(is_idle).await;
+    }
+
+    /// Goes on with another socket, as when the machine has moved to another network: connections
+    /// of clients migrate to it. What arrives at the old one is lost.
+    ///
+    /// # Errors
+    ///
+    /// An option of the socket cannot be set; the endpoint keeps its socket.
+    pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
+        let socket = Socket::new(socket)?;
+        self.shared.rebind(socket);
+        self.receivers.start(&self.shared);
+        Ok(())
+    }
+
+    /// The address of the socket.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockname(2)` gives.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.shared.socket().local_addr()
+    }
+
+    /// What has become of the datagrams that were received.
+    pub fn stats(&self) -> EndpointStats {
+        self.shared.stats.get()
+    }
+
+    /// How many connections there are, those included that are in their handshake, or closed and
+    /// not forgotten yet.
+    pub fn open_connections(&self) -> usize {
+        self.shared.open_connections()
+    }
+}
+
+/// Counters of an [`Endpoint`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// Datagrams that the socket has received.
+    pub received: u64,
+    /// Those of them that were passed on to another shard.
+    pub passed_on: u64,
+    /// Those that were for another shard, and that it had no space for, or was gone.
+    pub not_passed_on: u64,
+    /// Datagrams that other shards have passed on to this one.
+    pub taken_over: u64,
+}
+
+impl Clone for Endpoint {
+    fn clone(&self) -> Endpoint {
+        self.shared.handles.set(self.shared.handles.get() + 1);
+        Endpoint {
+            shared: Rc::clone(&self.shared),
+            receivers: Rc::clone(&self.receivers),
+            client: self.client.clone(),
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let handles = self.shared.handles.get() - 1;
+        self.shared.handles.set(handles);
+        if handles == 0 {
+            self.shared.refuse_all();
+            self.shared.wake_driver();
+        }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("local_addr", &self.local_addr().ok())
+            .field("open_connections", &self.open_connections())
+            .finish_non_exhaustive()
+    }
+}

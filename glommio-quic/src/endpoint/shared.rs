@@ -1,0 +1,390 @@
+//! What the tasks of an endpoint and its handles share.
+
+use super::EndpointStats;
+use crate::connection::State;
+use crate::shards::{Membership, Passed};
+use crate::socket::{Datagram, Socket};
+use crate::waiters::{WaiterList, wake};
+use bytes::Bytes;
+use glommio::timer::DelayQueue;
+use quinn_proto::{
+    ConnectionError, ConnectionHandle, DatagramEvent, EndpointConfig, EndpointEvent, ServerConfig,
+    Transmit, VarInt,
+};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::VecDeque;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Instant;
+
+pub(crate) struct Shared {
+    proto: RefCell<quinn_proto::Endpoint>,
+    socket: RefCell<Rc<Socket>>,
+    /// By their handles. A connection leaves when it is drained.
+    connections: RefCell<FxHashMap<ConnectionHandle, Rc<State>>>,
+    /// Those that the driver is to look at.
+    ready: RefCell<VecDeque<Rc<State>>>,
+    /// What the endpoint itself has to say: resets, refusals, retries, versions.
+    responses: RefCell<VecDeque<(Transmit, Vec<u8>)>>,
+    /// Not accepted yet. Their number is limited by the configuration of the server.
+    incoming: RefCell<VecDeque<quinn_proto::Incoming>>,
+    /// One timer for each connection, for losses, pacing, keep-alives and idleness alike.
+    pub(super) timers: DelayQueue<ConnectionHandle>,
+    driver: RefCell<Option<Waker>>,
+    /// The code and reason of connections that come after the endpoint was closed.
+    closed: RefCell<Option<(VarInt, Bytes)>>,
+    /// Endpoints that the user has.
+    pub(super) handles: Cell<usize>,
+    /// Whether the driver is gone, and its executor most likely, too.
+    is_abandoned: Cell<bool>,
+    /// Which of the shards of an address it is.
+    shard: Option<Arc<Membership>>,
+    pub(super) stats: Cell<EndpointStats>,
+    pub(super) incoming_waiters: WaiterList,
+    pub(super) idle_waiters: WaiterList,
+}
+
+/// Responses that wait to be sent. What does not fit is as lost as by the network.
+const RESPONSES: usize = 64;
+
+impl Shared {
+    pub(super) fn new(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: Socket,
+        shard: Option<Arc<Membership>>,
+    ) -> Rc<Shared> {
+        let server = server.map(Arc::new);
+        let allow_mtu_discovery = socket.never_fragments();
+        let proto = quinn_proto::Endpoint::new(Arc::new(config), server, allow_mtu_discovery, None);
+        Rc::new(Shared {
+            proto: RefCell::new(proto),
+            socket: RefCell::new(Rc::new(socket)),
+            connections: RefCell::default(),
+            ready: RefCell::default(),
+            responses: RefCell::default(),
+            incoming: RefCell::default(),
+            timers: DelayQueue::new(),
+            driver: RefCell::default(),
+            closed: RefCell::default(),
+            handles: Cell::new(1),
+            is_abandoned: Cell::default(),
+            shard,
+            stats: Cell::default(),
+            incoming_waiters: WaiterList::default(),
+            idle_waiters: WaiterList::default(),
+        })
+    }
+
+    pub(super) fn proto(&self) -> RefMut<'_, quinn_proto::Endpoint> {
+        self.proto.borrow_mut()
+    }
+
+    pub(crate) fn socket(&self) -> Rc<Socket> {
+        Rc::clone(&self.socket.borrow())
+    }
+
+    /// Goes on with another socket. The connections are told that their address has changed.
+    pub(super) fn rebind(&self, socket: Socket) {
+        let old = mem::replace(&mut *self.socket.borrow_mut(), Rc::new(socket));
+        drop(old);
+        for state in self.all_connections() {
+            state.proto.borrow_mut().local_address_changed();
+            self.schedule(&state);
+        }
+    }
+
+    pub(super) fn all_connections(&self) -> Vec<Rc<State>> {
+        let connections = self.connections.borrow();
+        connections.values().map(Rc::clone).collect()
+    }
+
+    pub(super) fn open_connections(&self) -> usize {
+        self.connections.borrow().len()
+    }
+
+    pub(super) fn connection(&self, handle: ConnectionHandle) -> Option<Rc<State>> {
+        self.connections.borrow().get(&handle).cloned()
+    }
+
+    /// Whether `state` has not left yet.
+    pub(super) fn has(&self, state: &Rc<State>) -> bool {
+        let connections = self.connections.borrow();
+        let listed = connections.get(&state.handle);
+        listed.is_some_and(|listed| Rc::ptr_eq(listed, state))
+    }
+
+    /// Adds a connection that the protocol has just made.
+    pub(super) fn insert(
+        self: &Rc<Self>,
+        handle: ConnectionHandle,
+        proto: quinn_proto::Connection,
+    ) -> Rc<State> {
+        let state = State::new(self, handle, proto);
+        let same = self
+            .connections
+            .borrow_mut()
+            .insert(handle, Rc::clone(&state));
+        assert!(
+            same.is_none(),
+            "a handle was given out anew before its connection had left"
+        );
+        let closed = self.closed.borrow().clone();
+        if let Some((code, reason)) = closed {
+            state.close(code, reason);
+        }
+        self.schedule(&state);
+        state
+    }
+
+    /// Has the driver look at `state`.
+    pub(crate) fn schedule(&self, state: &Rc<State>) {
+        if self.is_abandoned.get() || state.is_queued.replace(true) {
+            return;
+        }
+        self.ready.borrow_mut().push_back(Rc::clone(state));
+        self.wake_driver();
+    }
+
+    pub(super) fn next_ready(&self) -> Option<Rc<State>> {
+        let state = self.ready.borrow_mut().pop_front()?;
+        state.is_queued.set(false);
+        Some(state)
+    }
+
+    pub(super) fn next_response(&self) -> Option<(Transmit, Vec<u8>)> {
+        self.responses.borrow_mut().pop_front()
+    }
+
+    pub(super) fn has_work(&self) -> bool {
+        !self.ready.borrow().is_empty() || !self.responses.borrow().is_empty()
+    }
+
+    /// Whether there is nothing left to do, and no way to give it any.
+    pub(super) fn is_finished(&self) -> bool {
+        self.handles.get() == 0 && self.open_connections() == 0 && !self.has_work()
+    }
+
+    pub(super) fn wake_driver(&self) {
+        let waker = self.driver.borrow_mut().take();
+        if let Some(waker) = waker {
+            wake(waker);
+        }
+    }
+
+    pub(super) fn set_driver(&self, waker: &Waker) {
+        let waker = waker.clone();
+        let replaced = self.driver.borrow_mut().replace(waker);
+        drop(replaced);
+    }
+
+    /// Takes a datagram from the socket, which may be for another shard.
+    pub(super) fn receive(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+        let mut stats = self.stats.get();
+        stats.received += 1;
+        let own = match &self.shard {
+            None => Some(datagram),
+            Some(shard) => match shard.pass_on(datagram) {
+                Passed::Own(datagram) => Some(datagram),
+                Passed::On => {
+                    stats.passed_on += 1;
+                    None
+                }
+                Passed::Nowhere => {
+                    stats.not_passed_on += 1;
+                    None
+                }
+            },
+        };
+        self.stats.set(stats);
+        if let Some(datagram) = own {
+            self.handle(now, datagram, touched);
+        }
+    }
+
+    /// Takes a datagram that another shard has passed on.
+    pub(super) fn take_over(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+        let mut stats = self.stats.get();
+        stats.taken_over += 1;
+        self.stats.set(stats);
+        self.handle(now, datagram, touched);
+    }
+
+    /// Hands a datagram to the protocol. A connection that it is for is added to `touched`.
+    fn handle(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
+        let mut response = Vec::new();
+        let event = self.proto().handle(
+            now,
+            datagram.remote,
+            datagram.local_ip,
+            datagram.ecn,
+            datagram.payload,
+            &mut response,
+        );
+        match event {
+            None => {}
+            Some(DatagramEvent::Response(transmit)) => self.respond(transmit, response),
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                let Some(state) = self.connection(handle) else {
+                    return;
+                };
+                if self
+                    .with_proto(&state, |proto| proto.handle_event(event))
+                    .is_none()
+                {
+                    return;
+                }
+                // Those of one batch that are for one connection mostly follow each other.
+                if !touched.last().is_some_and(|last| Rc::ptr_eq(last, &state)) {
+                    touched.push(state);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.arrive(incoming),
+        }
+    }
+
+    fn arrive(&self, incoming: quinn_proto::Incoming) {
+        if self.handles.get() == 0 || self.closed.borrow().is_some() {
+            self.refuse(incoming);
+            return;
+        }
+        self.incoming.borrow_mut().push_back(incoming);
+        self.incoming_waiters.wake_all();
+    }
+
+    pub(super) fn next_incoming(&self) -> Option<quinn_proto::Incoming> {
+        self.incoming.borrow_mut().pop_front()
+    }
+
+    pub(super) fn refuse(&self, incoming: quinn_proto::Incoming) {
+        let mut response = Vec::new();
+        let transmit = self.proto().refuse(incoming, &mut response);
+        self.respond(transmit, response);
+    }
+
+    /// No more connections come in; those that have not been accepted are refused.
+    pub(super) fn refuse_all(&self) {
+        let refused = mem::take(&mut *self.incoming.borrow_mut());
+        for incoming in refused {
+            self.refuse(incoming);
+        }
+        self.incoming_waiters.wake_all();
+    }
+
+    pub(super) fn respond(&self, transmit: Transmit, response: Vec<u8>) {
+        let mut responses = self.responses.borrow_mut();
+        if responses.len() < RESPONSES {
+            responses.push_back((transmit, response));
+        }
+        drop(responses);
+        self.wake_driver();
+    }
+
+    /// Exchanges what connection and endpoint have for each other. False if that was the last, and
+    /// the connection has left the endpoint, or had before.
+    pub(super) fn exchange(&self, state: &Rc<State>) -> bool {
+        while self.has(state) {
+            let event = state.proto.borrow_mut().poll_endpoint_events();
+            let Some(event) = event else { return true };
+            let is_drained = event.is_drained();
+            let answer = self.proto().handle_event(state.handle, event);
+            if is_drained {
+                // At once: its handle may be given out again.
+                self.remove(state);
+                return false;
+            }
+            if let Some(answer) = answer {
+                state.proto.borrow_mut().handle_event(answer);
+            }
+        }
+        false
+    }
+
+    /// Has the protocol do something for a connection. If that panics, which is an error of the
+    /// protocol or of what it was configured with, this one connection is lost: `None`.
+    pub(super) fn with_proto<R>(
+        &self,
+        state: &State,
+        act: impl FnOnce(&mut quinn_proto::Connection) -> R,
+    ) -> Option<R> {
+        let act = AssertUnwindSafe(|| act(&mut state.proto.borrow_mut()));
+        match catch_unwind(act) {
+            Ok(result) => Some(result),
+            Err(payload) => {
+                // What it carries may panic when it is dropped.
+                mem::forget(payload);
+                let listed = self.connection(state.handle);
+                if listed.is_some_and(|listed| std::ptr::eq(&*listed, state)) {
+                    self.proto()
+                        .handle_event(state.handle, EndpointEvent::drained());
+                    self.remove(state);
+                }
+                state.break_off("the protocol has panicked");
+                None
+            }
+        }
+    }
+
+    fn remove(&self, state: &State) {
+        if let Some((key, _)) = state.timer.take() {
+            self.timers.remove(key);
+        }
+        let removed = self.connections.borrow_mut().remove(&state.handle);
+        drop(removed);
+        if self.open_connections() == 0 {
+            self.idle_waiters.wake_all();
+            self.wake_driver();
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.borrow().is_some() || self.is_abandoned.get()
+    }
+
+    pub(super) fn close(&self, code: VarInt, reason: &[u8]) {
+        let reason = Bytes::copy_from_slice(reason);
+        let first = self
+            .closed
+            .borrow_mut()
+            .get_or_insert((code, reason))
+            .clone();
+        self.refuse_all();
+        let (code, reason) = first;
+        for state in self.all_connections() {
+            if !state.proto.borrow().is_closed() {
+                state.close(code, reason.clone());
+            }
+        }
+    }
+
+    /// The driver is gone: no connection has a future any more.
+    pub(super) fn abandon(&self) {
+        self.is_abandoned.set(true);
+        let connections = mem::take(&mut *self.connections.borrow_mut());
+        let ready = mem::take(&mut *self.ready.borrow_mut());
+        let incoming = mem::take(&mut *self.incoming.borrow_mut());
+        self.timers.clear();
+        for incoming in incoming {
+            self.proto().ignore(incoming);
+        }
+        for state in connections.into_values() {
+            let drained = EndpointEvent::drained();
+            self.proto().handle_event(state.handle, drained);
+            state.timer.take();
+            state.break_off("the executor of the endpoint has ended");
+        }
+        drop(ready);
+        self.incoming_waiters.wake_all();
+        self.idle_waiters.wake_all();
+    }
+
+    pub(super) fn lost_error(&self) -> Option<ConnectionError> {
+        self.is_abandoned
+            .get()
+            .then_some(ConnectionError::LocallyClosed)
+    }
+}

@@ -1,0 +1,137 @@
+//! The UDP socket of an endpoint: datagrams are sent by segmentation offload and received by the
+//! batch, with their marks of congestion.
+
+mod path_mtu;
+
+use bytes::BytesMut;
+use glommio::GlommioError;
+use glommio::net::{DatagramPool, Ecn, ReceivedDatagrams, Segments, UdpSocket};
+use quinn_proto::{ConnectError, EcnCodepoint, Transmit};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// A datagram that was received.
+pub(crate) struct Datagram {
+    pub(crate) remote: SocketAddr,
+    /// The address that it was sent to, if known.
+    pub(crate) local_ip: Option<IpAddr>,
+    pub(crate) ecn: Option<EcnCodepoint>,
+    pub(crate) payload: BytesMut,
+}
+
+pub(crate) struct Socket {
+    socket: UdpSocket,
+    is_ipv6: bool,
+    never_fragments: bool,
+    pool: DatagramPool,
+}
+
+/// Buffers that are received into in one go. They are made when they are needed.
+const BUFFERS: usize = 32;
+/// What may be sent by one call in all, in bytes.
+const LONGEST: usize = 65_507;
+
+impl Socket {
+    pub(crate) fn new(socket: std::net::UdpSocket) -> io::Result<Socket> {
+        let address = socket.local_addr()?;
+        let never_fragments = path_mtu::probe(&socket, address.is_ipv6()).is_ok();
+        let socket = UdpSocket::from(socket);
+        socket.set_receive_ecn(true)?;
+        if address.ip().is_unspecified() {
+            // Answers are to come from the address that was asked.
+            socket.set_receive_destination(true)?;
+        }
+        // Older kernels give datagrams one by one.
+        let _ = socket.set_gro(true);
+        Ok(Socket {
+            socket,
+            is_ipv6: address.is_ipv6(),
+            never_fragments,
+            pool: DatagramPool::new(BUFFERS, DatagramPool::MAX_BYTES),
+        })
+    }
+
+    /// Whether what is too long for the path is dropped and not cut, as the discovery of the
+    /// longest datagram demands.
+    pub(crate) fn never_fragments(&self) -> bool {
+        self.never_fragments
+    }
+
+    /// The address by which this socket reaches `addr`.
+    pub(crate) fn reachable(&self, addr: SocketAddr) -> Result<SocketAddr, ConnectError> {
+        match (self.is_ipv6, addr) {
+            (true, SocketAddr::V4(v4)) => {
+                Ok(SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()))
+            }
+            (false, SocketAddr::V6(_)) => Err(ConnectError::InvalidRemoteAddress(addr)),
+            (true, SocketAddr::V6(_)) | (false, SocketAddr::V4(_)) => Ok(addr),
+        }
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.socket.local_addr()?)
+    }
+
+    /// How many datagrams of one size, at most `mtu` bytes, may be sent by one call.
+    pub(crate) fn max_segments(&self, mtu: u16) -> usize {
+        let fit = LONGEST / usize::from(mtu).max(1);
+        fit.clamp(1, self.socket.max_segments())
+    }
+
+    /// Waits for a datagram and takes all that there are, up to a limit, into `batch`.
+    ///
+    /// None is lost when it is dropped.
+    pub(crate) async fn receive(&self, batch: &mut Vec<ReceivedDatagrams>) -> io::Result<()> {
+        self.socket.recv_many(&self.pool, batch).await?;
+        Ok(())
+    }
+
+    /// Sends what `transmit` describes. Waits while the send queue is full.
+    pub(crate) async fn send(&self, transmit: &Transmit, payload: &[u8]) -> io::Result<()> {
+        let payload = &payload[..transmit.size];
+        let size = transmit.segment_size.unwrap_or(transmit.size);
+        let sent = self
+            .socket
+            .send_segments(&segments(transmit, payload, size))
+            .await;
+        match sent {
+            Err(GlommioError::IoError(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                for datagram in payload.chunks(size) {
+                    let one = segments(transmit, datagram, datagram.len());
+                    self.socket.send_segments(&one).await?;
+                }
+                Ok(())
+            }
+            sent => Ok(sent?),
+        }
+    }
+}
+
+fn segments<'a>(transmit: &Transmit, payload: &'a [u8], size: usize) -> Segments<'a> {
+    let to = transmit.destination;
+    let source = transmit
+        .src_ip
+        .filter(|source| source.is_ipv6() == to.is_ipv6());
+    let ecn = transmit.ecn.and_then(|ecn| Ecn::from_bits(ecn as u8));
+    Segments::new(payload, size).to(to).ecn(ecn).source(source)
+}
+
+/// Each datagram of a buffer. They share one copy of it.
+pub(crate) fn datagrams(received: &ReceivedDatagrams) -> impl Iterator<Item = Datagram> {
+    let mut rest = BytesMut::from(received.bytes());
+    let size = received.segment_size().max(1);
+    let (remote, ecn) = (received.from(), received.ecn());
+    let ecn = ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn.bits()));
+    let local_ip = received
+        .destination()
+        .map(|destination| destination.address);
+    std::iter::from_fn(move || {
+        let length = size.min(rest.len());
+        (length > 0).then(|| Datagram {
+            remote,
+            local_ip,
+            ecn,
+            payload: rest.split_to(length),
+        })
+    })
+}

@@ -1,0 +1,244 @@
+//! The half of a stream that this side writes.
+
+use crate::connection::{Half, Handle, State};
+use crate::{ClosedStream, ConnectionError, StreamId, VarInt, WriteError};
+use futures_io::AsyncWrite;
+use quinn_proto::FinishError;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+/// Writes a stream.
+///
+/// Dropped, the stream is [finished](Self::finish): what was written still goes to the peer, as
+/// long as the connection lives. To have the peer know that it is incomplete, [reset](Self::reset)
+/// it.
+///
+/// As `AsyncWrite`, closing it is to finish it, and flushing does nothing.
+pub struct SendStream {
+    connection: Rc<Handle>,
+    id: StreamId,
+}
+
+impl SendStream {
+    pub(crate) fn new(connection: Rc<Handle>, id: StreamId) -> SendStream {
+        SendStream { connection, id }
+    }
+
+    fn state(&self) -> &Rc<State> {
+        self.connection.state()
+    }
+
+    /// Writes some of `buf`, and returns how many bytes; at least one, unless `buf` is empty. Waits
+    /// while the peer, or the window of the connection, lets nothing more be written.
+    ///
+    /// # Errors
+    ///
+    /// The peer has stopped the stream, it was finished or reset, or the connection is lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it has written nothing.
+    pub async fn write(&mut self, buf: &[u8]) -> Result<usize, WriteError> {
+        poll_fn(|cx| self.poll_write_some(cx, buf)).await
+    }
+
+    /// Writes all of `buf`.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write). A part may have been written.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it may have written a part of `buf`, from the beginning.
+    pub async fn write_all(&mut self, mut buf: &[u8]) -> Result<(), WriteError> {
+        while !buf.is_empty() {
+            let written = self.write(buf).await?;
+            buf = &buf[written..];
+        }
+        Ok(())
+    }
+
+    fn poll_write_some(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        let state = self.state();
+        state.check()?;
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let written = state.proto.borrow_mut().send_stream(self.id).write(buf);
+        match written {
+            Ok(length) => {
+                state.schedule();
+                Poll::Ready(Ok(length))
+            }
+            Err(quinn_proto::WriteError::Blocked) => {
+                state.wait_for_stream(Half::Write, self.id, cx.waker());
+                Poll::Pending
+            }
+            Err(quinn_proto::WriteError::Stopped(code)) => {
+                Poll::Ready(Err(WriteError::Stopped(code)))
+            }
+            Err(quinn_proto::WriteError::ClosedStream) => {
+                Poll::Ready(Err(WriteError::ClosedStream))
+            }
+        }
+    }
+
+    /// Ends the stream: the peer is told that there is no more, after what was written.
+    ///
+    /// It does not wait for the peer to have it; [`stopped`](Self::stopped) does.
+    ///
+    /// # Errors
+    ///
+    /// It was finished or reset already.
+    pub fn finish(&mut self) -> Result<(), ClosedStream> {
+        let state = self.state();
+        let finished = state.proto.borrow_mut().send_stream(self.id).finish();
+        match finished {
+            Ok(()) => {
+                state.schedule();
+                Ok(())
+            }
+            // Who wants to know asks `stopped`.
+            Err(FinishError::Stopped(_)) => Ok(()),
+            Err(FinishError::ClosedStream) => Err(closed_stream()),
+        }
+    }
+
+    /// Abandons the stream, with this code for the peer. What is not received yet may never be.
+    ///
+    /// # Errors
+    ///
+    /// The peer has all of it, or it was reset already.
+    pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
+        let state = self.state();
+        state.proto.borrow_mut().send_stream(self.id).reset(code)?;
+        state.schedule();
+        Ok(())
+    }
+
+    /// Waits until the peer has stopped the stream, and gives its code; or until it has received
+    /// all of a finished stream, which is `None`.
+    ///
+    /// That it was received does not mean that it was read.
+    ///
+    /// # Errors
+    ///
+    /// The connection is lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn stopped(&self) -> Result<Option<VarInt>, ConnectionError> {
+        let state = self.state();
+        let stopped = || {
+            let stopped = state.proto.borrow_mut().send_stream(self.id).stopped();
+            match stopped {
+                Err(_) => Some(Ok(None)),
+                Ok(Some(code)) => Some(Ok(Some(code))),
+                Ok(None) => state.check().err().map(Err),
+            }
+        };
+        if let Some(known) = stopped() {
+            return known;
+        }
+        state.stop_waiters(self.id).wait_until(stopped).await
+    }
+
+    /// Sets the priority among the streams of this side, 0 at first. What waits of streams with a
+    /// higher one is sent first.
+    ///
+    /// # Errors
+    ///
+    /// The stream is closed.
+    pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
+        let mut proto = self.state().proto.borrow_mut();
+        proto.send_stream(self.id).set_priority(priority)
+    }
+
+    /// The priority of the stream.
+    ///
+    /// # Errors
+    ///
+    /// The stream is closed.
+    pub fn priority(&self) -> Result<i32, ClosedStream> {
+        self.state()
+            .proto
+            .borrow_mut()
+            .send_stream(self.id)
+            .priority()
+    }
+
+    /// The number of the stream in its connection.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+}
+
+/// quinn-proto has no constructor for its error.
+fn closed_stream() -> ClosedStream {
+    ClosedStream::default()
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(self.poll_write_some(cx, buf));
+        Poll::Ready(written.map_err(io::Error::from))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let state = self.state();
+        if let Err(error) = state.check() {
+            return Poll::Ready(Err(WriteError::from(error).into()));
+        }
+        // Closed twice is closed.
+        let _ = self.finish();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        let state = self.state();
+        state.forget_stream(Half::Write, self.id);
+        state.forget_stops(self.id);
+        if state.check().is_err() {
+            return;
+        }
+        let changed = {
+            let mut proto = state.proto.borrow_mut();
+            let mut stream = proto.send_stream(self.id);
+            match stream.finish() {
+                Ok(()) => true,
+                // The peer wants no more of it: nothing is left to be remembered.
+                Err(FinishError::Stopped(code)) => stream.reset(code).is_ok(),
+                Err(FinishError::ClosedStream) => false,
+            }
+        };
+        if changed {
+            state.schedule();
+        }
+    }
+}
+
+impl fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SendStream").field(&self.id).finish()
+    }
+}

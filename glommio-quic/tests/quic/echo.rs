@@ -1,0 +1,180 @@
+//! What is written is read.
+
+use crate::peer::{Result, client, pair, pattern, run, server};
+use futures_lite::future::zip;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::spawn_local;
+use glommio_quic::{Connection, ConnectionError, ReadError, VarInt, WriteError};
+
+/// Sends every stream back, until the connection is lost.
+async fn echo(connection: Connection) {
+    while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+        spawn_local(async move {
+            while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
+                if send.write_all(&chunk.bytes).await.is_err() {
+                    return;
+                }
+            }
+            // It may be stopped by now.
+            let _ = send.finish();
+        })
+        .detach();
+    }
+}
+
+#[test]
+fn a_stream_comes_back() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        spawn_local(echo(accepted)).detach();
+        for length in [1, 1000, 100_000, 3_000_000] {
+            let sent = pattern(length as u64, length);
+            let (mut send, mut recv) = connection.open_bi().await?;
+            let write = async {
+                send.write_all(&sent).await?;
+                send.finish()?;
+                Ok::<_, Box<dyn std::error::Error>>(())
+            };
+            let (written, read) = zip(write, recv.read_to_end(length)).await;
+            written?;
+            assert!(read? == sent, "{length} bytes");
+            assert_eq!(recv.read(&mut [0]).await?, None, "the end stays");
+            assert_eq!(send.stopped().await?, None, "all of it was received");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn many_streams_at_a_time() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        spawn_local(echo(accepted)).detach();
+        // More than the peer allows at a time.
+        let streams: Vec<_> = (0..500)
+            .map(|number| {
+                let connection = connection.clone();
+                spawn_local(async move {
+                    let sent = pattern(number, 5000 + number as usize);
+                    let (mut send, mut recv) = connection.open_bi().await?;
+                    send.write_all(&sent).await?;
+                    send.finish()?;
+                    assert!(
+                        recv.read_to_end(sent.len()).await? == sent,
+                        "stream {number}"
+                    );
+                    Ok::<_, Box<dyn std::error::Error>>(())
+                })
+            })
+            .collect();
+        for stream in streams {
+            stream.await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn streams_are_asyncread_and_asyncwrite() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        let mut send = connection.open_uni().await?;
+        AsyncWriteExt::write_all(&mut send, b"a line\n").await?;
+        send.flush().await?;
+        send.close().await?;
+        send.close().await?;
+        let mut recv = accepted.accept_uni().await?;
+        let mut text = String::new();
+        recv.read_to_string(&mut text).await?;
+        assert_eq!(text, "a line\n");
+        let error = AsyncWriteExt::write_all(&mut send, b"more").await;
+        assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::NotConnected);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_reset_and_a_stop_carry_their_codes() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+
+        let mut send = connection.open_uni().await?;
+        send.write_all(b"some").await?;
+        let mut recv = accepted.accept_uni().await?;
+        let mut buf = [0; 4];
+        recv.read_exact(&mut buf).await?;
+        send.reset(VarInt::from_u32(7))?;
+        let reset = ReadError::Reset(VarInt::from_u32(7));
+        assert_eq!(recv.read(&mut buf).await, Err(reset.clone()));
+        assert_eq!(recv.read(&mut buf).await, Err(reset), "and again");
+        assert_eq!(recv.received_reset().await?, Some(VarInt::from_u32(7)));
+        assert_eq!(send.write(b"more").await, Err(WriteError::ClosedStream));
+
+        let mut send = connection.open_uni().await?;
+        send.write_all(b"some").await?;
+        let mut recv = accepted.accept_uni().await?;
+        recv.stop(VarInt::from_u32(9))?;
+        assert!(
+            recv.stop(VarInt::from_u32(9)).is_err(),
+            "it was stopped before"
+        );
+        assert_eq!(send.stopped().await?, Some(VarInt::from_u32(9)));
+        assert_eq!(
+            send.write(b"more").await,
+            Err(WriteError::Stopped(VarInt::from_u32(9)))
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn dropped_streams_are_finished_and_stopped() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        let mut send = connection.open_uni().await?;
+        send.write_all(b"all there is").await?;
+        drop(send);
+        let mut recv = accepted.accept_uni().await?;
+        assert_eq!(recv.read_to_end(100).await?, b"all there is");
+
+        let mut send = connection.open_uni().await?;
+        send.write_all(b"unread").await?;
+        drop(accepted.accept_uni().await?);
+        assert_eq!(send.stopped().await?, Some(VarInt::from_u32(0)));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_close_carries_its_code_and_reason() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        let waiting = accepted.clone();
+        let waiting = spawn_local(async move { waiting.accept_uni().await.map(drop) });
+        connection.close(VarInt::from_u32(42), b"enough");
+        assert_eq!(connection.closed().await, ConnectionError::LocallyClosed);
+        let lost = accepted.closed().await;
+        let ConnectionError::ApplicationClosed(close) = &lost else {
+            panic!("{lost}");
+        };
+        assert_eq!(
+            (close.error_code, &close.reason[..]),
+            (VarInt::from_u32(42), &b"enough"[..])
+        );
+        assert_eq!(waiting.await, Err(lost.clone()));
+        assert_eq!(accepted.open_uni().await.map(drop), Err(lost));
+        client.wait_idle().await;
+        server.wait_idle().await;
+        assert_eq!(
+            (client.open_connections(), server.open_connections()),
+            (0, 0)
+        );
+        Ok(())
+    })
+}
