@@ -153,10 +153,11 @@ impl Drop for Ends {
 /// Lets timers fire, and is ready if a connection is, or the end has come.
 fn poll_work(shared: &Rc<Shared>, cx: &mut Context<'_>) -> Poll<()> {
     shared.set_driver(cx.waker());
-    for _ in 0..TIMERS {
-        let Poll::Ready(expired) = shared.timers.poll_expired(cx) else {
-            break;
-        };
+    let mut fired = 0;
+    while fired < TIMERS
+        && let Poll::Ready(expired) = shared.timers.poll_expired(cx)
+    {
+        fired += 1;
         if let Some(state) = shared.connection(expired.into_inner()) {
             state.timer.take();
             let handled = shared.with_proto(&state, |proto| proto.handle_timeout(now()));
@@ -164,6 +165,10 @@ fn poll_work(shared: &Rc<Shared>, cx: &mut Context<'_>) -> Poll<()> {
                 shared.schedule(&state);
             }
         }
+    }
+    if fired == TIMERS {
+        // The queue of timers has not been told whom to wake for the next one.
+        cx.waker().wake_by_ref();
     }
     match shared.has_work() || shared.is_finished() {
         true => Poll::Ready(()),

@@ -85,6 +85,7 @@ pub enum FailureKind {
 /// assert_eq!((failure.node(), failure.seed()), (Some("client"), 7));
 /// assert_eq!(failure.elapsed(), Duration::ZERO);
 /// assert!(failure.events().len() <= 200);
+/// assert!(failure.faults().is_empty()); // no power was cut
 /// assert_eq!(failure.digest(), fails().unwrap_err().digest());
 /// ```
 #[derive(Clone, Debug)]

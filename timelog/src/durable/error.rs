@@ -178,3 +178,20 @@ impl<T> From<Refused<T>> for Error {
         refused.error
     }
 }
+
+/// Says which shard failed.
+pub(super) fn of_shard(shard: usize) -> impl Fn(Error) -> Error {
+    move |cause| Error::Shard {
+        shard,
+        cause: Arc::new(cause),
+    }
+}
+
+impl<T> Refused<T> {
+    pub(super) fn of_shard(self, shard: usize) -> Self {
+        Self {
+            error: of_shard(shard)(self.error),
+            rejected: self.rejected,
+        }
+    }
+}

@@ -8,7 +8,6 @@ use std::fmt;
 use std::ops::RangeBounds;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use glommio::channels::channel_mesh::{FullMesh, MeshBuilder, Senders};
 use glommio::channels::oneshot;
@@ -20,7 +19,7 @@ pub use request::ShardCommit;
 use request::{Operation, Request, Wait, serve};
 
 use super::disk::create_directory;
-use super::error::{Error, Refused};
+use super::error::{Error, Refused, of_shard};
 use super::{Config, Log, Record, Recovery};
 use crate::{Seq, Snapshots, TimeRange, Ts, WriteErrorKind};
 
@@ -383,23 +382,6 @@ impl<V: Record + Send + Sync> Shard<V> {
                 let error = of_shard(shard)(Error::Closed);
                 Err(Refused { error, rejected })
             }
-        }
-    }
-}
-
-/// Says which shard failed.
-fn of_shard(shard: usize) -> impl Fn(Error) -> Error {
-    move |cause| Error::Shard {
-        shard,
-        cause: Arc::new(cause),
-    }
-}
-
-impl<T> Refused<T> {
-    fn of_shard(self, shard: usize) -> Self {
-        Self {
-            error: of_shard(shard)(self.error),
-            rejected: self.rejected,
         }
     }
 }

@@ -11,9 +11,8 @@ use glommio::spawn_local;
 
 use super::super::commit::{Commit, payload_bytes};
 use super::super::core::Shared;
-use super::super::error::{Error, Refused};
+use super::super::error::{Error, Refused, of_shard};
 use super::super::{Log, Record};
-use super::of_shard;
 use crate::{Seq, Snapshot, TimeRange, Ts};
 
 /// Operations of one other shard that are accepted and not durable yet. Beyond, its next one waits.

@@ -3,6 +3,7 @@
 //! What is compared runs in turns in each round, on one disk.
 
 mod peers;
+mod row;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -12,41 +13,13 @@ use std::{fs, io};
 use glommio::io::{Directory, DmaFile, OpenOptions};
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, spawn_local};
-use support::quantiles::{Samples, Spread};
 use timelog::durable::{Config, Log};
 
 use super::bars::Wanted;
+pub use row::Row;
 
 const UNIT: usize = 4096;
 const FILE_BYTES: usize = 64 << 20;
-
-/// The rounds of a figure.
-pub struct Row {
-    pub what: String,
-    pub unit: &'static str,
-    pub figure: Spread,
-    /// At least a rate, or at most a time.
-    pub wanted: Wanted,
-}
-
-impl Row {
-    fn new(what: &str, unit: &'static str, figures: Vec<f64>) -> Self {
-        let figures: Samples = figures.into_iter().collect();
-        Self {
-            what: what.to_owned(),
-            unit,
-            figure: figures.spread().expect("there is a round at least"),
-            wanted: Wanted::Nothing,
-        }
-    }
-
-    /// A ratio of the figures of each round.
-    fn ratio(what: &str, ours: &[f64], others: &[f64], wanted: Wanted) -> Self {
-        let ratios = ours.iter().zip(others).map(|(ours, other)| ours / other);
-        let row = Self::new(what, "", ratios.collect());
-        Self { wanted, ..row }
-    }
-}
 
 /// How many parts [`measure`] has.
 pub const PARTS: usize = 5;

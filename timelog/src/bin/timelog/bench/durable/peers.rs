@@ -6,7 +6,7 @@ use std::time::Instant;
 use glommio::LocalExecutor;
 use timelog::durable::{Config, Log};
 
-use super::Row;
+use super::row::Row;
 
 const TABLE: redb::TableDefinition<'_, (i64, u64), u64> = redb::TableDefinition::new("rows");
 
