@@ -164,7 +164,7 @@ impl State {
         drop(list);
     }
 
-    /// Wakes whoever waits for what has happened since.
+    /// Wakes the tasks that wait for what has happened since.
     pub(crate) fn deliver_events(&self) {
         loop {
             let event = self.proto.borrow_mut().poll();

@@ -112,8 +112,8 @@ fn more_clients_than_may_wait_come_later() -> Result {
 fn a_stranger_is_not_trusted() -> Result {
     run(async {
         let (server, client) = (server()?, client()?);
-        let nobody = glommio_quic::crypto::client_config(RootCertStore::empty())?;
-        let connecting = client.connect_with(nobody, server.local_addr()?, "localhost")?;
+        let trusts_none = glommio_quic::crypto::client_config(RootCertStore::empty())?;
+        let connecting = client.connect_with(trusts_none, server.local_addr()?, "localhost")?;
         let incoming = server.accept().await.ok_or("closed")?;
         let (accepted, connected) = zip(incoming.into_future(), connecting.into_future()).await;
         let connected = connected.unwrap_err();

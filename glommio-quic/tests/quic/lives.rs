@@ -343,7 +343,7 @@ fn wakers_that_panic_break_nothing() -> Result {
     })
 }
 
-/// Garbage, and packets of nobody, do not get in the way of a connection.
+/// Garbage, and packets that belong to no connection, do not get in the way of a connection.
 #[test]
 fn a_flood_of_garbage() -> Result {
     run(async {

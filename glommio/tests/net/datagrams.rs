@@ -326,7 +326,7 @@ fn a_refusal_is_reported_and_the_socket_goes_on() {
         let (receiver, sender) = pair().await?;
         let (address, pool) = (receiver.local_addr()?, DatagramPool::new(4, 100));
         drop(receiver);
-        sender.send(b"to nobody's port").await?;
+        sender.send(b"to a closed port").await?;
         let error = sender.recv_many(&pool, &mut Vec::new()).await;
         let error = error.expect_err("the port is closed");
         assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
