@@ -172,21 +172,23 @@ const COLUMNS: [(&str, &str); 5] = [
     ("tokio", "tokio"),
 ];
 
-/// All rows named `title` in `page`, measured at `commit`, as figures of the columns above. Where a
-/// table has a row for each server, `title` names a column.
-fn measured(page: &str, title: &str, commit: &str) -> BTreeSet<Vec<String>> {
+/// All rows named `title` in `page`: the commit at which each was measured, and its figures in the
+/// order of the columns above. A row "same, p99" below "ping: p50" is called "ping: p99". Where a table
+/// has a row for each server, `title` names a column.
+fn measured(page: &str, title: &str) -> BTreeSet<(String, Vec<String>)> {
     let mut found = BTreeSet::new();
-    let mut is_of_commit = false;
+    let mut commit = "";
     let mut head: Option<Vec<&str>> = None;
     let mut of_servers = Vec::<String>::new();
+    let mut subject = "";
     for line in page.lines().chain([""]) {
         if let Some((_, rest)) = line.split_once("; commit ") {
-            is_of_commit = rest.split([';', ' ']).next() == Some(commit);
+            commit = rest.split([';', ' ']).next().unwrap_or("");
         }
         let Some(row) = cells(line) else {
             if !line.starts_with('|') {
                 if of_servers.iter().any(|it| !it.is_empty()) {
-                    found.insert(std::mem::take(&mut of_servers));
+                    found.insert((commit.to_owned(), std::mem::take(&mut of_servers)));
                 }
                 head = None;
             }
@@ -199,28 +201,39 @@ fn measured(page: &str, title: &str, commit: &str) -> BTreeSet<Vec<String>> {
             head = Some(row);
             continue;
         };
+        let name = match row[0].strip_prefix("same, ") {
+            Some(rest) => format!("{subject}: {rest}"),
+            None => {
+                subject = row[0].split_once(": ").map_or(row[0], |it| it.0);
+                row[0].to_owned()
+            }
+        };
         // From the smallest to the largest figure: not medians.
         let is_spread = row[1..].iter().any(|it| it.contains(" – "));
-        if !is_of_commit {
-            of_servers.clear();
-        } else if let Some(at) = head.iter().position(|it| *it == title)
+        if let Some(at) = head.iter().position(|it| *it == title)
             && let Some(column) = COLUMNS.iter().position(|(_, it)| *it == row[0])
         {
             of_servers[column] = figure(row[at]).to_owned();
-        } else if row[0] == title && !is_spread {
+        } else if name == title && !is_spread {
             let of = |name: &str| {
                 let at = head.iter().position(|it| *it == name);
                 at.map_or(String::new(), |at| figure(row[at]).to_owned())
             };
-            found.insert(COLUMNS.iter().map(|(_, name)| of(name)).collect());
+            let figures = COLUMNS.iter().map(|(_, name)| of(name)).collect();
+            found.insert((commit.to_owned(), figures));
         }
     }
     found
 }
 
+/// With `WRITE_README=1` in the environment, the README and the claims take their figures and commits
+/// from the pages first.
 #[test]
 fn the_figures_of_the_readme_are_those_that_were_measured() {
-    let (readme, claims) = (read("README.md"), read("docs/claims.md"));
+    let (mut readme, mut claims) = (read("README.md"), read("docs/claims.md"));
+    if std::env::var_os("WRITE_README").is_some() {
+        write_figures(&mut readme, &mut claims);
+    }
     let rows = rows_below(&claims, "Figures");
     let figures = rows_below(&readme, "Measured");
     let mut faults = Vec::new();
@@ -235,19 +248,15 @@ fn the_figures_of_the_readme_are_those_that_were_measured() {
             panic!("five cells: {claim:?}");
         };
         faults.extend(fault(code(command)));
-        let (_, target) = link.split_once("](").expect("a link");
-        let page = read(&format!(
-            "docs/{}",
-            target.split(['#', ')']).next().expect("a page")
-        ));
+        let page = linked(link);
         if !page.contains(code(command)) {
             faults.push(format!("{link} does not name {command}"));
         }
         let written: Vec<_> = row[1..].iter().map(|it| (*it).to_owned()).collect();
-        let measured = measured(&page, title, commit);
-        if !measured.contains(&written) {
+        let measured = measured(&page, title);
+        if !measured.contains(&(commit.to_owned(), written.clone())) {
             faults.push(format!(
-                "{:?}: {written:?}, but measured {measured:?}",
+                "{:?}: {written:?} at {commit}, but measured {measured:?}",
                 row[0]
             ));
         }
@@ -260,6 +269,64 @@ fn the_figures_of_the_readme_are_those_that_were_measured() {
     }
     assert!(faults.is_empty(), "{faults:#?}");
     assert!(figures.len() > 5, "only {} rows were found", figures.len());
+}
+
+/// The section that a link of the claims leads to.
+fn linked(link: &str) -> String {
+    let target = link.split_once("](").expect("a link").1;
+    let (page, anchor) = target.split_once('#').expect("a section");
+    let is_wanted = |heading: &str| {
+        let kept = heading
+            .chars()
+            .filter(|it| it.is_alphanumeric() || " -".contains(*it));
+        let slug: String = kept
+            .collect::<String>()
+            .to_lowercase()
+            .trim()
+            .replace(' ', "-");
+        slug == anchor.trim_end_matches(')')
+    };
+    let page = read(&format!("docs/{page}"));
+    let section = page
+        .split("\n## ")
+        .find(|it| is_wanted(it.lines().next().unwrap_or("")));
+    section
+        .unwrap_or_else(|| panic!("no section {target}"))
+        .to_owned()
+}
+
+/// Brings what the pages measured to the README, and the commits to the claims.
+fn write_figures(readme: &mut String, claims: &mut String) {
+    let before = claims.clone();
+    for claim in rows_below(&before, "Figures") {
+        let [row, link, title, commit, _] = claim[..] else {
+            panic!("five cells: {claim:?}");
+        };
+        let measured = measured(&linked(link), title);
+        assert_eq!(measured.len(), 1, "{title}: {measured:?}");
+        let (now, figures) = measured.first().expect("one");
+        let replace = |text: &mut String, line: &dyn Fn(&str) -> String| {
+            let start = format!("| {row} |");
+            let lines = text.lines();
+            let new = lines.map(|it| {
+                if it.starts_with(&start) {
+                    line(it)
+                } else {
+                    it.to_owned()
+                }
+            });
+            *text = new.map(|it| it + "\n").collect();
+        };
+        let cells: String = figures.iter().map(|it| format!(" {it} |")).collect();
+        replace(readme, &|_| {
+            format!("| {row} |{}", cells.replace("  |", " |"))
+        });
+        replace(claims, &|it| {
+            it.replace(&format!("| {commit} |"), &format!("| {now} |"))
+        });
+    }
+    fs::write(root().join("README.md"), readme).expect("the README can be written");
+    fs::write(root().join("docs/claims.md"), claims).expect("the claims can be written");
 }
 
 /// Without its own build script and without crates that compile or look for C libraries.
@@ -317,12 +384,22 @@ fn commands_are_checked() {
     ] {
         assert!(fault(wrong).is_some(), "{wrong}");
     }
-    let page = "; commit a1\n\n| row | ours | tokio |\n|---|--:|--:|\n| x | 1 (2) | 3 |\n\n| row | ours |\n|---|---|\n| x | 0 – 2 |\n\n; commit b2\n\n| row | ours |\n|---|---|\n| x | 4 |\n\n| server | B |\n|---|---|\n| ours | 5 (1) |\n";
-    let figures = |list: [&str; 5]| BTreeSet::from([list.map(str::to_owned).to_vec()]);
-    assert_eq!(measured(page, "x", "a1"), figures(["1", "", "", "", "3"]));
-    assert_eq!(measured(page, "x", "b2"), figures(["4", "", "", "", ""]));
-    assert_eq!(measured(page, "B", "b2"), figures(["5", "", "", "", ""]));
-    assert_eq!(measured(page, "B", "a1"), BTreeSet::new());
+    let page = "; commit a1\n\n| row | ours | tokio |\n|---|--:|--:|\n| x: y | 1 (2) | 3 |\n| same, z | 6 | |\n\n| row | ours |\n|---|---|\n| x: y | 0 – 2 |\n\n; commit b2\n\n| row | ours |\n|---|---|\n| x: y | 4 |\n\n| server | B |\n|---|---|\n| ours | 5 (1) |\n";
+    let figures =
+        |commit: &str, list: [&str; 5]| (commit.to_owned(), list.map(str::to_owned).to_vec());
+    let [first, second] = [["1", "", "", "", "3"], ["4", "", "", "", ""]];
+    assert_eq!(
+        measured(page, "x: y"),
+        BTreeSet::from([figures("a1", first), figures("b2", second)])
+    );
+    assert_eq!(
+        measured(page, "x: z"),
+        BTreeSet::from([figures("a1", ["6", "", "", "", ""])])
+    );
+    assert_eq!(
+        measured(page, "B"),
+        BTreeSet::from([figures("b2", ["5", "", "", "", ""])])
+    );
     assert_eq!(
         prose("a\nb\n\n```\nc\n```\n- **d**\n- e\n|f|"),
         ["a b", "d", "e"]
