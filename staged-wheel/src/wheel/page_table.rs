@@ -50,7 +50,7 @@ impl<T> Page<T> {
         }
     }
 
-    /// Gives it memory. All records are free, and the link of each names the next.
+    /// Gives it memory. All records are free, and each names the next.
     pub(super) fn open(&mut self) {
         let record = |position| Record {
             seq: 0,

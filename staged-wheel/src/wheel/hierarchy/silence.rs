@@ -14,6 +14,12 @@
 //!   pass 2, 3, 4    ▼      ▼          ▼           one for each: out of the lists, into the run
 //! ```
 //!
+//! Before that come a few small windows that need no sample. Of each page a time is known before which
+//! none of its timers is due. On the eight pages where it is earliest are all timers up to the latest of these
+//! times, and at least as many as pages; in a crowd that was armed at random hardly more. So the first
+//! timers fire after a look at eight pages, however many there are, and a pass leaves out the pages that begin
+//! behind its window.
+//!
 //! When the pass for a window has ended, what is left in the lists comes after it, so all of it can
 //! fire, wherever the cursor stands. The pass for the next one goes on meanwhile: a poll takes twice
 //! as many timers as it fires, so a window twice as long is ready in time. Eight passes or so sort
