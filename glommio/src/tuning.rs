@@ -68,10 +68,10 @@ tuning! {
     /// Rows: none that is decided; `wake-busy-yield-now` may be.
     careful: u32 = 256, off = 0;
 
-    /// Polling the clock for a near deadline may take the delay of a sleep, divided by this: a sleep
+    /// Polling the clock for a near deadline may take the delay of a short sleep, divided by this: a sleep
     /// takes more CPU time. Off: every deadline that is not past is slept for.
-    /// Rows: none that is decided; `overshoot-1ms` may be.
-    polled_delay_divisor: u32 = 3, off = u32::MAX;
+    /// Rows: `expire-spread-cpu`.
+    polled_delay_divisor: u32 = 2, off = u32::MAX;
 
     /// Sleeps in a row towards far deadlines before one timeout in the ring stands in for them, so that
     /// the kernel need not arm a timer for each. Off: each sleep has its own.

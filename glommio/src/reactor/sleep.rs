@@ -60,8 +60,8 @@ impl Sleep {
         let wait = timers.longest_sleep();
         if self.timed_wait.is_near(wait, round_start) {
             driver.exchange();
-            if is_idle() {
-                self.poll_near(driver, wait);
+            if is_idle() && self.poll_near(driver, wait) {
+                self.timed_wait.polled();
             }
             return driver.exchange();
         }
@@ -113,12 +113,15 @@ impl Sleep {
         }
     }
 
-    /// Polls the clock until `wait` is over or something else happens.
-    pub(super) fn poll_near(&self, driver: &Driver, wait: Wait) {
-        let Wait::Until(end) = wait else { return };
+    /// Polls the clock until `wait` is over or something else happens. False if it was over already.
+    pub(super) fn poll_near(&self, driver: &Driver, wait: Wait) -> bool {
+        let Wait::Until(end) = wait else { return false };
+        let mut has_waited = false;
         while clock::real() < end && !self.notifier.is_notified() && !driver.work_pending() {
+            has_waited = true;
             std::hint::spin_loop();
         }
+        has_waited
     }
 
     /// Has the ring watch the wake-up descriptor, once for many wakes.

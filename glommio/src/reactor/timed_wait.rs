@@ -7,7 +7,11 @@
 //! costs here, and does not enter the kernel for those that are past.
 //!
 //! What a sleep costs is learned: by how much the sleeps of this executor outlast their ends. On real
-//! hardware that is little, and so is the reach then.
+//! hardware that is little, and so is the reach then. Short sleeps and long ones are told apart, for a
+//! processor that has slept for milliseconds takes several times as long to wake up: an executor that
+//! took this for the price of a short sleep would poll where it could sleep, and as it does not sleep
+//! then, it would not learn better. For the same reason the reach shrinks with each deadline that was polled
+//! for, by little, until a sleep says again what it should be.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -49,8 +53,18 @@ pub enum TimerPrecision {
 /// The first guess, as in a virtual machine.
 const DELAY: Duration = Duration::from_micros(12);
 
+/// Sleeps up to this are short: processors and hypervisors save no power in them that it takes long to
+/// come back from.
+const SHORT: Duration = Duration::from_micros(200);
+
+/// A deadline that was polled for takes this part of what is known of short sleeps.
+const FORGOTTEN_PART: u32 = 256;
+
 /// A longer delay is one of a busy machine.
 const LONGEST_DELAY: Duration = Duration::from_micros(48);
+
+/// The clock is not polled for longer, whatever sleeps take.
+const LONGEST_REACH: Duration = Duration::from_micros(16);
 
 /// By how much a sleep ends before the deadline is the delay and this part of it.
 const MARGIN_PART: u32 = 3;
@@ -59,18 +73,48 @@ const MARGIN_PART: u32 = 3;
 #[derive(Debug)]
 pub(super) struct TimedWait {
     precision: TimerPrecision,
-    /// By how much sleeps outlast their ends.
-    delay: Cell<Duration>,
+    short: Delay,
+    long: Delay,
+    /// Whether the sleep that is about to begin is short.
+    is_short: Cell<bool>,
     /// When the running sleep is to end.
     until: Cell<Option<Instant>>,
+}
+
+/// By how much sleeps outlast their ends.
+#[derive(Debug)]
+struct Delay(Cell<Duration>);
+
+impl Delay {
+    /// A sleep has outlasted its end by `delay`. Follows what most sleeps take, and soon falls after a
+    /// time in which the machine was busy.
+    fn learn(&self, delay: Duration) {
+        let known = self.0.get();
+        let next = if delay < known {
+            known - (known - delay) / 4
+        } else {
+            known + (delay - known).min(known) / 8
+        };
+        self.0.set(next.min(LONGEST_DELAY));
+    }
 }
 
 impl TimedWait {
     pub(super) fn new(precision: TimerPrecision) -> Self {
         TimedWait {
             precision,
-            delay: Cell::new(DELAY),
+            short: Delay(Cell::new(DELAY)),
+            long: Delay(Cell::new(DELAY)),
+            is_short: Cell::new(false),
             until: Cell::new(None),
+        }
+    }
+
+    fn delay(&self) -> &Delay {
+        if self.is_short.get() {
+            &self.short
+        } else {
+            &self.long
         }
     }
 
@@ -78,7 +122,8 @@ impl TimedWait {
     fn reach(&self) -> Duration {
         match self.precision {
             TimerPrecision::Balanced => {
-                self.delay.get() / tuning::get().polled_delay_divisor.max(1)
+                let delay = self.short.0.get();
+                (delay / tuning::get().polled_delay_divisor.max(1)).min(LONGEST_REACH)
             }
             TimerPrecision::Tightest => self.early_by(),
         }
@@ -88,23 +133,38 @@ impl TimedWait {
     fn early_by(&self) -> Duration {
         match self.precision {
             TimerPrecision::Balanced => Duration::ZERO,
-            TimerPrecision::Tightest => self.delay.get() + self.delay.get() / MARGIN_PART,
+            TimerPrecision::Tightest => {
+                let delay = self.delay().0.get();
+                delay + delay / MARGIN_PART
+            }
         }
     }
 
     /// Whether what ends a sleep is past, or too near to sleep. The last look at the clock was at
     /// `looked`.
     pub(super) fn is_near(&self, wait: Wait, looked: Instant) -> bool {
+        self.is_short.set(false);
         match wait {
             Wait::Now => true,
             Wait::Forever => false,
             // Nearly all that far from the last look at the clock still is: that saves another.
             Wait::Until(end) if end > looked + FAR => false,
-            Wait::Until(end) => end <= clock::real() + self.reach(),
+            Wait::Until(end) => {
+                let now = clock::real();
+                self.is_short.set(end <= now + SHORT);
+                end <= now + self.reach()
+            }
         }
     }
 
-    /// The sleep that does for `wait`; the thread is about to sleep.
+    /// A deadline was polled for.
+    pub(super) fn polled(&self) {
+        if self.precision == TimerPrecision::Balanced {
+            self.short.0.update(|known| known - known / FORGOTTEN_PART);
+        }
+    }
+
+    /// The sleep that does for `wait`, which is not [near](Self::is_near); the thread is about to sleep.
     pub(super) fn begin(&self, wait: Wait) -> Wait {
         let Wait::Until(deadline) = wait else {
             return wait;
@@ -114,21 +174,13 @@ impl TimedWait {
         Wait::Until(end)
     }
 
-    /// The thread is awake, and it is `now`. Follows what most sleeps take, and soon falls after a
-    /// time in which the machine was busy.
+    /// The thread is awake, and it is `now`.
     pub(super) fn end(&self, now: Instant) {
         let until = self.until.take();
         // Another event may have ended the sleep.
-        let Some(delay) = until.and_then(|end| now.checked_duration_since(end)) else {
-            return;
-        };
-        let known = self.delay.get();
-        let next = if delay < known {
-            known - (known - delay) / 4
-        } else {
-            known + (delay - known).min(known) / 8
-        };
-        self.delay.set(next.min(LONGEST_DELAY));
+        if let Some(delay) = until.and_then(|end| now.checked_duration_since(end)) {
+            self.delay().learn(delay);
+        }
     }
 }
 
@@ -143,10 +195,19 @@ mod tests {
         }
     }
 
+    fn sleep_long(wait: &TimedWait, delay: Duration) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        // The last look at the clock says nothing.
+        assert!(!wait.is_near(Wait::Until(deadline), deadline));
+        wait.end(end_of(wait.begin(Wait::Until(deadline))) + delay);
+    }
+
     fn after_sleeps(precision: TimerPrecision, delay: Duration, count: usize) -> TimedWait {
         let wait = TimedWait::new(precision);
-        let deadline = Instant::now() + Duration::from_secs(60);
         for _ in 0..count {
+            // As if each had been a short one.
+            let deadline = Instant::now() + Duration::from_secs(60);
+            wait.is_short.set(true);
             wait.end(end_of(wait.begin(Wait::Until(deadline))) + delay);
         }
         wait
@@ -157,7 +218,8 @@ mod tests {
         for micros in [1, 5, 12, 30] {
             let delay = Duration::from_micros(micros);
             let learned = after_sleeps(TimerPrecision::Balanced, delay, 100)
-                .delay
+                .short
+                .0
                 .get();
             assert!(
                 learned.abs_diff(delay) < Duration::from_nanos(100),
@@ -165,10 +227,47 @@ mod tests {
             );
         }
         let busy = after_sleeps(TimerPrecision::Balanced, Duration::from_millis(5), 100);
-        assert_eq!(busy.delay.get(), LONGEST_DELAY);
-        assert!(busy.reach() <= Duration::from_micros(16));
+        assert_eq!(busy.short.0.get(), LONGEST_DELAY);
+        assert_eq!(busy.reach(), LONGEST_REACH);
         let busy = after_sleeps(TimerPrecision::Tightest, Duration::from_millis(5), 100);
         assert_eq!(busy.reach(), Duration::from_micros(64));
+    }
+
+    #[test]
+    fn long_sleeps_do_not_make_near_deadlines_polled_for() {
+        let wait = TimedWait::new(TimerPrecision::Balanced);
+        let reach = wait.reach();
+        for _ in 0..100 {
+            sleep_long(&wait, Duration::from_micros(40));
+        }
+        assert_eq!(wait.reach(), reach);
+        assert!(wait.long.0.get() > Duration::from_micros(39));
+    }
+
+    #[test]
+    fn the_tightest_ends_a_long_sleep_earlier_than_a_short_one() {
+        let wait = TimedWait::new(TimerPrecision::Tightest);
+        for _ in 0..100 {
+            sleep_long(&wait, Duration::from_micros(40));
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        assert!(!wait.is_near(Wait::Until(deadline), Instant::now()));
+        assert!(deadline - end_of(wait.begin(Wait::Until(deadline))) > Duration::from_micros(50));
+        wait.is_short.set(true);
+        assert!(wait.early_by() < Duration::from_micros(20));
+    }
+
+    #[test]
+    fn an_executor_that_polls_for_every_deadline_tries_to_sleep_again() {
+        let wait = after_sleeps(TimerPrecision::Balanced, Duration::from_millis(5), 100);
+        for _ in 0..FORGOTTEN_PART {
+            wait.polled();
+        }
+        assert!(wait.short.0.get() < LONGEST_DELAY / 2);
+        let tightest = after_sleeps(TimerPrecision::Tightest, Duration::from_millis(5), 100);
+        let reach = tightest.reach();
+        tightest.polled();
+        assert_eq!(tightest.reach(), reach, "it is to poll");
     }
 
     #[test]
@@ -178,7 +277,7 @@ mod tests {
         let end = end_of(wait.begin(Wait::Until(deadline)));
         wait.end(end - Duration::from_nanos(1));
         wait.end(end + Duration::from_secs(1));
-        assert_eq!(wait.delay.get(), DELAY);
+        assert_eq!(wait.long.0.get(), DELAY);
     }
 
     #[test]

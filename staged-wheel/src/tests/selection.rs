@@ -46,6 +46,18 @@ fn the_first_of_a_crowd_fires_within_ten_polls_of_a_long_silence() {
     }
 }
 
+/// It waited for a sample of all pages, and for a pass through all of them.
+#[test]
+fn the_first_of_a_crowd_is_found_without_a_look_at_all_of_it() {
+    for silence_ns in [60 * SECOND, DAY] {
+        let mut pair = silent_crowd::<StagedWheel<usize>>(60_000, silence_ns, MS);
+        // The first has spent its moves on the list before it saw how long that is.
+        let fired = [(); 2].map(|()| pair.poll(silence_ns + MS, BUDGET).0);
+        assert!(fired[1] > 0, "{fired:?}");
+        pair.check();
+    }
+}
+
 /// Timers that are not due lie in the same slot, and do not keep the poll from its end.
 #[test]
 fn what_is_due_of_a_slot_fires_before_the_rest_is_moved() {

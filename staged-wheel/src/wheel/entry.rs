@@ -41,7 +41,8 @@ pub(super) struct Record<T> {
     pub(super) payload: Option<T>,
     /// The generation of the handle that fits, or that the next arm will hand out. Zero: retired.
     pub(super) generation: u32,
-    /// The slot when listed (see `level.rs`), the position when dense.
+    /// The slot when listed (see `level.rs`), the position when dense; when free, that of the next
+    /// free record of the page. So a timer that fires needs no link.
     pub(super) place: u16,
     pub(super) state: RecordState,
 }
@@ -52,7 +53,7 @@ pub(super) struct Record<T> {
 pub(super) struct Link {
     /// Nanoseconds since the queue's epoch.
     pub(super) deadline_ns: u64,
-    /// The next record of the slot's list, or of the page's free list.
+    /// The next record of the slot's list.
     pub(super) next: u32,
     pub(super) prev: u32,
 }

@@ -31,7 +31,7 @@
 //! `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 128
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 64
 //! times as many deadlines looked at; the next expiry one
 //! slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
 //! tick and before each sleep.
@@ -61,6 +61,10 @@ enum Due {
 
 /// Records that one poll may move or gather, besides those it fires.
 pub(crate) const MOVES_PER_POLL: usize = 512;
+
+/// Moves for a crowd that is not due, in a poll that fires and is not far from the one before: they take
+/// a few microseconds.
+const MOVES_BUSY: usize = 64;
 
 /// The order of the timers in a [`ReclaimingSlab`]'s records.
 #[derive(Debug)]
@@ -190,10 +194,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if can_keep {
             // A timeout pushed back time and again: its neighbours are left alone, the slot sorts
             // it out.
-            slab.link_mut(index).deadline_ns = deadline_ns;
+            slab.set_deadline(index, deadline_ns);
         } else {
             self.displace(slab, index);
-            slab.link_mut(index).deadline_ns = deadline_ns;
+            slab.set_deadline(index, deadline_ns);
             self.place(slab, index);
         }
         if self.next_ns == old_ns {
@@ -235,6 +239,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         while has_more && self.select(slab, &mut moves_left) {}
         self.refine(slab, now_ns, &mut moves_left);
         if !has_more && now_ns >= self.prepare_ns {
+            if fired > 0 {
+                // Others come due soon, and would wait for a crowd that is not due yet.
+                let part = self.pace.part_of_tick(self.moves_per_poll);
+                moves_left = moves_left.min(part.max(MOVES_BUSY));
+            }
             self.prepare(slab, now_ns, &mut moves_left);
         }
         if fired > 0 {

@@ -50,6 +50,12 @@ impl Pace {
         usize::try_from(share).unwrap_or(usize::MAX).max(MOVES_MIN)
     }
 
+    /// How many of `moves` a poll may make for a crowd if a tick's polls are to make that many.
+    pub(super) fn part_of_tick(&self, moves: usize) -> usize {
+        let steps = self.advanced.min(1 << STEPS_BITS) as usize;
+        moves.saturating_mul(steps) >> STEPS_BITS
+    }
+
     /// When the next step begins.
     pub(super) fn next_ns(&self) -> u64 {
         begin_ns(self.refined_at + 1, STEP_BITS)
@@ -67,3 +73,21 @@ const STEP_BITS: u32 = TICK_BITS - STEPS_BITS;
 
 /// Fewer are not worth the look.
 const MOVES_MIN: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_of_a_tick_share_its_moves() {
+        let mut pace = Pace::new(Tick::FIRST);
+        let step_ns = 1 << STEP_BITS;
+        assert!(pace.advance(Tick::FIRST, step_ns) && pace.advance(Tick::FIRST, 2 * step_ns));
+        assert_eq!(pace.part_of_tick(512), 32);
+        for tick in [2, 3] {
+            assert!(pace.advance(Tick::new(tick), Tick::new(tick).begin_ns()));
+        }
+        assert_eq!(pace.part_of_tick(512), 512);
+        assert!(pace.part_of_tick(usize::MAX) > usize::MAX >> 5);
+    }
+}

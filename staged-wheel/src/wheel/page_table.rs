@@ -50,18 +50,18 @@ impl<T> Page<T> {
         }
     }
 
-    /// Gives it memory. All records are free, and the link of each names the next.
+    /// Gives it memory. All records are free, and each names the next.
     pub(super) fn open(&mut self) {
-        let record = |_| Record {
+        let record = |position| Record {
             seq: 0,
             payload: None,
             generation: self.floor,
-            place: 0,
+            place: position as u16 + 1,
             state: RecordState::Free,
         };
-        let link = |position| Link {
+        let link = |_| Link {
             deadline_ns: 0,
-            next: position as u32 + 1,
+            next: NIL,
             prev: NIL,
         };
         self.memory = Some(Box::new(Memory {

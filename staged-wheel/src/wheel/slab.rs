@@ -6,7 +6,7 @@
 //!   │ 0: room  │─────────▶│ ▓▓ │free│free│            │ ▓▓ │          generation that was
 //!   │ 1: full  │          └────┴────┴────┴─ ─ ─       └────┴─ ─ ─     never handed out
 //!   │ 2: away  │          ┌──┬──┬──┬─ ─ ─
-//!   └──────────┘          │  │ ─┼▶ │   links (4 KiB): lists of slots, free list of the page
+//!   └──────────┘          │  │ ─┼▶ │   links (4 KiB): lists of slots
 //!                         └──┴──┴──┴─ ─ ─
 //! ```
 //!
@@ -32,6 +32,8 @@ const PAGES_MAX: usize = (1 << 30) >> PAGE_BITS;
 pub(super) struct Slab<T> {
     /// By page number.
     table: Vec<Page<T>>,
+    /// By page number: no timer in a list that lives there is due before that.
+    firsts_ns: Vec<u64>,
     /// The pages with room.
     room: PageList,
     /// The pages that are away and may come back.
@@ -51,6 +53,7 @@ impl<T> Slab<T> {
     pub(super) fn new() -> Self {
         Slab {
             table: Vec::new(),
+            firsts_ns: Vec::new(),
             room: PageList { first: NIL },
             away: PageList { first: NIL },
             floor_beyond: FIRST_GENERATION,
@@ -92,12 +95,14 @@ impl<T> Slab<T> {
         let number = self.room.first;
         let page = &mut self.table[number as usize];
         page.live += 1;
+        let first_ns = &mut self.firsts_ns[number as usize];
+        *first_ns = link.deadline_ns.min(*first_ns);
         let index = number << PAGE_BITS | page.free;
         let (_, position) = split(index);
         let memory = page.memory.as_deref_mut().expect("it has room");
-        let (record, old_link) = (&mut memory.records[position], &mut memory.links[position]);
-        page.free = old_link.next;
-        *old_link = link;
+        let record = &mut memory.records[position];
+        page.free = u32::from(record.place);
+        memory.links[position] = link;
         record.seq = seq;
         record.place = place;
         record.state = state;
@@ -134,9 +139,12 @@ impl<T> Slab<T> {
         let (number, position) = split(index);
         let page = &mut self.table[number];
         page.live -= 1;
+        if page.live == 0 {
+            self.firsts_ns[number] = u64::MAX;
+        }
         self.live -= 1;
         let memory = page.memory.as_deref_mut().expect("a timer lives on it");
-        let (record, link) = (&mut memory.records[position], &mut memory.links[position]);
+        let record = &mut memory.records[position];
         let payload = record.payload.take();
         let payload = payload.expect("a live record has its payload");
         if record.generation == u32::MAX {
@@ -148,7 +156,7 @@ impl<T> Slab<T> {
         record.generation += 1;
         record.state = RecordState::Free;
         let behind = std::mem::replace(&mut page.free, position as u32);
-        link.next = behind;
+        record.place = behind as u16;
         if self.room.first != number as u32 {
             self.make_room::<IS_NEXT>(number as u32, behind == FULL);
         }
@@ -187,6 +195,27 @@ impl<T> Slab<T> {
     pub(super) fn link_mut(&mut self, index: u32) -> &mut Link {
         let (number, position) = split(index);
         &mut self.table[number].memory_mut().links[position]
+    }
+
+    /// Gives a live record another deadline.
+    #[inline(always)]
+    pub(super) fn set_deadline(&mut self, index: u32, deadline_ns: u64) {
+        let (number, position) = split(index);
+        let first_ns = &mut self.firsts_ns[number];
+        *first_ns = deadline_ns.min(*first_ns);
+        self.table[number].memory_mut().links[position].deadline_ns = deadline_ns;
+    }
+
+    /// By page, a time before which none of the listed timers that live there is due; `u64::MAX` if none
+    /// lives there.
+    #[inline]
+    pub(super) fn firsts_ns(&self) -> &[u64] {
+        &self.firsts_ns
+    }
+
+    /// All timers of the page have been looked at.
+    pub(super) fn set_first_ns(&mut self, number: usize, first_ns: u64) {
+        self.firsts_ns[number] = first_ns;
     }
 
     /// Whether a key made for arm `seq` of the record still stands, the record being in `state`.
@@ -291,8 +320,10 @@ impl<T> Slab<T> {
             self.floor_beyond = self.floor_beyond.max(last.floor);
             self.away.unlink(&mut self.table, number);
             self.table.pop();
+            self.firsts_ns.pop();
             if self.table.capacity() > 4 * self.table.len() {
                 self.table.shrink_to(2 * self.table.len());
+                self.firsts_ns.shrink_to(2 * self.table.len());
             }
         }
     }
@@ -309,6 +340,7 @@ impl<T> Slab<T> {
         } else {
             assert!(self.table.len() < PAGES_MAX, "more than 2^30 timers");
             self.table.push(Page::away(self.floor_beyond));
+            self.firsts_ns.push(u64::MAX);
             self.table.len() as u32 - 1
         };
         self.table[number as usize].open();
@@ -391,7 +423,8 @@ impl<T> Slab<T> {
             number = page.next;
         }
         let (mut live, mut resident) = (0, 0);
-        for (page, has_room) in self.table.iter().zip(rooms) {
+        assert_eq!(self.firsts_ns.len(), self.table.len());
+        for ((page, &first_ns), has_room) in self.table.iter().zip(&self.firsts_ns).zip(rooms) {
             assert_eq!(has_room, page.free != FULL);
             let (mut armed, mut free) = (0, 0);
             for record in page.memory.iter().flat_map(|it| &it.records) {
@@ -406,11 +439,18 @@ impl<T> Slab<T> {
                 let record = &page.memory().records[local as usize];
                 assert_eq!(record.state, RecordState::Free);
                 assert_ne!(record.generation, 0);
-                local = page.memory().links[local as usize].next;
+                local = u32::from(record.place);
                 listed += 1;
                 assert!(listed <= FULL, "a circle of free records");
             }
             assert_eq!(listed, free);
+            for memory in &page.memory {
+                for (record, link) in memory.records.iter().zip(&memory.links) {
+                    let is_listed = record.state == RecordState::Listed;
+                    assert!(!is_listed || link.deadline_ns >= first_ns);
+                }
+            }
+            assert!(page.live > 0 || first_ns == u64::MAX);
             assert_eq!(page.live, armed);
             live += armed as usize;
             resident += usize::from(page.memory.is_some());

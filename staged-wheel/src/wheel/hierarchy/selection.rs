@@ -10,8 +10,12 @@ pub(super) struct Selection {
     pub(super) until_ns: u64,
     /// Nothing up to here is in a list.
     pub(super) after: Order,
-    /// What the pass under way takes, or nothing while it takes a sample.
+    /// What the pass under way takes, or nothing while the end of the next window is looked for.
     pub(super) window: Option<Order>,
+    /// The pages whose first timers give the next window, or more than [`FIRST_PAGES_MAX`] once the
+    /// sample does.
+    first_pages: u16,
+    is_sampled: bool,
     /// The page that the pass has come to.
     pub(super) page: usize,
     pub(super) looks_left: usize,
@@ -36,6 +40,8 @@ impl Selection {
             until_ns: now_ns,
             after,
             window: None,
+            first_pages: FIRST_PAGES_MIN,
+            is_sampled: false,
             page: 0,
             looks_left: looks,
             polls: 1,
@@ -57,9 +63,64 @@ impl Selection {
         (PAGE + LOOKS_PER_SAMPLED_PAGE) * slab.table_len()
     }
 
+    /// Looks for the end of the next window. True when it is open, and a pass may begin.
+    pub(super) fn find_window<T>(&mut self, slab: &Slab<T>) -> bool {
+        if usize::from(self.first_pages) > FIRST_PAGES_MAX {
+            return self.take_sample(slab);
+        }
+        if self.looks_left == 0 {
+            return false;
+        }
+        let looks = slab.firsts_ns().len() / PAGES_PER_LOOK;
+        self.looks_left = self.looks_left.saturating_sub(looks);
+        self.window = self.first_of_pages(slab);
+        self.first_pages = match self.window {
+            Some(_) => 2 * self.first_pages,
+            None => u16::MAX,
+        };
+        true
+    }
+
+    /// The end of a window that begins on as many pages as are wanted. `None` if too few are known to
+    /// have timers that are due.
+    fn first_of_pages<T>(&self, slab: &Slab<T>) -> Option<Order> {
+        let mut firsts = [u64::MAX; FIRST_PAGES_MAX];
+        let firsts = &mut firsts[..usize::from(self.first_pages)];
+        let (mut known, mut unknown) = (0, 0);
+        for &first_ns in slab.firsts_ns() {
+            if first_ns > self.until_ns {
+                continue;
+            }
+            if first_ns <= self.after.deadline_ns {
+                // That timer is gone.
+                unknown += 1;
+                continue;
+            }
+            known += 1;
+            if first_ns < firsts[firsts.len() - 1] {
+                let at = firsts.partition_point(|&it| it < first_ns);
+                firsts[at..].rotate_right(1);
+                firsts[at] = first_ns;
+            }
+        }
+        // Where they are few, or may not be the first, a window may have far more timers than pages.
+        let is_known = known >= 2 * firsts.len() && unknown <= known;
+        is_known.then(|| Order::last_at(firsts[firsts.len() - 1]))
+    }
+
+    /// A pass has ended, for which there was a window.
+    pub(super) fn close_window(&mut self, window: Order) {
+        self.after = window;
+        self.window = None;
+        self.page = 0;
+        if self.is_sampled {
+            self.open_window();
+        }
+    }
+
     /// Takes a sample of what is due. True when it has been through all pages, and the first window
     /// is open.
-    pub(super) fn take_sample<T>(&mut self, slab: &Slab<T>) -> bool {
+    fn take_sample<T>(&mut self, slab: &Slab<T>) -> bool {
         while self.page < slab.table_len() {
             if self.looks_left == 0 {
                 return false;
@@ -67,6 +128,9 @@ impl Selection {
             self.looks_left = self.looks_left.saturating_sub(LOOKS_PER_SAMPLED_PAGE);
             let number = self.page;
             self.page += 1;
+            if slab.firsts_ns()[number] > self.until_ns {
+                continue;
+            }
             let Some(memory) = slab.page(number) else {
                 continue;
             };
@@ -80,6 +144,7 @@ impl Selection {
         self.sample.sort_unstable();
         // What they stand for are so many timers each.
         self.step = FIRST_WINDOW.div_ceil(STRIDE * self.gap);
+        self.is_sampled = true;
         self.open_window();
         true
     }
@@ -111,7 +176,7 @@ impl Selection {
     }
 
     /// The next window, with which a pass begins.
-    pub(super) fn open_window(&mut self) {
+    fn open_window(&mut self) {
         self.end += self.step.max(1);
         self.step *= 2;
         let border = self.sample.get(self.end).copied();
@@ -121,21 +186,30 @@ impl Selection {
         self.page = 0;
     }
 
-    /// Where on the page the timers of `window` are that are in a list, and how many.
+    /// Where on the page the timers of `window` are that are in a list, how many, and the first deadline
+    /// after them.
     #[inline]
     pub(super) fn look_through<T>(
         &mut self,
         slab: &Slab<T>,
         window: Order,
         found: &mut [u8; PAGE],
-    ) -> usize {
+    ) -> (usize, u64) {
         let mut looks = PAGE;
-        let mut count = 0;
+        let (mut count, mut first_ns) = (0, u64::MAX);
         if let Some(memory) = slab.page(self.page) {
-            let first_ns = self.after.deadline_ns;
-            let span_ns = window.deadline_ns - first_ns;
+            let begin_ns = self.after.deadline_ns;
+            let span_ns = window.deadline_ns - begin_ns;
             for (position, link) in memory.links.iter().enumerate() {
-                if link.deadline_ns.wrapping_sub(first_ns) > span_ns {
+                // Maybe that of a timer which is gone: then the first is earlier than need be. No branch:
+                // half of the timers would take it.
+                let is_behind = link.deadline_ns > window.deadline_ns;
+                first_ns = first_ns.min(if is_behind {
+                    link.deadline_ns
+                } else {
+                    u64::MAX
+                });
+                if link.deadline_ns.wrapping_sub(begin_ns) > span_ns {
                     continue;
                 }
                 looks += LOOKS_PER_RECORD;
@@ -147,11 +221,13 @@ impl Selection {
                 if record.state == RecordState::Listed && order <= window {
                     found[count] = position as u8;
                     count += 1;
+                } else if order > window {
+                    first_ns = first_ns.min(link.deadline_ns);
                 }
             }
         }
         self.looks_left = self.looks_left.saturating_sub(looks);
-        count
+        (count, first_ns)
     }
 }
 
@@ -161,6 +237,12 @@ const LOOKS_PER_RECORD: usize = 2;
 const STRIDE: usize = if PAGE < 32 { PAGE } else { 32 };
 /// That they lie apart costs more.
 const LOOKS_PER_SAMPLED_PAGE: usize = 8 * (PAGE / STRIDE);
+/// Pages whose first timers give the first window, and the last before the sample is taken: with each
+/// page come 256 timers, if they were armed in the order of their deadlines.
+const FIRST_PAGES_MIN: u16 = 8;
+const FIRST_PAGES_MAX: usize = 64;
+/// Firsts of pages lie closer together than deadlines: so many are a look.
+const PAGES_PER_LOOK: usize = 4;
 /// Timers in a sample, at most.
 const SAMPLE: usize = 512;
 /// Timers that are to be in the first window.

@@ -14,6 +14,12 @@
 //!   pass 2, 3, 4    ▼      ▼          ▼           one for each: out of the lists, into the run
 //! ```
 //!
+//! Before that come a few small windows that need no sample. Of each page a time is known before which
+//! none of its timers is due. On the eight pages where it is earliest are all timers up to the latest of these
+//! times, and at least as many as pages; in a crowd that was armed at random hardly more. So the first
+//! timers fire after a look at eight pages, however many there are, and a pass leaves out the pages that begin
+//! behind its window.
+//!
 //! When the pass for a window has ended, what is left in the lists comes after it, so all of it can
 //! fire, wherever the cursor stands. The pass for the next one goes on meanwhile: a poll takes twice
 //! as many timers as it fires, so a window twice as long is ready in time. Eight passes or so sort
@@ -95,21 +101,20 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             return false;
         }
         let Some(window) = selection.window else {
-            let is_over = selection.take_sample(slab);
+            let is_over = selection.find_window(slab);
             self.selection = Some(selection);
             return is_over;
         };
         let is_over = self.take_window(slab, &mut selection, window, moves_left);
         if is_over {
             self.selected = window;
-            selection.after = window;
         }
         if is_over && window == Order::last_at(selection.until_ns) {
             self.selection_pause = selection.polls;
             self.selection_memory = selection.into_memory();
         } else {
             if is_over {
-                selection.open_window();
+                selection.close_window(window);
             }
             self.selection = Some(selection);
         }
@@ -132,8 +137,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 break;
             }
             let number = selection.page;
+            if slab.firsts_ns()[number] > window.deadline_ns {
+                selection.looks_left -= 1;
+                selection.page += 1;
+                continue;
+            }
             let mut positions = [0; PAGE];
-            let found = selection.look_through(slab, window, &mut positions);
+            let (found, first_ns) = selection.look_through(slab, window, &mut positions);
             for &position in &positions[..found] {
                 let index = (number << PAGE_BITS) as u32 | u32::from(position);
                 if *moves_left == 0 {
@@ -151,7 +161,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 tail = index;
                 taken += 1;
             }
-            selection.page += usize::from(!is_stuck);
+            if !is_stuck {
+                slab.set_first_ns(number, first_ns);
+                selection.page += 1;
+            }
         }
         while taken > 0 {
             let gathered = self.tick.gather(slab, (0, NEVER), head, taken);
@@ -169,4 +182,4 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
 /// Deadlines that a poll may look at for each record that it may move: reading them in the order in
 /// which they lie takes less than a nanosecond each.
-const LOOKS_PER_MOVE: usize = 128;
+const LOOKS_PER_MOVE: usize = 64;
