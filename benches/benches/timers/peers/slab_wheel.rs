@@ -7,7 +7,7 @@ use slab_wheel::{Key, Millis, TimingWheel};
 
 use crate::queues::{Queue, TimerQueue};
 
-/// With the layout of an event loop that it comes with, which rounds deadlines up, and memory that
+/// With the layout for event loops that it comes with, and memory that
 /// is used for each poll again.
 pub struct Wheel {
     queue: TimingWheel<Waker, Millis>,
