@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::figures::{Figures, Order, Start};
-use crate::measure::{basics, burst, expiry, latency, memory, mix, peak, table};
+use crate::measure::{basics, burst, expiry, fixed, latency, memory, mix, peak, table};
 use crate::queues::{Queue, TimerQueue};
 use crate::workload::Deadlines;
 
@@ -22,6 +22,8 @@ pub enum Case {
     Expiry { timers: usize, batch: usize },
     /// Another deadline for an armed timer.
     Rearm { timers: usize },
+    /// So many timers of one duration, renewed as time passes, and then fired.
+    Fixed { timers: usize },
     /// The question for the next expiry, after a change and again.
     NextExpiry { timers: usize },
     /// 100k timers due in one millisecond.
@@ -46,6 +48,7 @@ impl Case {
         match self {
             Case::EmptyPoll { timers } => latency::empty_poll::<Q>(timers),
             Case::Expiry { timers, batch } => expiry::run::<Q>(timers, batch),
+            Case::Fixed { timers } => fixed::run::<Q>(timers),
             Case::Rearm { timers } => basics::rearm::<Q>(timers),
             Case::NextExpiry { timers } => basics::next_expiry::<Q>(timers),
             Case::Burst(order) => burst::burst::<Q>(order),
@@ -93,6 +96,7 @@ impl Case {
             | Case::Latency { timers }
             | Case::Expiry { timers, .. }
             | Case::Rearm { timers }
+            | Case::Fixed { timers }
             | Case::NextExpiry { timers }
             | Case::EmptyPoll { timers } => timers,
             _ => 100_000,

@@ -105,6 +105,7 @@ pub fn all() -> Vec<Group> {
     }
     groups.extend([1_000, 10_000, 100_000].map(rearm));
     groups.extend([100, 1_000, 10_000, 100_000].map(next_expiry));
+    groups.extend([1_000, 100_000].map(fixed));
     groups.push(latency(100_000));
     groups.extend(FEW.map(latency));
     groups.extend([100, 1_000, 100_000, 1_000_000].map(empty_poll));
@@ -165,6 +166,23 @@ fn rearm(timers: usize) -> Group {
         row(format!("rearm-{name}-{timers}"), title, "ns")
     });
     group("Re-arm, next expiry", Case::Rearm { timers }, rows.into())
+}
+
+fn fixed(timers: usize) -> Group {
+    let rows = [
+        ("renew", "re-arm of any timer"),
+        ("again", "cancel of any timer + insert"),
+        ("expire", "expire all, in polls every ms, per timer"),
+    ];
+    let rows = rows.map(|(name, what)| {
+        let title = format!("{what}, {} live", short(timers));
+        row(format!("fixed-{name}-{timers}"), title, "ns")
+    });
+    group(
+        "One duration for all: 5 s, as time passes",
+        Case::Fixed { timers },
+        rows.into(),
+    )
 }
 
 fn next_expiry(timers: usize) -> Group {

@@ -151,7 +151,8 @@ impl Connections {
             let watched = Watched::new(Rc::clone(shared));
             let limit = shared.options.handshake_timeout;
             let limit = limit.filter(|_| C::HANDSHAKE_BYTES > 0);
-            let mut handshake = limit.map(Timer::new);
+            // In a box: with HTTP/1 there is none, and with HTTP/2 it soon is over.
+            let mut handshake = limit.map(|limit| Box::pin(Timer::new(limit)));
             let mut connection = Some(connection);
             let mut ending = pin!(shared.is_ending.cancelled());
             let mut over = pin!(shared.is_over.cancelled());
@@ -180,7 +181,7 @@ impl Connections {
                 let Some(limit) = &mut handshake else {
                     return Poll::Pending;
                 };
-                let is_late = pin!(limit).poll(cx).is_ready();
+                let is_late = limit.as_mut().poll(cx).is_ready();
                 match watched.bytes_read() {
                     Some(read) if read >= C::HANDSHAKE_BYTES => handshake = None,
                     Some(_) if is_late => {

@@ -3,20 +3,20 @@
 //! ```text
 //!   calling thread     plan all ──▶ create all threads ──▶ start them ──▶ PoolThreadHandles
 //!                                          │                   │                 │
-//!   thread of a shard                      └─ waits ───────────┴▶ build, run ────┴▶ joined
+//!   thread of a shard                      └─ build, wait ─────┴▶ run ───────────┴▶ joined
 //! ```
 //!
-//! All or nothing: no shard builds its executor before the thread of each exists. When one cannot
-//! be created, those that wait give up.
+//! All or nothing: no shard runs before the thread of each exists. When one cannot be created,
+//! those that wait give up.
 
 use std::future::Future;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
 use super::placement::PoolPlacement;
 use super::plan::{Config, joined, next_id};
-use super::shard::{self, Ends, Next, ShardEnd};
+use super::shard::{self, Ends, Next, ShardEnd, Starter};
 use super::stall::StallDetectionHandler;
 use super::task_panic::TaskPanic;
 use crate::error::{GlommioError, Result};
@@ -269,18 +269,14 @@ impl LocalExecutorPoolBuilder {
             .collect::<Result<Vec<_>, ()>>()?;
 
         let ends = Arc::new(Ends::new(self.on_shard_end));
+        let starter = Starter::new(&ends);
         let mut handles = Vec::with_capacity(shards);
-        let mut starts = Vec::with_capacity(shards);
         for (number, (plan, fut_gen)) in plans.into_iter().enumerate() {
-            let (start, started) = mpsc::channel();
-            let ends = Arc::clone(&ends);
-            match plan.spawn(move |plan| {
-                started.recv().map_err(given_up)?;
-                shard::run(plan, &ends, number, fut_gen)
-            }) {
+            let of_shard = Arc::clone(&ends);
+            match plan.spawn(move |plan| shard::run(plan, &of_shard, number, fut_gen)) {
                 Ok(handle) => handles.push(handle),
                 Err(error) => {
-                    drop(starts);
+                    drop(starter);
                     for handle in handles {
                         // It gave up; the result of a shard that was not started is not used.
                         let _ = handle.join();
@@ -288,11 +284,8 @@ impl LocalExecutorPoolBuilder {
                     return Err(error.into());
                 }
             }
-            starts.push(start);
         }
-        for start in starts {
-            start.send(()).expect("each thread waits for its start");
-        }
+        starter.start();
         Ok(PoolThreadHandles {
             handles,
             shards: (0..shards).collect(),
@@ -309,11 +302,6 @@ impl std::fmt::Debug for LocalExecutorPoolBuilder {
             .field("config", &self.config)
             .finish_non_exhaustive()
     }
-}
-
-/// Ends a thread that waits for its start, when that of another shard could not be created.
-fn given_up(_: mpsc::RecvError) -> GlommioError<()> {
-    io::Error::from(io::ErrorKind::Interrupted).into()
 }
 
 fn overdue(shard: usize, grace: Duration) -> GlommioError<()> {

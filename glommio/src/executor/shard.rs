@@ -1,20 +1,25 @@
 //! What happens on the thread of a shard, and what the pool hears of it.
 //!
 //! ```text
-//!   thread of a shard    build, run ──▶ output, error or panic ──▶ restart? ──▶ ended ──┐
-//!                             ▲                                       │                 ▼
-//!                             └───────────────────────────────────────┘   handles: joined in that order
+//!   thread of a shard    build, start? run ──▶ output, error or panic ──▶ restart? ──▶ ended ──┐
+//!                             ▲                                              │                 ▼
+//!                             └──────────────────────────────────────────────┘   handles: joined in that order
 //!                        EndPool: a failure sets the notice that all shards can wait for
 //! ```
+//!
+//! An executor is made while the threads of the others are created, so that most of them find the
+//! start given and need not sleep until it is.
 
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::io;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::LocalExecutor;
 use super::plan::Plan;
 use super::restarts::RestartLimit;
 use super::stall::SharedHandler;
@@ -58,9 +63,52 @@ pub enum ShardEnd {
     },
 }
 
+/// Whether the shards of a pool run: none does before the thread of each exists.
+#[derive(Debug, Default)]
+struct Start {
+    /// `None` as long as that is open.
+    runs: Mutex<Option<bool>>,
+    decided: Condvar,
+}
+
+impl Start {
+    fn decide(&self, runs: bool) {
+        let mut decision = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        decision.get_or_insert(runs);
+        drop(decision);
+        self.decided.notify_all();
+    }
+
+    fn wait(&self) -> bool {
+        let decision = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let decision = self.decided.wait_while(decision, |it| it.is_none());
+        *decision.unwrap_or_else(PoisonError::into_inner) == Some(true)
+    }
+}
+
+/// Starts the shards of a pool. If it is dropped instead, they give up.
+pub(super) struct Starter(Arc<Ends>);
+
+impl Starter {
+    pub(super) fn new(ends: &Arc<Ends>) -> Self {
+        Starter(Arc::clone(ends))
+    }
+
+    pub(super) fn start(self) {
+        self.0.start.decide(true);
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        self.0.start.decide(false);
+    }
+}
+
 /// What the threads of a pool and its handles share.
 #[derive(Debug)]
 pub(super) struct Ends {
+    start: Start,
     policy: ShardEnd,
     /// The pool is to end.
     ending: Arc<Notice>,
@@ -85,6 +133,7 @@ pub(super) enum Next {
 impl Ends {
     pub(super) fn new(policy: ShardEnd) -> Self {
         Ends {
+            start: Start::default(),
             policy,
             ending: Arc::default(),
             state: Mutex::default(),
@@ -147,22 +196,35 @@ impl Drop for Ended<'_> {
 }
 
 /// Runs a shard on the calling thread, which is its own, until it is over for good.
+///
+/// # Errors
+///
+/// Of the kind `Interrupted` if the pool has not started; else why there is no executor.
 pub(super) fn run<G, F, T>(mut plan: Plan, ends: &Ends, shard: usize, fut_gen: G) -> Result<T, ()>
 where
     G: FnOnce() -> F + Clone,
     F: Future<Output = T>,
 {
+    plan.pool_ending = Some(Arc::clone(&ends.ending));
+    let mut restarts = match ends.policy {
+        ShardEnd::Restart { per_minute } => Some(Restarts::new(&mut plan, per_minute)),
+        ShardEnd::Report | ShardEnd::EndPool { .. } => None,
+    };
+    let built = build(&mut plan, restarts.as_ref());
+    if !ends.start.wait() {
+        if let Err(Death::Panic(payload)) = built {
+            panic::discard(payload);
+        }
+        return Err(io::Error::from(io::ErrorKind::Interrupted).into());
+    }
     let mut ended = Ended {
         ends,
         shard,
         ends_pool: false,
     };
-    plan.pool_ending = Some(Arc::clone(&ends.ending));
-    let end = match ends.policy {
-        ShardEnd::Restart { per_minute } => {
-            run_again_and_again(&mut plan, shard, fut_gen, per_minute)
-        }
-        ShardEnd::Report | ShardEnd::EndPool { .. } => run_once(&mut plan, fut_gen),
+    let end = match &mut restarts {
+        Some(restarts) => run_again_and_again(&mut plan, built, shard, fut_gen, restarts),
+        None => run_once(built, fut_gen),
     };
     let death = match end {
         Ok(output) => return Ok(output),
@@ -202,38 +264,65 @@ impl Death {
     }
 }
 
-fn run_once<G, F, T>(plan: &mut Plan, fut_gen: G) -> std::result::Result<T, Death>
-where
-    G: FnOnce() -> F,
-    F: Future<Output = T>,
-{
-    match panic::catch(|| plan.run(fut_gen)) {
+type Built = std::result::Result<LocalExecutor, Death>;
+
+/// Makes the executor of the calling thread.
+fn build(plan: &mut Plan, restarts: Option<&Restarts>) -> Built {
+    if let Some(restarts) = restarts {
+        plan.stall_handler = restarts.handler.as_ref().map(SharedHandler::boxed);
+    }
+    match panic::catch(|| plan.build()) {
         Ok(result) => result.map_err(Death::Error),
         Err(payload) => Err(Death::Panic(payload)),
     }
 }
 
+fn run_once<G, F, T>(built: Built, fut_gen: G) -> std::result::Result<T, Death>
+where
+    G: FnOnce() -> F,
+    F: Future<Output = T>,
+{
+    let executor = built?;
+    // The executor is dropped in there, too: what its tasks hold may panic.
+    let run = move || executor.run(async move { fut_gen().await });
+    panic::catch(run).map_err(Death::Panic)
+}
+
+/// What a shard is restarted with.
+struct Restarts {
+    limit: RestartLimit,
+    handler: Option<SharedHandler>,
+    /// From before the first executor binds the thread: blocking threads may inherit it.
+    unbound: Option<AffinityMask>,
+}
+
+impl Restarts {
+    fn new(plan: &mut Plan, per_minute: u32) -> Self {
+        Restarts {
+            limit: RestartLimit::new(per_minute),
+            handler: plan.stall_handler.take().map(SharedHandler::new),
+            unbound: AffinityMask::of_calling_thread().ok().flatten(),
+        }
+    }
+}
+
 fn run_again_and_again<G, F, T>(
     plan: &mut Plan,
+    mut built: Built,
     shard: usize,
     fut_gen: G,
-    per_minute: u32,
+    restarts: &mut Restarts,
 ) -> std::result::Result<T, Death>
 where
     G: FnOnce() -> F + Clone,
     F: Future<Output = T>,
 {
-    let mut limit = RestartLimit::new(per_minute);
-    let handler = plan.stall_handler.take().map(SharedHandler::new);
-    // From before the first executor binds the thread: blocking threads may inherit it.
-    let unbound = AffinityMask::of_calling_thread().ok().flatten();
     loop {
-        plan.stall_handler = handler.as_ref().map(SharedHandler::boxed);
-        let death = match run_once(plan, fut_gen.clone()) {
+        let death = match run_once(built, fut_gen.clone()) {
             Ok(output) => return Ok(output),
             Err(death) => death,
         };
-        if !limit.allows(clock::real()) {
+        if !restarts.limit.allows(clock::real()) {
             return Err(death);
         }
         let text = death.text();
@@ -241,9 +330,10 @@ where
         if let Death::Panic(payload) = death {
             panic::discard(payload);
         }
-        if let Some(mask) = unbound {
+        if let Some(mask) = &restarts.unbound {
             mask.apply().map_err(|it| Death::Error(it.into()))?;
         }
         plan.renew().map_err(Death::Error)?;
+        built = build(plan, Some(restarts));
     }
 }

@@ -47,8 +47,10 @@ const COMPLETIONS_PER_SUBMISSION: u32 = 4;
 /// only a process that may have that many descriptors gets it.
 const COMPLETIONS: u32 = 8192;
 
-/// Descriptors that the process may have, for each entry of the completion queue.
-const DESCRIPTORS_PER_COMPLETION: u64 = 16;
+/// Descriptors that the process may have, for each entry of the completion queue: with one
+/// connection for each, a cancellation looks at some 128 of them, as long as there are fewer than
+/// 256 lists.
+const DESCRIPTORS_PER_COMPLETION: u64 = 4;
 
 /// Smaller rings are for those who want small ones, or for want of memory.
 const SMALL_DEPTH: u32 = 128;

@@ -54,9 +54,7 @@ pub struct CpuLocation {
 /// Whatever reading a file gave, other than that one of the optional files is
 /// missing; `InvalidData` if a file does not have the expected form.
 pub(crate) fn online_cpus(system_devices: &Path) -> io::Result<Vec<CpuLocation>> {
-    let cpus: BTreeSet<usize> = read_id_list(&system_devices.join("cpu/online"))?
-        .into_iter()
-        .collect();
+    let cpus = online_ids(system_devices)?;
     let numa_nodes = numa_nodes(system_devices)?;
     let origins = cpus
         .iter()
@@ -78,6 +76,16 @@ pub(crate) fn online_cpus(system_devices: &Path) -> io::Result<Vec<CpuLocation>>
             numa_node: origin.core.numa_node,
         })
         .collect())
+}
+
+/// The ids of the CPUs that are online now: one file, however many CPUs there are.
+///
+/// # Errors
+///
+/// As [`online_cpus`], of that file.
+pub(crate) fn online_ids(system_devices: &Path) -> io::Result<BTreeSet<usize>> {
+    let ids = read_id_list(&system_devices.join("cpu/online"))?;
+    Ok(ids.into_iter().collect())
 }
 
 /// Where Linux describes the devices of the system itself.

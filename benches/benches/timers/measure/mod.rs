@@ -9,6 +9,7 @@ use crate::queues::TimerQueue;
 pub mod basics;
 pub mod burst;
 pub mod expiry;
+pub mod fixed;
 pub mod latency;
 pub mod memory;
 pub mod mix;

@@ -251,7 +251,7 @@ async fn serve(
     let limit = ConnectionLimit::new(options.max_connections);
     let accept = async {
         accept_each(&listener, &limit, move |stream, place| {
-            converse(stream, place, Rc::clone(&shard))
+            converse(Box::new(stream), place, Rc::clone(&shard))
         })
         .await;
     };
@@ -296,7 +296,10 @@ where
 /// Answers the requests of one connection, until either side ends it.
 ///
 /// A client that leaves, stalls or sends nonsense ends its own connection and nothing else.
-async fn converse(stream: TcpStream, place: ConnectionPlace, shard: Rc<Shard>) {
+///
+/// The stream is in a box since the task would hold it twice: an argument of an `async fn` keeps its
+/// memory to the end, although it has been moved into the connection.
+async fn converse(stream: Box<TcpStream>, place: ConnectionPlace, shard: Rc<Shard>) {
     // One more connection may come when this one has ended.
     let _place = place;
     shard.counters.count_connection();
@@ -327,7 +330,10 @@ async fn converse(stream: TcpStream, place: ConnectionPlace, shard: Rc<Shard>) {
 }
 
 /// The stream for hyper, which is not to wait for ever.
-fn prepared(stream: TcpStream, io_timeout: Duration) -> glommio::Result<GlommioIo<TcpStream>, ()> {
+fn prepared(
+    stream: Box<TcpStream>,
+    io_timeout: Duration,
+) -> glommio::Result<GlommioIo<Box<TcpStream>>, ()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(io_timeout))?;
     stream.set_write_timeout(Some(io_timeout))?;

@@ -1,13 +1,12 @@
 //! The machine that placements are checked against: this one, or one that tests made up.
 
-use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
 use super::CpuSet;
 use crate::error::{BuilderErrorKind, GlommioError, Result};
 use crate::sys::affinity::AffinityMask;
-use crate::sys::topology::SYSTEM_DEVICES;
+use crate::sys::topology::{SYSTEM_DEVICES, online_ids};
 
 /// Where it is looked up which CPUs there are. Nothing is before it is needed.
 pub(super) struct Machine<'a> {
@@ -77,7 +76,7 @@ impl<'a> Machine<'a> {
         &self,
         sets: impl IntoIterator<Item = &'s CpuSet>,
     ) -> Result<(), ()> {
-        let online: HashSet<usize> = self.online()?.iter().map(|at| at.cpu).collect();
+        let online = online_ids(self.system_devices)?;
         let lowest_missing = sets
             .into_iter()
             .flatten()
