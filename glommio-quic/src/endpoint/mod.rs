@@ -3,6 +3,7 @@
 mod driver;
 mod incoming;
 mod shared;
+mod ticks;
 
 pub use incoming::{Incoming, RetryError};
 pub(crate) use shared::Shared;
