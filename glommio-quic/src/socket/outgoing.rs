@@ -8,8 +8,6 @@ use std::mem;
 #[derive(Default)]
 pub(crate) struct Outgoing {
     sends: Vec<Prepared>,
-    /// Bytes in `sends`.
-    bytes: usize,
     /// The next one is written here.
     next: Vec<u8>,
     /// Empty ones, kept for their memory.
@@ -40,7 +38,6 @@ impl Outgoing {
     /// Adds what was written to [`next`](Self::next).
     pub(crate) fn add(&mut self, transmit: Transmit, socket: &Socket) {
         self.next.truncate(transmit.size);
-        self.bytes += transmit.size;
         if let Some(last) = self.sends.last_mut()
             && last.takes(&transmit, socket.most_segments())
         {
@@ -54,9 +51,11 @@ impl Outgoing {
         self.sends.push(Prepared { transmit, payload });
     }
 
-    /// Whether it is time to send.
+    /// Whether it is time to send. What a connection has several datagrams of goes at once, so that the
+    /// peer works on them while the next ones are made.
     pub(crate) fn is_full(&self) -> bool {
-        self.sends.len() >= SENDS || self.bytes >= LONGEST / 2
+        let is_bulk = |last: &Prepared| last.transmit.size > 2 * ALWAYS_FITS;
+        self.sends.len() >= SENDS || self.sends.last().is_some_and(is_bulk)
     }
 
     pub(super) fn sends(&self) -> &[Prepared] {
@@ -64,7 +63,6 @@ impl Outgoing {
     }
 
     pub(super) fn clear(&mut self) {
-        self.bytes = 0;
         self.spare.extend(self.sends.drain(..).map(|it| it.payload));
     }
 }

@@ -1,0 +1,117 @@
+//! QUIC: many connections over a network that loses datagrams, from clients that keep moving to other
+//! addresses.
+//!
+//! ```text
+//!   executor `quic-clients`        thread             executors `quic-shard`
+//!   an endpoint for a hundred      lossy proxy
+//!   connections ───────────────▶ loses, and gives ─────────▶ send back
+//!        │ move                  each address of             what they read
+//!        ▼ once in a while       a client its own
+//! ```
+//!
+//! Each byte comes back and is compared. A connection that is lost, or left at the end, a stream that
+//! does not come back within two minutes, and a packet that the kernel steers to the wrong shard are
+//! violations, too. Some of the clients are asked for their address first (retry).
+//!
+//! It takes a twentieth of a core with 1,000 connections. As few of them send at a time, their number is that of
+//! `--load 10` before it is a load on the machine.
+
+mod clients;
+mod servers;
+
+use std::error::Error;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use glommio::GlommioError;
+use glommio::channels::oneshot::{SharedSender, shared};
+use glommio_quic::rustls::pki_types::CertificateDer;
+use glommio_quic::rustls::pki_types::pem::PemObject;
+use glommio_quic::{Shard, TransportConfig, VarInt};
+use support::lossy_proxy::Proxy;
+
+use crate::check::checker::Checker;
+use crate::check::invariants::Invariant;
+use crate::check::probe::Workload;
+use crate::workload::executor::{Executor, Plan};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Starts the shards, the network, and the executor of the clients.
+pub(crate) fn start(plan: &Plan) -> std::result::Result<Vec<Executor>, GlommioError<()>> {
+    let connections = plan.scaled(CONNECTIONS, 4);
+    let shards = Shard::bind((Ipv4Addr::LOCALHOST, 0).into(), SHARDS)?;
+    let address = shards[0].local_addr()?;
+    let endpoints = connections.div_ceil(clients::SHARE);
+    let proxy = Proxy::start(address, LOST_PPM, plan.seed, 3 * endpoints)?;
+    let mut executors = Vec::new();
+    let mut stops = Vec::new();
+    for shard in shards {
+        let (stop, stopped) = shared();
+        stops.push(stop);
+        let name = format!("quic-shard{}", shard.number());
+        let work = move |checker: Rc<Checker>| async move {
+            let served = servers::serve(&checker, shard, stopped).await;
+            end(&checker, "a shard", served);
+            checker.settle().await;
+        };
+        executors.push(Executor::start(plan, Workload::Quic, &name, work)?);
+    }
+    let seed = plan.seed;
+    let work = move |checker: Rc<Checker>| async move {
+        let ran = clients::run(&checker, &proxy, seed, connections).await;
+        end(&checker, "the clients", ran);
+        // The shards end when no client is left.
+        stops.into_iter().for_each(stop);
+        drop(proxy);
+        checker.settle().await;
+    };
+    executors.push(Executor::start(plan, Workload::Quic, "quic-clients", work)?);
+    Ok(executors)
+}
+
+fn stop(shard: SharedSender<()>) {
+    // If it has ended before, it has said why.
+    let _ = shard.send(());
+}
+
+fn end(checker: &Checker, who: &str, ended: Result) {
+    if let Err(error) = ended {
+        complain(checker, format!("{who}: {error}"));
+    }
+}
+
+/// Enters what must not happen.
+fn complain(checker: &Checker, what: String) {
+    checker.holds(Invariant::BytesWhole, false, || what);
+}
+
+/// Of both sides.
+fn transport() -> Result<Arc<TransportConfig>> {
+    let mut transport = TransportConfig::default();
+    transport.max_idle_timeout(Some(Duration::from_secs(120).try_into()?));
+    transport.keep_alive_interval(Some(Duration::from_secs(15)));
+    transport.max_concurrent_bidi_streams(VarInt::from_u32(16));
+    Ok(Arc::new(transport))
+}
+
+fn authority() -> Result<CertificateDer<'static>> {
+    Ok(CertificateDer::from_pem_slice(AUTHORITY)?)
+}
+
+fn socket() -> io::Result<UdpSocket> {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+}
+
+/// As many as the load says.
+const CONNECTIONS: usize = 1000;
+
+const SHARDS: usize = 2;
+
+/// In each direction.
+const LOST_PPM: u32 = 10_000;
+
+const AUTHORITY: &[u8] = include_bytes!("../../../../glommio-quic/tests/keys/authority.pem");
