@@ -13,7 +13,7 @@ use glommio_quic::{Connection, Endpoint, VarInt, crypto};
 use support::generator::{Draw, Rng, stream};
 use support::lossy_proxy::Proxy;
 
-use super::{Result, authority, complain, socket, transport};
+use super::settings::{Ended, authority, complain, socket, transport};
 use crate::check::checker::Checker;
 use crate::check::executor_stats::{add, bump};
 use crate::check::invariants::Invariant;
@@ -33,7 +33,7 @@ pub(super) async fn run(
     proxy: &Proxy,
     seed: u64,
     connections: usize,
-) -> Result {
+) -> Ended {
     let clients = Clients {
         checker: Rc::clone(checker),
         server: proxy.address(),
@@ -57,9 +57,13 @@ pub(super) async fn run(
         checker.pause(LOOK_EVERY).await;
     }
     clients.pauses.close();
+    let mut closing = Vec::new();
     for (endpoint, one) in endpoints {
         one.await?;
         endpoint.close(VarInt::from_u32(0), b"over");
+        closing.push(endpoint);
+    }
+    for endpoint in closing {
         endpoint.wait_idle().await;
         let left = endpoint.open_connections() as u64;
         checker.check(Invariant::BytesWhole, left, || {
@@ -75,7 +79,7 @@ pub(super) async fn run(
 }
 
 impl Clients {
-    async fn endpoint(self, endpoint: Endpoint, share: usize, mut rng: Rng) -> Result {
+    async fn endpoint(self, endpoint: Endpoint, share: usize, mut rng: Rng) -> Ended {
         let mut connections = Vec::new();
         while connections.len() < share && !self.checker.control.is_draining() {
             let batch = HANDSHAKES.min(share - connections.len());
@@ -97,9 +101,9 @@ impl Clients {
         or(all, self.moves(&endpoint, &mut rng)).await
     }
 
-    async fn moves(&self, endpoint: &Endpoint, rng: &mut Rng) -> Result {
+    async fn moves(&self, endpoint: &Endpoint, rng: &mut Rng) -> Ended {
         loop {
-            sleep(rng.uniform(Duration::ZERO, STAY_MAX)).await;
+            sleep(rng.uniform(STAY_MIN, STAY_MAX)).await;
             endpoint.rebind(socket()?)?;
             bump(&self.checker.stats.gauges.quic_moves);
         }
@@ -108,12 +112,7 @@ impl Clients {
     /// Stream after stream, until the run drains.
     async fn connection(self, connection: Connection, mut rng: Rng) {
         let datagrams = spawn_local(take_datagrams(connection.clone()));
-        loop {
-            let pause = sleep(rng.uniform(Duration::ZERO, PAUSE_MAX));
-            or(pause, async { drop(self.pauses.acquire(1).await) }).await;
-            if self.checker.control.is_draining() {
-                break;
-            }
+        while !self.checker.control.is_draining() {
             let mut sent = vec![0; rng.usize(1..LONGEST)];
             rng.fill(&mut sent);
             let datagram = sent[..sent.len().min(DATAGRAM)].to_vec();
@@ -140,6 +139,8 @@ impl Clients {
                     break;
                 }
             }
+            let pause = sleep(rng.uniform(Duration::ZERO, PAUSE_MAX));
+            or(pause, async { drop(self.pauses.acquire(1).await) }).await;
         }
         if let Some(error) = connection.close_reason() {
             complain(&self.checker, format!("a connection was lost: {error}"));
@@ -148,12 +149,12 @@ impl Clients {
     }
 }
 
-async fn connect(endpoint: Endpoint, server: SocketAddr) -> Result<Connection> {
+async fn connect(endpoint: Endpoint, server: SocketAddr) -> Ended<Connection> {
     Ok(endpoint.connect(server, "localhost")?.await?)
 }
 
 /// Whether what comes back is what was sent.
-async fn there_and_back(connection: &Connection, sent: &[u8]) -> Result<bool> {
+async fn there_and_back(connection: &Connection, sent: &[u8]) -> Ended<bool> {
     let (mut send, mut recv) = connection.open_bi().await?;
     let write = async {
         send.write_all(sent).await?;
@@ -183,7 +184,9 @@ const DATAGRAM: usize = 1000;
 /// Between the streams of a connection.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Between the moves of an endpoint.
+/// Between the moves of an endpoint. No connection may move before its handshake is confirmed (RFC 9000,
+/// section 9): by then the first stream of each is over.
+const STAY_MIN: Duration = Duration::from_secs(10);
 const STAY_MAX: Duration = Duration::from_secs(60);
 
 /// With a stream.

@@ -18,30 +18,23 @@
 
 mod clients;
 mod servers;
+mod settings;
 
-use std::error::Error;
-use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::Ipv4Addr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
 use glommio::GlommioError;
 use glommio::channels::oneshot::{SharedSender, shared};
-use glommio_quic::rustls::pki_types::CertificateDer;
-use glommio_quic::rustls::pki_types::pem::PemObject;
-use glommio_quic::{Shard, TransportConfig, VarInt};
+use glommio_quic::Shard;
 use support::lossy_proxy::Proxy;
 
+use self::settings::{Ended, complain};
 use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
 use crate::workload::executor::{Executor, Plan};
 
-type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-
 /// Starts the shards, the network, and the executor of the clients.
-pub(crate) fn start(plan: &Plan) -> std::result::Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let connections = plan.scaled(CONNECTIONS, 4);
     let shards = Shard::bind((Ipv4Addr::LOCALHOST, 0).into(), SHARDS)?;
     let address = shards[0].local_addr()?;
@@ -78,32 +71,10 @@ fn stop(shard: SharedSender<()>) {
     let _ = shard.send(());
 }
 
-fn end(checker: &Checker, who: &str, ended: Result) {
+fn end(checker: &Checker, who: &str, ended: Ended) {
     if let Err(error) = ended {
         complain(checker, format!("{who}: {error}"));
     }
-}
-
-/// Enters what must not happen.
-fn complain(checker: &Checker, what: String) {
-    checker.holds(Invariant::BytesWhole, false, || what);
-}
-
-/// Of both sides.
-fn transport() -> Result<Arc<TransportConfig>> {
-    let mut transport = TransportConfig::default();
-    transport.max_idle_timeout(Some(Duration::from_secs(120).try_into()?));
-    transport.keep_alive_interval(Some(Duration::from_secs(15)));
-    transport.max_concurrent_bidi_streams(VarInt::from_u32(16));
-    Ok(Arc::new(transport))
-}
-
-fn authority() -> Result<CertificateDer<'static>> {
-    Ok(CertificateDer::from_pem_slice(AUTHORITY)?)
-}
-
-fn socket() -> io::Result<UdpSocket> {
-    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
 }
 
 /// As many as the load says.
@@ -113,5 +84,3 @@ const SHARDS: usize = 2;
 
 /// In each direction.
 const LOST_PPM: u32 = 10_000;
-
-const AUTHORITY: &[u8] = include_bytes!("../../../../glommio-quic/tests/keys/authority.pem");

@@ -11,7 +11,7 @@ use glommio_quic::{
     Connection, Endpoint, Incoming, RecvStream, SendStream, Shard, Steering, VarInt, crypto,
 };
 
-use super::{Result, complain, transport};
+use super::settings::{Ended, complain, transport};
 use crate::check::checker::Checker;
 
 /// Serves until the clients are gone.
@@ -19,7 +19,7 @@ pub(super) async fn serve(
     checker: &Rc<Checker>,
     shard: Shard,
     stopped: SharedReceiver<()>,
-) -> Result {
+) -> Ended {
     let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
     let mut config = crypto::server_config(certificates, PrivateKeyDer::from_pem_slice(KEY)?)?;
     config.transport_config(transport()?);
@@ -41,7 +41,7 @@ pub(super) async fn serve(
     Ok(())
 }
 
-async fn answer(incoming: Incoming) -> Result {
+async fn answer(incoming: Incoming) -> Ended {
     if incoming.may_retry() && incoming.remote_address().port().is_multiple_of(4) {
         incoming.retry().map_err(|error| error.to_string())?;
         return Ok(());
@@ -54,7 +54,7 @@ async fn answer(incoming: Incoming) -> Result {
     }
 }
 
-async fn send_back(mut send: SendStream, mut recv: RecvStream) -> Result {
+async fn send_back(mut send: SendStream, mut recv: RecvStream) -> Ended {
     while let Some(chunk) = recv.read_chunk(usize::MAX, true).await? {
         send.write_all(&chunk.bytes).await?;
     }
