@@ -211,6 +211,9 @@ impl Endpoint {
     /// Goes on with another socket, as when the machine has moved to another network: connections
     /// of clients migrate to it. What arrives at the old one is lost.
     ///
+    /// A connection must not migrate before its handshake is confirmed (RFC 9000, section 9), and may
+    /// be lost if it does.
+    ///
     /// # Errors
     ///
     /// An option of the socket cannot be set; the endpoint keeps its socket.
