@@ -12,9 +12,6 @@
 //! Each byte comes back and is compared. A connection that is lost, or left at the end, a stream that
 //! does not come back within two minutes, and a packet that the kernel steers to the wrong shard are
 //! violations, too. Some of the clients are asked for their address first (retry).
-//!
-//! It takes a twentieth of a core with 1,000 connections. As few of them send at a time, their number is that of
-//! `--load 10` before it is a load on the machine.
 
 mod clients;
 mod servers;
