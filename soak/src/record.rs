@@ -213,6 +213,10 @@ pub(crate) struct Totals {
     pub(crate) connections_moved: u64,
     /// By an overloaded shard.
     pub(crate) requests_refused: u64,
+    pub(crate) quic_connections: u64,
+    pub(crate) quic_streams: u64,
+    /// Changes of the address of a client.
+    pub(crate) quic_moves: u64,
     /// Times the whole process was stopped.
     pub(crate) stalls: u64,
     pub(crate) violations: u64,

@@ -225,6 +225,9 @@ impl Sampler {
             shards_killed: sum(|gauges| &gauges.shards_killed),
             connections_moved: sum(|gauges| &gauges.connections_moved),
             requests_refused: sum(|gauges| &gauges.requests_refused),
+            quic_connections: sum(|gauges| &gauges.quic_connections),
+            quic_streams: sum(|gauges| &gauges.quic_streams),
+            quic_moves: sum(|gauges| &gauges.quic_moves),
             stalls: control.stalls.count(),
             violations: all_stats
                 .clone()

@@ -1,5 +1,5 @@
 //! What the soak, the benches and the command `timelog` share: they describe the machine, draw
-//! random numbers, sum up what they have measured, and write tables, numbers and plots.
+//! random numbers, sum up what they have measured, lose datagrams, and write tables, numbers and plots.
 //!
 //! The crates below do the work: procfs, fastrand, hdrhistogram, tabled and plotters. What is here
 //! makes the results alike wherever they are shown.
@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod generator;
+pub mod lossy_proxy;
 pub mod machine;
 pub mod numbers;
 pub mod output;

@@ -15,6 +15,7 @@ use super::{DATAGRAM, END, SEGMENTS};
 pub const FILLING: usize = 40;
 
 const BATCH: usize = 32;
+const PATIENCE_MS: libc::c_int = 10_000;
 const BUFFER: usize = 65_535;
 
 /// A socket with the options that all have here.
@@ -149,10 +150,11 @@ fn wait(fd: RawFd) -> io::Result<()> {
         revents: 0,
     };
     // SAFETY: it is one, and lives for the call.
-    if unsafe { libc::poll(&raw mut polled, 1, -1) } < 0 {
-        return Err(io::Error::last_os_error());
+    match unsafe { libc::poll(&raw mut polled, 1, PATIENCE_MS) } {
+        0 => Err(io::Error::other("nothing has come for ten seconds")),
+        1.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    Ok(())
 }
 
 pub fn receive(socket: UdpSocket) -> io::Result<(u64, Timing)> {

@@ -118,9 +118,9 @@ fn receive(cpus: Cpus, length: Duration, receive: Receive) -> io::Result<Sample>
         on(cpus.other, move || {
             let socket = UdpSocket::bind("127.0.0.1:0")?;
             socket.connect(to)?;
-            let sent = bare::send(socket.try_clone()?, length)?;
+            let sent = bare::send(socket.try_clone()?, length);
             counterpart::end(&socket);
-            Ok(sent)
+            sent
         })
     });
     let (datagrams, timing) = on(cpus.measured, move || receive(receiver))?;
@@ -137,10 +137,10 @@ fn send(cpus: Cpus, length: Duration, send: Send) -> io::Result<Sample> {
         socket.connect(to)?;
         let end = socket.try_clone()?;
         let clock = Clock::start();
-        let sent = send(socket, length)?;
+        let sent = send(socket, length);
         let timing = clock.stop();
         counterpart::end(&end);
-        Ok((sent, timing))
+        Ok((sent?, timing))
     })?;
     let (arrived, _) = receiver.join().expect("it does not panic")?;
     Ok(sample(datagrams, datagrams - arrived, timing))

@@ -9,15 +9,17 @@
 //! Each row of each round is a process of its own; the two take turns. What is printed are medians
 //! of the rounds with the least and the greatest, and the median of the quotients within a round.
 
+#![allow(
+    clippy::duplicate_mod,
+    reason = "`loads` is compiled with each of the two"
+)]
+
 mod ours;
-#[path = "../../tests/quic/proxy.rs"]
-mod proxy;
 mod quinn_tokio;
 mod settings;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use proxy::Proxy;
 use std::env;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -25,6 +27,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
+use support::lossy_proxy::Proxy;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -174,7 +177,7 @@ fn child(arguments: &[String]) -> Result {
     let mut address = addresses.recv()?;
     let mut network = None;
     if lost_ppm > 0 {
-        let proxy = Proxy::start(address, lost_ppm, 0x5eed)?;
+        let proxy = Proxy::start(address, lost_ppm, 0x5eed, 1)?;
         address = proxy.address();
         network = Some(proxy);
     }

@@ -1,111 +1,29 @@
 //! Endpoints of this crate.
 
-use crate::settings::{self, PIECE};
-use crate::{Clock, Load, Result, WATCHED};
-use glommio::{LocalExecutor, spawn_local};
-use glommio_quic::{Connection, Endpoint, VarInt, crypto};
-use std::cell::Cell;
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::mpsc;
+#[path = "loads.rs"]
+mod loads;
 
-pub fn serve(address: &mpsc::Sender<SocketAddr>) -> Result {
-    LocalExecutor::default().run(async {
-        let config = crypto::endpoint_config()?;
-        let endpoint = Endpoint::new(config, Some(settings::server()?), settings::socket()?)?;
-        address.send(endpoint.local_addr()?)?;
-        while let Some(incoming) = endpoint.accept().await {
-            spawn_local(async move {
-                let connection = incoming.await?;
-                while let Ok(mut stream) = connection.accept_uni().await {
-                    let connection = connection.clone();
-                    spawn_local(async move {
-                        while stream.read_chunk(usize::MAX, true).await?.is_some() {}
-                        connection.open_uni().await?.finish()?;
-                        Ok::<_, Box<dyn std::error::Error>>(())
-                    })
-                    .detach();
-                }
-                Ok::<_, Box<dyn std::error::Error>>(())
-            })
-            .detach();
-        }
-        Ok(())
-    })
+use crate::{Result, settings};
+use glommio::{LocalExecutor, Task};
+use glommio_quic::{ServerConfig, crypto};
+pub use loads::{run, serve};
+
+use glommio::timer::sleep;
+use glommio_quic::{Connection, Endpoint, VarInt};
+
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    LocalExecutor::default().run(future)
 }
 
-pub fn run(server: SocketAddr, load: Load) -> Result<[f64; 2]> {
-    LocalExecutor::default().run(async {
-        let config = crypto::endpoint_config()?;
-        let endpoint = Endpoint::new(config, None, settings::socket()?)?;
-        endpoint.set_default_client_config(settings::client(matches!(load, Load::Idle(_)))?);
-        match load {
-            Load::Bulk { connections, bytes } => {
-                let mut open = Vec::new();
-                for _ in 0..connections {
-                    open.push(endpoint.connect(server, "localhost")?.await?);
-                }
-                let clock = Clock::start()?;
-                let sending: Vec<_> = open
-                    .into_iter()
-                    .map(|one| spawn_local(send(one, bytes)))
-                    .collect();
-                for one in sending {
-                    one.await?;
-                }
-                clock.bulk(connections * bytes)
-            }
-            Load::Handshakes(count) => {
-                endpoint.connect(server, "localhost")?.await?;
-                let (clock, left) = (Clock::start()?, Rc::new(Cell::new(count)));
-                let mut workers = Vec::new();
-                for _ in 0..16 {
-                    let (endpoint, left) = (endpoint.clone(), Rc::clone(&left));
-                    workers.push(spawn_local(async move {
-                        while left.get() > 0 {
-                            left.set(left.get() - 1);
-                            let connection = endpoint.connect(server, "localhost")?.await?;
-                            connection.close(VarInt::from_u32(0), b"");
-                        }
-                        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
-                    }));
-                }
-                for worker in workers {
-                    worker.await?;
-                }
-                clock.handshakes(count)
-            }
-            Load::Idle(count) => {
-                let before = support::process::resident_bytes()?;
-                let mut open = Vec::new();
-                for _ in 0..count {
-                    open.push(endpoint.connect(server, "localhost")?.await?);
-                }
-                glommio::timer::sleep(settings::KEEP_ALIVE).await;
-                let resident = support::process::resident_bytes()? - before;
-                let clock = Clock::start()?;
-                glommio::timer::sleep(WATCHED).await;
-                let [wall, cpu] = clock.stop()?;
-                assert!(
-                    open.iter().all(|one| one.close_reason().is_none()),
-                    "all are alive"
-                );
-                Ok([resident as f64 / count as f64, cpu / wall * 1e3])
-            }
-        }
-    })
+fn spawn<T: 'static>(future: impl Future<Output = Result<T>> + 'static) -> Task<Result<T>> {
+    glommio::spawn_local(future)
 }
 
-async fn send(connection: Connection, bytes: usize) -> Result {
-    let mut stream = connection.open_uni().await?;
-    let piece = vec![7; PIECE];
-    let mut left = bytes;
-    while left > 0 {
-        let length = left.min(PIECE);
-        stream.write_all(&piece[..length]).await?;
-        left -= length;
-    }
-    stream.finish()?;
-    connection.accept_uni().await?.read_to_end(0).await?;
-    Ok(())
+fn detach<T>(task: Task<T>) {
+    task.detach();
+}
+
+fn endpoint(server: Option<ServerConfig>) -> Result<Endpoint> {
+    let config = crypto::endpoint_config()?;
+    Ok(Endpoint::new(config, server, settings::socket()?)?)
 }

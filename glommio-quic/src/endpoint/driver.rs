@@ -16,10 +16,9 @@
 use super::Shared;
 use crate::connection::State;
 use crate::shards::Membership;
-use crate::socket::{Socket, datagrams};
+use crate::socket::{Outgoing, Socket, datagrams};
 use glommio::time::now;
 use glommio::{Task, spawn_local};
-use quinn_proto::Transmit;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
@@ -120,19 +119,21 @@ pub(super) async fn drive(shared: Rc<Shared>, receivers: Rc<Receivers>) {
         shared: Rc::clone(&shared),
         receivers,
     };
-    let mut buffer = Vec::new();
+    let mut outgoing = Outgoing::default();
     while !shared.is_finished() {
         poll_fn(|cx| poll_work(&shared, cx)).await;
         let socket = shared.socket();
         while let Some((transmit, response)) = shared.next_response() {
-            send(&socket, &transmit, &response).await;
+            *outgoing.next() = response;
+            outgoing.add(transmit, &socket);
         }
         for _ in 0..CONNECTIONS {
             let Some(state) = shared.next_ready() else {
                 break;
             };
-            drive_connection(&shared, &socket, &state, &mut buffer).await;
+            drive_connection(&shared, &socket, &state, &mut outgoing).await;
         }
+        socket.send(&mut outgoing).await;
         glommio::yield_if_needed().await;
     }
 }
@@ -180,7 +181,7 @@ async fn drive_connection(
     shared: &Rc<Shared>,
     socket: &Socket,
     state: &Rc<State>,
-    buffer: &mut Vec<u8>,
+    outgoing: &mut Outgoing,
 ) {
     if !shared.has(state) {
         // Drained or broken off, and scheduled by a handle. Its number may be another's by now.
@@ -188,10 +189,9 @@ async fn drive_connection(
     }
     let mut sent = 0;
     while sent < TURN {
-        buffer.clear();
         let transmit = shared.with_proto(state, |proto| {
             let most = socket.max_segments(proto.current_mtu());
-            proto.poll_transmit(now(), most, buffer)
+            proto.poll_transmit(now(), most, outgoing.next())
         });
         let Some(transmit) = transmit else { return };
         let Some(transmit) = transmit else { break };
@@ -199,7 +199,10 @@ async fn drive_connection(
             Some(size) => transmit.size.div_ceil(size),
             None => 1,
         };
-        send(socket, &transmit, buffer).await;
+        outgoing.add(transmit, socket);
+        if outgoing.is_full() {
+            socket.send(outgoing).await;
+        }
     }
     if sent >= TURN {
         // There may be more, after what the others have.
@@ -215,6 +218,7 @@ async fn drive_connection(
 /// Moves the timer of a connection to where the protocol wants it.
 fn arm(shared: &Shared, state: &State) {
     let deadline = state.proto.borrow_mut().poll_timeout();
+    let deadline = deadline.map(|deadline| shared.ticks.next(now(), deadline));
     let armed = state.timer.get();
     let timer = match (deadline, armed) {
         (Some(deadline), Some((_, at))) if deadline == at => armed,
@@ -234,9 +238,56 @@ fn arm(shared: &Shared, state: &State) {
     state.timer.set(timer);
 }
 
-/// Sends, or loses it as the network might: the protocol makes up for that.
-async fn send(socket: &Socket, transmit: &Transmit, payload: &[u8]) {
-    if let Err(error) = socket.send(transmit, payload).await {
-        tracing::debug!(%error, to = %transmit.destination, "a datagram was not sent");
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto;
+    use glommio::LocalExecutor;
+    use quinn_proto::ConnectionHandle;
+    use std::error::Error;
+    use std::net::{Ipv4Addr, UdpSocket};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+    use std::time::Instant;
+
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl Wake for Counting {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// More timers than are looked at in one go, of connections that are gone: there is nothing to
+    /// do for any of them, and yet the driver has to come back for the rest.
+    #[test]
+    fn timers_of_connections_that_are_gone_do_not_keep_the_driver_asleep()
+    -> Result<(), Box<dyn Error>> {
+        LocalExecutor::default().run(async {
+            let socket = Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
+            let shared = Shared::new(crypto::endpoint_config()?, None, socket, None);
+            for number in 0..=TIMERS {
+                let due = Instant::now();
+                shared.timers.insert_at(ConnectionHandle(number), due);
+            }
+            let counting = Arc::new(Counting::default());
+            let waker = Waker::from(Arc::clone(&counting));
+            let mut cx = Context::from_waker(&waker);
+            let mut polls = 0;
+            while !shared.timers.is_empty() {
+                polls += 1;
+                assert!(poll_work(&shared, &mut cx).is_pending());
+                assert!(
+                    counting.0.swap(0, Ordering::Relaxed) > 0 || shared.timers.is_empty(),
+                    "{} timers are left after poll {polls}",
+                    shared.timers.len()
+                );
+                // So that the budget of this task is not what ends a poll.
+                glommio::yield_if_needed().await;
+            }
+            assert!(polls > 1);
+            Ok(())
+        })
     }
 }

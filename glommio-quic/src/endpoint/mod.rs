@@ -3,6 +3,7 @@
 mod driver;
 mod incoming;
 mod shared;
+mod ticks;
 
 pub use incoming::{Incoming, RetryError};
 pub(crate) use shared::Shared;
@@ -209,6 +210,9 @@ impl Endpoint {
 
     /// Goes on with another socket, as when the machine has moved to another network: connections
     /// of clients migrate to it. What arrives at the old one is lost.
+    ///
+    /// A connection must not migrate before its handshake is confirmed (RFC 9000, section 9), and may
+    /// be lost if it does.
     ///
     /// # Errors
     ///

@@ -1,11 +1,13 @@
 //! What the tasks of an endpoint and its handles share.
 
 use super::EndpointStats;
+use super::ticks::Ticks;
 use crate::connection::State;
 use crate::shards::{Membership, Passed};
 use crate::socket::{Datagram, Socket};
 use crate::waiters::{WaiterList, wake};
 use bytes::Bytes;
+use glommio::time::now;
 use glommio::timer::DelayQueue;
 use quinn_proto::{
     ConnectionError, ConnectionHandle, DatagramEvent, EndpointConfig, EndpointEvent, ServerConfig,
@@ -34,6 +36,7 @@ pub(crate) struct Shared {
     incoming: RefCell<VecDeque<quinn_proto::Incoming>>,
     /// One timer for each connection, for losses, pacing, keep-alives and idleness alike.
     pub(super) timers: DelayQueue<ConnectionHandle>,
+    pub(super) ticks: Ticks,
     driver: RefCell<Option<Waker>>,
     /// The code and reason of connections that come after the endpoint was closed.
     closed: RefCell<Option<(VarInt, Bytes)>>,
@@ -69,6 +72,7 @@ impl Shared {
             responses: RefCell::default(),
             incoming: RefCell::default(),
             timers: DelayQueue::new(),
+            ticks: Ticks::new(now()),
             driver: RefCell::default(),
             closed: RefCell::default(),
             handles: Cell::new(1),

@@ -1,11 +1,15 @@
 //! The UDP socket of an endpoint: datagrams are sent by segmentation offload and received by the
 //! batch, with their marks of congestion.
 
+mod outgoing;
 mod path_mtu;
+
+pub(crate) use outgoing::Outgoing;
 
 use bytes::BytesMut;
 use glommio::GlommioError;
 use glommio::net::{DatagramPool, Ecn, ReceivedDatagrams, Segments, UdpSocket};
+use outgoing::Prepared;
 use quinn_proto::{ConnectError, EcnCodepoint, Transmit};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -75,7 +79,11 @@ impl Socket {
     /// How many datagrams of one size, at most `mtu` bytes, may be sent by one call.
     pub(crate) fn max_segments(&self, mtu: u16) -> usize {
         let fit = LONGEST / usize::from(mtu).max(1);
-        fit.clamp(1, self.socket.max_segments())
+        fit.clamp(1, self.most_segments())
+    }
+
+    fn most_segments(&self) -> usize {
+        self.socket.max_segments()
     }
 
     /// Waits for a datagram and takes all that there are, up to a limit, into `batch`.
@@ -86,24 +94,59 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends what `transmit` describes. Waits while the send queue is full.
-    pub(crate) async fn send(&self, transmit: &Transmit, payload: &[u8]) -> io::Result<()> {
-        let payload = &payload[..transmit.size];
-        let size = transmit.segment_size.unwrap_or(transmit.size);
-        let sent = self
-            .socket
-            .send_segments(&segments(transmit, payload, size))
-            .await;
-        match sent {
-            Err(GlommioError::IoError(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                for datagram in payload.chunks(size) {
-                    let one = segments(transmit, datagram, datagram.len());
-                    self.socket.send_segments(&one).await?;
+    /// Sends all that was collected, and empties it. Waits while the send queue is full.
+    ///
+    /// What cannot be sent is lost, as the network might lose it: the protocol makes up for that.
+    pub(crate) async fn send(&self, outgoing: &mut Outgoing) {
+        let mut left = outgoing.sends();
+        while let Some(first) = left.first() {
+            let sent = match left {
+                [one] => self.socket.send_segments(&one.segments()).await.map(|()| 1),
+                several => {
+                    let several: Vec<_> = several.iter().map(Prepared::segments).collect();
+                    self.socket.send_many(&several).await
                 }
-                Ok(())
-            }
-            sent => Ok(sent?),
+            };
+            let count = match sent {
+                Ok(count) => count,
+                Err(error) => {
+                    self.send_singly(first, error).await;
+                    1
+                }
+            };
+            left = &left[count..];
         }
+        outgoing.clear();
+    }
+
+    /// Sends what has failed with `error` without the offload, if that is what has failed.
+    async fn send_singly(&self, prepared: &Prepared, error: GlommioError<()>) {
+        let mut error = io::Error::from(error);
+        if error.kind() == io::ErrorKind::Unsupported {
+            match self.send_segments_singly(prepared).await {
+                Ok(()) => return,
+                Err(of_one) => error = of_one,
+            }
+        }
+        let to = prepared.transmit.destination;
+        tracing::debug!(%error, %to, "a datagram was not sent");
+    }
+
+    async fn send_segments_singly(&self, prepared: &Prepared) -> io::Result<()> {
+        let Prepared { transmit, payload } = prepared;
+        let size = transmit.segment_size.unwrap_or(transmit.size);
+        for datagram in payload.chunks(size) {
+            let one = segments(transmit, datagram, datagram.len());
+            self.socket.send_segments(&one).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Prepared {
+    fn segments(&self) -> Segments<'_> {
+        let size = self.transmit.segment_size.unwrap_or(self.transmit.size);
+        segments(&self.transmit, &self.payload, size)
     }
 }
 

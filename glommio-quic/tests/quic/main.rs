@@ -6,5 +6,4 @@ mod interop;
 mod lives;
 mod networks;
 mod peer;
-mod proxy;
 mod shards;

@@ -3,11 +3,11 @@
 use crate::peer::{
     Result, client, client_config, loopback, pair, pattern, run, server, server_config,
 };
-use crate::proxy::Proxy;
 use futures_lite::future::zip;
 use glommio_quic::{Connection, Endpoint, MtuDiscoveryConfig, TransportConfig, crypto};
 use std::net::UdpSocket;
 use std::sync::Arc;
+use support::lossy_proxy::Proxy;
 
 async fn transfer(from: &Connection, to: &Connection, seed: u64, length: usize) -> Result {
     let sent = pattern(seed, length);
@@ -43,7 +43,7 @@ fn every_byte_comes_over_a_network_that_loses() -> Result {
     run(async {
         for seed in 1..=3 {
             let (server, client) = (server()?, client()?);
-            let proxy = Proxy::start(server.local_addr()?, 50_000, seed)?;
+            let proxy = Proxy::start(server.local_addr()?, 50_000, seed, 4)?;
             let (accepted, connection) = pair_over(&proxy, &server, &client).await?;
             transfer(&connection, &accepted, seed, 300_000).await?;
             transfer(&accepted, &connection, seed, 300_000).await?;

@@ -1,5 +1,6 @@
 //! Datagrams in numbers: segments, many at a time, what the kernel tells of each, pacing.
 
+mod refused;
 mod sending;
 
 use std::cell::RefCell;

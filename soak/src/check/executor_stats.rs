@@ -115,6 +115,12 @@ pub(crate) struct Gauges {
     pub(crate) connections_moved: AtomicU64,
     /// Requests that an overloaded shard has refused.
     pub(crate) requests_refused: AtomicU64,
+
+    pub(crate) quic_connections: AtomicU64,
+    /// Streams that came back whole.
+    pub(crate) quic_streams: AtomicU64,
+    /// Changes of the address of a client.
+    pub(crate) quic_moves: AtomicU64,
 }
 
 /// Adds one to a gauge.

@@ -27,6 +27,9 @@ pub(crate) enum Workload {
     Greedy,
     /// Shards that die and are restarted, connections that move, overload that comes and goes.
     Survival,
+    /// Connections of QUIC over a network that loses datagrams, from clients that move.
+    #[cfg(feature = "quic")]
+    Quic,
 }
 
 impl Workload {
@@ -42,6 +45,8 @@ impl Workload {
             Workload::Files => "files",
             Workload::Greedy => "greedy",
             Workload::Survival => "survival",
+            #[cfg(feature = "quic")]
+            Workload::Quic => "quic",
         }
     }
 

@@ -262,6 +262,15 @@ impl fmt::Display for Totals {
                 grouped(self.requests_refused),
             )?;
         }
+        if self.quic_connections > 0 {
+            writeln!(
+                f,
+                "quic:   {} connections, {} streams came back whole, {} moves of a hundred connections",
+                grouped(self.quic_connections),
+                grouped(self.quic_streams),
+                grouped(self.quic_moves),
+            )?;
+        }
         if self.stalls > 0 {
             writeln!(f, "stalls: the process was stopped {} times", self.stalls)?;
         }

@@ -63,7 +63,7 @@ pub(super) fn totals(records: &[Record]) -> Markup {
 
 type Total = (&'static str, fn(&Totals) -> u64);
 
-const TOTALS: [(&str, &[Total]); 6] = [
+const TOTALS: [(&str, &[Total]); 7] = [
     (
         "Timers",
         &[
@@ -109,6 +109,14 @@ const TOTALS: [(&str, &[Total]); 6] = [
             ("shards killed", |totals| totals.shards_killed),
             ("connections moved", |totals| totals.connections_moved),
             ("requests refused", |totals| totals.requests_refused),
+        ],
+    ),
+    (
+        "QUIC",
+        &[
+            ("connections", |totals| totals.quic_connections),
+            ("streams back whole", |totals| totals.quic_streams),
+            ("moves of clients", |totals| totals.quic_moves),
         ],
     ),
     (

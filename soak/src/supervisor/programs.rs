@@ -128,6 +128,9 @@ fn build_arguments() -> Vec<&'static str> {
     if TimerQueue::OURS == TimerQueue::Wheel {
         arguments.push("--no-default-features");
     }
+    if cfg!(feature = "quic") {
+        arguments.extend(["--features", "quic"]);
+    }
     arguments
 }
 

@@ -11,6 +11,8 @@ mod idle;
 mod message_queue;
 mod ping;
 mod queues;
+#[cfg(feature = "quic")]
+mod quic;
 mod re_entrancy;
 mod reliable_udp;
 pub(crate) mod survival;
@@ -36,5 +38,7 @@ pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Executor>, Gl
         Workload::Files => files::start(plan),
         Workload::Greedy => greedy::start(plan),
         Workload::Survival => survival::start(plan),
+        #[cfg(feature = "quic")]
+        Workload::Quic => quic::start(plan),
     }
 }

@@ -1,14 +1,12 @@
 //! A network between clients and a server that loses datagrams, by a seed.
 
-#![allow(dead_code, reason = "shared by tests, soak and bench")]
-
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// Passes datagrams on between any number of clients and one server, on a thread of its own. To the
@@ -21,29 +19,40 @@ pub struct Proxy {
 
 struct Shared {
     is_over: AtomicBool,
-    /// Of a million.
-    lost_ppm: AtomicU32,
     lost: AtomicU64,
     passed: AtomicU64,
 }
 
 impl Proxy {
-    /// Loses `lost_ppm` of a million datagrams, in each direction.
-    pub fn start(server: SocketAddr, lost_ppm: u32, seed: u64) -> io::Result<Proxy> {
+    /// Loses `lost_ppm` of a million datagrams, in each direction. It knows up to `clients` addresses
+    /// of clients at a time, and has a socket for each from the beginning; the one that was heard of
+    /// least lately makes way for a new one.
+    ///
+    /// # Errors
+    ///
+    /// Sockets cannot be made or bound.
+    pub fn start(
+        server: SocketAddr,
+        lost_ppm: u32,
+        seed: u64,
+        clients: usize,
+    ) -> io::Result<Proxy> {
         let front = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         enlarge(&front);
         front.set_nonblocking(true)?;
         let address = front.local_addr()?;
         let shared = Arc::new(Shared {
             is_over: AtomicBool::new(false),
-            lost_ppm: AtomicU32::new(lost_ppm),
             lost: AtomicU64::new(0),
             passed: AtomicU64::new(0),
         });
         let network = Network {
             server,
+            lost_ppm,
             front,
-            clients: Vec::new(),
+            clients: (0..clients.max(1))
+                .map(|_| Client::new(server))
+                .collect::<io::Result<_>>()?,
             numbers: HashMap::new(),
             received: 0,
             shared: Arc::clone(&shared),
@@ -62,14 +71,12 @@ impl Proxy {
         self.address
     }
 
-    pub fn lose(&self, lost_ppm: u32) {
-        self.shared.lost_ppm.store(lost_ppm, Ordering::Relaxed);
-    }
-
+    /// How many datagrams were lost.
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
     }
 
+    /// How many were passed on.
     pub fn passed(&self) -> u64 {
         self.shared.passed.load(Ordering::Relaxed)
     }
@@ -85,14 +92,31 @@ impl Drop for Proxy {
 }
 
 struct Client {
-    address: SocketAddr,
+    /// None as long as it waits for a client.
+    address: Option<SocketAddr>,
     /// By which the server knows it.
     socket: UdpSocket,
     last_received: u64,
 }
 
+impl Client {
+    fn new(server: SocketAddr) -> io::Result<Client> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        enlarge(&socket);
+        socket.connect(server)?;
+        socket.set_nonblocking(true)?;
+        Ok(Client {
+            address: None,
+            socket,
+            last_received: 0,
+        })
+    }
+}
+
 struct Network {
     server: SocketAddr,
+    /// Of a million.
+    lost_ppm: u32,
     front: UdpSocket,
     clients: Vec<Client>,
     numbers: HashMap<SocketAddr, usize>,
@@ -125,7 +149,7 @@ impl Network {
                     let Ok(length) = socket.recv(&mut buffer) else {
                         break;
                     };
-                    let to = *address;
+                    let Some(to) = *address else { break };
                     if self.passes() {
                         let _ = self.front.send_to(&buffer[..length], to);
                     }
@@ -151,28 +175,17 @@ impl Network {
         if let Some(number) = self.numbers.get(&address) {
             return Ok(*number);
         }
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        enlarge(&socket);
-        socket.connect(self.server)?;
-        socket.set_nonblocking(true)?;
-        let new = Client {
-            address,
-            socket,
-            last_received: self.received,
-        };
-        let mut number = self.clients.len();
-        if number < CLIENTS {
-            self.clients.push(new);
-        } else {
-            // Clients move, and do not come back.
-            let used = self.clients.iter().map(|client| client.last_received);
-            number = used
-                .enumerate()
-                .min_by_key(|(_, used)| *used)
-                .map_or(0, |(at, _)| at);
-            let gone = std::mem::replace(&mut self.clients[number], new);
-            self.numbers.remove(&gone.address);
+        // Clients move, and do not come back.
+        let used = self.clients.iter().map(|client| client.last_received);
+        let number = used
+            .enumerate()
+            .min_by_key(|(_, used)| *used)
+            .map_or(0, |(at, _)| at);
+        if let Some(gone) = self.clients[number].address {
+            self.numbers.remove(&gone);
+            self.clients[number] = Client::new(self.server)?;
         }
+        self.clients[number].address = Some(address);
         self.numbers.insert(address, number);
         Ok(number)
     }
@@ -182,7 +195,7 @@ impl Network {
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
         let drawn = (self.state >> 11) % 1_000_000;
-        let passes = drawn >= u64::from(self.shared.lost_ppm.load(Ordering::Relaxed));
+        let passes = drawn >= u64::from(self.lost_ppm);
         let count = if passes {
             &self.shared.passed
         } else {
@@ -192,9 +205,6 @@ impl Network {
         passes
     }
 }
-
-/// Addresses of clients that it knows at a time.
-const CLIENTS: usize = 300;
 
 /// So that it loses what it wants to lose and little else; the kernel may give less.
 fn enlarge(socket: &UdpSocket) {
