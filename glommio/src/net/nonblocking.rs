@@ -28,6 +28,16 @@ const PEEK: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_PEEK);
 /// The kernel refuses more slices in one call (`UIO_MAXIOV`).
 const MAX_SLICES: usize = 1024;
 
+/// Whether an attempt is made at once, before a wait. In a simulation the seed has some come too early.
+#[inline]
+pub(super) fn is_tried_at_once() -> bool {
+    #[cfg(feature = "simulation")]
+    if simulated::attempt_is_too_early() {
+        return false;
+    }
+    true
+}
+
 /// As [`receive`], but the data stays in the socket.
 pub(super) fn peek(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     #[cfg(feature = "simulation")]

@@ -30,6 +30,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::multishot_poll::MultishotPoll;
+use super::nonblocking;
 use super::time_limit::TimeLimit;
 use crate::reactor::{OpHandle, PollOnce, Reactor, budget, executor_is_gone};
 use crate::ring::Feature;
@@ -158,7 +159,9 @@ impl Readiness {
             };
         }
         let mut is_ready = match &self.source {
-            Source::Poll(operation) => operation.is_none() && !is_empty,
+            Source::Poll(operation) => {
+                operation.is_none() && !is_empty && nonblocking::is_tried_at_once()
+            }
             Source::Multishot(poll) if is_empty && poll.is_quiet() => {
                 if let Some(done) = self.retry_speculatively(&mut attempt) {
                     return self.end(done);
@@ -205,7 +208,7 @@ impl Readiness {
         &mut self,
         attempt: &mut impl FnMut() -> io::Result<T>,
     ) -> Option<io::Result<T>> {
-        if tuning::get().speculation == 0 {
+        if tuning::get().speculation == 0 || !nonblocking::is_tried_at_once() {
             return None;
         }
         let has_completions = || self.reactor.upgrade().is_some_and(|it| it.work_pending());

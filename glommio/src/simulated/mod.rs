@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chance;
 mod current;
 #[cfg_attr(
     not(test),
@@ -49,6 +50,9 @@ mod sockets;
 mod trace;
 mod world;
 
+pub(crate) use chance::{
+    TASKS_SEEN, attempt_is_too_early, draw_task, is_task_order_random, look_is_too_early,
+};
 pub(crate) use current::{current, enter, is_any};
 pub(crate) use files::{closing, file, open, with_disk};
 pub(crate) use ids::{NodeId, RingId, Time};

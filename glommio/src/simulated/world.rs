@@ -44,6 +44,7 @@ pub(crate) struct World {
     descriptors: RefCell<Descriptors>,
     network: RefCell<Network>,
     sockets: RefCell<Sockets>,
+    has_random_task_order: Cell<bool>,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
 }
@@ -123,6 +124,7 @@ impl World {
             descriptors: RefCell::default(),
             network: RefCell::new(Network::new(seed ^ NETWORK)),
             sockets: RefCell::default(),
+            has_random_task_order: Cell::default(),
             here: Cell::default(),
         })
     }
@@ -138,6 +140,15 @@ impl World {
     /// Draws from the one generator.
     pub(crate) fn draw<T>(&self, draw: impl FnOnce(&mut Rng) -> T) -> T {
         draw(&mut self.rng.borrow_mut())
+    }
+
+    /// See [`SimulationBuilder::random_task_order`](crate::simulation::SimulationBuilder::random_task_order).
+    pub(crate) fn set_random_task_order(&self, is_random: bool) {
+        self.has_random_task_order.set(is_random);
+    }
+
+    pub(super) fn has_random_task_order(&self) -> bool {
+        self.has_random_task_order.get()
     }
 
     pub(crate) fn add_node(&self, name: &str, disk: DiskSettings) -> NodeId {
@@ -242,8 +253,11 @@ impl World {
     pub(crate) fn with_network<T>(&self, call: impl FnOnce(&mut Network) -> T) -> T {
         let mut network = self.network.borrow_mut();
         let called = call(&mut network);
-        let told = self.sockets.borrow_mut().told(&mut network);
+        let mut told = self.sockets.borrow_mut().told(&mut network);
         drop(network);
+        if told.len() > 1 {
+            self.draw(|rng| rng.shuffle(&mut told));
+        }
         for it in told {
             let result = it.events.map(i32::from);
             self.end(it.ring, it.user_data, result, !it.is_over);
@@ -393,7 +407,10 @@ impl World {
         debug_assert!(now >= self.now(), "time does not go back");
         self.now.set(now);
         self.note(Event::Moved);
-        self.with_network(|network| network.advance(now));
+        let is_network_first = self.draw(fastrand::Rng::bool);
+        if is_network_first {
+            self.with_network(|network| network.advance(now));
+        }
         let mut due = Vec::new();
         {
             let mut planned = self.planned.borrow_mut();
@@ -411,6 +428,9 @@ impl World {
                 Planned::Operation(ring, user_data) => self.end(ring, user_data, None, false),
                 Planned::Call(node, call) => calls.push((node, call)),
             }
+        }
+        if !is_network_first {
+            self.with_network(|network| network.advance(now));
         }
         calls
     }

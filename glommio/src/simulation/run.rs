@@ -60,6 +60,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(spec: Spec, seed: u64) -> Self {
         let world = World::new(seed, clock::real());
+        world.set_random_task_order(spec.random_task_order);
         let nodes = spec.nodes.into_iter();
         let nodes = nodes
             .map(|node| Node::new(node, spec.disk.settings(), &world))
