@@ -56,7 +56,9 @@ pub(crate) use chance::{
 pub(crate) use current::{current, enter, is_any};
 pub(crate) use files::{closing, file, open, with_disk};
 pub(crate) use ids::{NodeId, RingId, Time};
-pub(crate) use socket::{SimulatedSocket, add_pair, add_socket, internet, look_up, socket};
+pub(crate) use socket::{
+    SimulatedSocket, add_pair, add_socket, internet, look_up, may_open, socket,
+};
 pub(crate) use sockets::Wait;
 pub(crate) use trace::Event;
 pub(crate) use world::{Due, PlannedAt, World};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use fastrand::Rng;
 
 use super::disk::{self, Disk, DiskSettings, FileId};
 use super::ids::{NodeId, RingId, Time};
-use super::network::{Network, SocketId};
+use super::network::{Network, Passed, SocketId};
 use super::sockets::{Sockets, Wait};
 use super::trace::{Event, Trace};
 
@@ -44,6 +44,8 @@ pub(crate) struct World {
     descriptors: RefCell<Descriptors>,
     network: RefCell<Network>,
     sockets: RefCell<Sockets>,
+    /// Descriptors on their way, each with its node.
+    passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
     has_random_task_order: Cell<bool>,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
@@ -54,6 +56,10 @@ struct Node {
     disk: Disk,
     /// Its power is off: nothing that it still does has an effect.
     is_off: bool,
+    /// Until then no descriptor of it is free,
+    no_descriptors_until: Time,
+    /// and there is no memory for what its rings are asked for.
+    no_memory_until: Time,
 }
 
 /// What numbers of descriptors are: those of the process, each with a device that does nothing behind
@@ -124,6 +130,7 @@ impl World {
             descriptors: RefCell::default(),
             network: RefCell::new(Network::new(seed ^ NETWORK)),
             sockets: RefCell::default(),
+            passed: RefCell::default(),
             has_random_task_order: Cell::default(),
             here: Cell::default(),
         })
@@ -158,6 +165,8 @@ impl World {
             name: name.to_owned(),
             disk: Disk::new(seed, disk),
             is_off: false,
+            no_descriptors_until: Time::ZERO,
+            no_memory_until: Time::ZERO,
         });
         let number = nodes.len();
         let address = Ipv4Addr::from_bits(FIRST_ADDRESS + number as u32);
@@ -174,6 +183,31 @@ impl World {
         self.here.get()
     }
 
+    /// The power of a node is about to go off: of the calls that it waits for, those which have been made by
+    /// then without its knowing. The others are forgotten.
+    pub(crate) fn calls_made_unseen(&self, node: NodeId) -> Vec<Box<dyn FnOnce()>> {
+        let mut calls = self.take_calls(node);
+        self.draw(|rng| rng.shuffle(&mut calls));
+        let (made, forgotten): (Vec<_>, _) =
+            (calls.into_iter()).partition(|_| self.draw(fastrand::Rng::bool));
+        // What they capture may be dropped with nothing borrowed only.
+        drop::<Vec<_>>(forgotten);
+        made
+    }
+
+    /// Takes the calls of a node that are planned.
+    fn take_calls(&self, node: NodeId) -> Vec<Box<dyn FnOnce()>> {
+        let mut planned = self.planned.borrow_mut();
+        let (calls, others) = (std::mem::take(&mut *planned).into_iter())
+            .partition(|(_, it)| matches!(it, Planned::Call(of, _) if *of == node));
+        *planned = others;
+        let calls = BTreeMap::into_values(calls).filter_map(|it| match it {
+            Planned::Call(_, call) => Some(call),
+            Planned::Operation(..) => None,
+        });
+        calls.collect()
+    }
+
     /// The power of a node goes off, or comes back. Its open files are gone then, and its disk has lost
     /// what is lost in a power cut.
     pub(crate) fn set_power(&self, node: NodeId, is_off: bool) {
@@ -187,16 +221,10 @@ impl World {
         if was_off || !is_off {
             return;
         }
-        let mut planned = self.planned.borrow_mut();
-        let of_node = |it: &Planned| matches!(it, Planned::Call(at, _) if *at == node);
-        let keys: Vec<_> = (planned.iter().filter(|(_, it)| of_node(it)))
-            .map(|(key, _)| *key)
-            .collect();
-        let calls: Vec<_> = keys.iter().map(|key| planned.remove(key)).collect();
-        drop(planned);
         // What they capture may be dropped with nothing borrowed only.
-        drop(calls);
+        drop(self.take_calls(node));
         self.descriptors.borrow_mut().forget_node(node);
+        self.passed.borrow_mut().retain(|_, (of, _)| *of != node);
         self.nodes.borrow_mut()[node.0].disk.power_cut();
         self.sockets.borrow_mut().forget_node(node);
         self.with_network(|network| network.cut(node.into()));
@@ -205,6 +233,36 @@ impl World {
     /// Whether code that runs now is of a node without power: only destructors are.
     pub(crate) fn is_off(&self, node: NodeId) -> bool {
         self.nodes.borrow()[node.0].is_off
+    }
+
+    /// From now on no descriptor of a node is free, for a while.
+    pub(crate) fn use_up_descriptors(&self, node: NodeId, length: Time) {
+        let until = &mut self.nodes.borrow_mut()[node.0].no_descriptors_until;
+        *until = (*until).max(self.now() + length);
+    }
+
+    /// From now on there is no memory for what the rings of a node are asked for, for a while.
+    pub(crate) fn use_up_memory(&self, node: NodeId, length: Time) {
+        let until = &mut self.nodes.borrow_mut()[node.0].no_memory_until;
+        *until = (*until).max(self.now() + length);
+    }
+
+    /// Whether a descriptor of a node is free.
+    ///
+    /// # Errors
+    ///
+    /// `EMFILE` if not.
+    pub(crate) fn may_open(&self, node: NodeId) -> io::Result<()> {
+        match self.nodes.borrow()[node.0].no_descriptors_until > self.now() {
+            true => Err(io::Error::from_raw_os_error(libc::EMFILE)),
+            false => Ok(()),
+        }
+    }
+
+    /// Until when there is no memory for rings of a node, if there is none now.
+    pub(crate) fn no_memory_until(&self, node: NodeId) -> Option<Time> {
+        let until = self.nodes.borrow()[node.0].no_memory_until;
+        (until > self.now()).then_some(until)
     }
 
     /// Calls `call` with the disk of a node.
@@ -233,7 +291,8 @@ impl World {
 
     /// A descriptor of `file`, which was opened just now and is closed if there is none.
     pub(crate) fn open_descriptor(&self, node: NodeId, file: FileId) -> io::Result<OwnedFd> {
-        let opened = File::open("/dev/null").inspect_err(|_| {
+        let opened = self.may_open(node).and_then(|()| File::open("/dev/null"));
+        let opened = opened.inspect_err(|_| {
             let _ = self.with_disk(node, |disk| disk.close(file));
         })?;
         self.add_file(opened.as_raw_fd(), node, file);
@@ -254,7 +313,11 @@ impl World {
         let mut network = self.network.borrow_mut();
         let called = call(&mut network);
         let mut told = self.sockets.borrow_mut().told(&mut network);
+        let lost = network.take_lost_passed();
         drop(network);
+        for passed in lost {
+            self.lose_passed(passed);
+        }
         if told.len() > 1 {
             self.draw(|rng| rng.shuffle(&mut told));
         }
@@ -263,6 +326,45 @@ impl World {
             self.end(it.ring, it.user_data, result, !it.is_over);
         }
         called
+    }
+
+    /// Duplicates of `fds` are on their way from one process of a node to another.
+    pub(crate) fn pass(&self, node: NodeId, fds: &[BorrowedFd<'_>]) -> io::Result<Passed> {
+        let passed = Passed(self.numbers.get());
+        self.numbers.set(passed.0 + 1);
+        self.passed.borrow_mut().insert(passed, (node, Vec::new()));
+        for fd in fds {
+            let duplicate = match fd.try_clone_to_owned() {
+                Ok(duplicate) => duplicate,
+                Err(error) => {
+                    self.lose_passed(passed);
+                    return Err(error);
+                }
+            };
+            let (of, number) = (fd.as_raw_fd(), duplicate.as_raw_fd());
+            if let Some((node, file)) = self.file(of) {
+                self.add_file(number, node, file);
+            } else if let Some((node, socket)) = self.socket(of) {
+                self.add_socket(number, node, socket);
+            }
+            if let Some((_, fds)) = self.passed.borrow_mut().get_mut(&passed) {
+                fds.push(duplicate);
+            }
+        }
+        Ok(passed)
+    }
+
+    /// They have arrived.
+    pub(crate) fn take_passed(&self, passed: Passed) -> Vec<OwnedFd> {
+        let taken = self.passed.borrow_mut().remove(&passed);
+        taken.map_or_else(Vec::new, |(_, fds)| fds)
+    }
+
+    /// They will not arrive.
+    pub(crate) fn lose_passed(&self, passed: Passed) {
+        for fd in self.take_passed(passed) {
+            self.forget(fd.as_raw_fd());
+        }
     }
 
     /// Which socket of which node a descriptor is of.

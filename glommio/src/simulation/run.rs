@@ -272,6 +272,10 @@ impl Run {
 
     fn start(&mut self, number: usize) -> Result<(), Bad> {
         let node = &mut self.nodes[number];
+        if let Some(until) = self.world.no_memory_until(node.id) {
+            node.starts_at = Some(until);
+            return Ok(());
+        }
         let started = node.start(&self.world);
         started.map_err(|text| (Some(number), FailureKind::Setup(text)))
     }
@@ -291,6 +295,7 @@ impl Run {
             Fault::PowerCut { node, off_for } => {
                 let node = self.node(&node);
                 if node.starts_at.is_none() {
+                    node.make_calls_unseen(&world);
                     node.stop(&world);
                 }
                 node.starts_at = Some(world.now() + off_for);
@@ -312,6 +317,10 @@ impl Run {
                 }
                 self.node(&node).drift(&world, ppm);
             }
+            Fault::NoDescriptors { node, length } => {
+                world.use_up_descriptors(self.node(&node).id, length);
+            }
+            Fault::NoMemory { node, length } => world.use_up_memory(self.node(&node).id, length),
             Fault::Partition { groups } => {
                 let mut of_names = |names: &Vec<String>| {
                     let names = names.iter();

@@ -1,5 +1,6 @@
 //! Nodes of several executors in one thread and in simulated time, as a seed decides.
 
+mod chance;
 #[path = "../common/mod.rs"]
 mod common;
 mod executors;

@@ -34,7 +34,7 @@ use crate::measure::{memory, process};
 use crate::options::Options;
 use crate::timer_queue::TimerQueue;
 use crate::workload::files::power::Appended;
-use crate::workload::{self, Nodes, Plan};
+use crate::workload::{self, Nodes, Plan, Service};
 
 /// Simulates each seed, until one fails.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
@@ -74,13 +74,15 @@ fn workloads(options: &Options) -> Result<Vec<Workload>, String> {
     }
 }
 
-const SIMULATED: [Workload; 6] = [
+const SIMULATED: [Workload; 8] = [
     Workload::MessageQueue,
     Workload::ReliableUdp,
     Workload::ReEntrancy,
     Workload::Cluster,
     Workload::Queues,
     Workload::Files,
+    Workload::Greedy,
+    Workload::Survival,
 ];
 
 /// A run, and whether all that it took is back; of memory this can be told better once one has run before.
@@ -128,6 +130,10 @@ fn simulate(options: &Options, workloads: &[Workload], seed: u64) -> Result<Tall
         simulation = simulation.client(node.name, move || {
             main.take().expect("it has power all the time")()
         });
+    }
+    for service in plan.nodes.iter().flat_map(Nodes::take_services) {
+        let Service { name, shards, main } = service;
+        simulation = simulation.node(name, shards, main);
     }
     if workloads.contains(&Workload::Files) {
         let stats = Arc::new(ExecutorStats::new(Workload::Files, "appender".to_owned()));

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::io::{self, Write, stdin, stdout};
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use glommio::net::BalancedTcpListener;
 use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
@@ -31,9 +32,10 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
     let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     say(format_args!("{}", listener.local_addr()?.port()))?;
     let service = Service {
-        listener,
+        listen: Arc::new(move || Ok(listener.clone())),
         lives: lives.clone(),
         begun: Default::default(),
+        power_cut: None,
     };
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(SHARDS))
         .name("soak-survival")
