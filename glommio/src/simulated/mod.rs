@@ -45,9 +45,11 @@ mod ids;
     )
 )]
 pub(crate) mod network;
+mod passed;
 mod socket;
 mod sockets;
 mod trace;
+mod used_up;
 mod world;
 
 pub(crate) use chance::{

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use super::ids::{NodeId, RingId, Time};
 use super::network::{Network, Passed, SocketId};
 use super::sockets::{Sockets, Wait};
 use super::trace::{Event, Trace};
+use super::used_up::UsedUp;
 
 /// What clocks that tell the date say at the start: in the year 2020.
 const EPOCH: Duration = Duration::from_secs(1_577_836_800);
@@ -45,7 +46,8 @@ pub(crate) struct World {
     network: RefCell<Network>,
     sockets: RefCell<Sockets>,
     /// Descriptors on their way, each with its node.
-    passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
+    pub(super) passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
+    pub(super) used_up: UsedUp,
     has_random_task_order: Cell<bool>,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
@@ -56,10 +58,6 @@ struct Node {
     disk: Disk,
     /// Its power is off: nothing that it still does has an effect.
     is_off: bool,
-    /// Until then no descriptor of it is free,
-    no_descriptors_until: Time,
-    /// and there is no memory for what its rings are asked for.
-    no_memory_until: Time,
 }
 
 /// What numbers of descriptors are: those of the process, each with a device that does nothing behind
@@ -131,6 +129,7 @@ impl World {
             network: RefCell::new(Network::new(seed ^ NETWORK)),
             sockets: RefCell::default(),
             passed: RefCell::default(),
+            used_up: UsedUp::default(),
             has_random_task_order: Cell::default(),
             here: Cell::default(),
         })
@@ -165,8 +164,6 @@ impl World {
             name: name.to_owned(),
             disk: Disk::new(seed, disk),
             is_off: false,
-            no_descriptors_until: Time::ZERO,
-            no_memory_until: Time::ZERO,
         });
         let number = nodes.len();
         let address = Ipv4Addr::from_bits(FIRST_ADDRESS + number as u32);
@@ -235,36 +232,6 @@ impl World {
         self.nodes.borrow()[node.0].is_off
     }
 
-    /// From now on no descriptor of a node is free, for a while.
-    pub(crate) fn use_up_descriptors(&self, node: NodeId, length: Time) {
-        let until = &mut self.nodes.borrow_mut()[node.0].no_descriptors_until;
-        *until = (*until).max(self.now() + length);
-    }
-
-    /// From now on there is no memory for what the rings of a node are asked for, for a while.
-    pub(crate) fn use_up_memory(&self, node: NodeId, length: Time) {
-        let until = &mut self.nodes.borrow_mut()[node.0].no_memory_until;
-        *until = (*until).max(self.now() + length);
-    }
-
-    /// Whether a descriptor of a node is free.
-    ///
-    /// # Errors
-    ///
-    /// `EMFILE` if not.
-    pub(crate) fn may_open(&self, node: NodeId) -> io::Result<()> {
-        match self.nodes.borrow()[node.0].no_descriptors_until > self.now() {
-            true => Err(io::Error::from_raw_os_error(libc::EMFILE)),
-            false => Ok(()),
-        }
-    }
-
-    /// Until when there is no memory for rings of a node, if there is none now.
-    pub(crate) fn no_memory_until(&self, node: NodeId) -> Option<Time> {
-        let until = self.nodes.borrow()[node.0].no_memory_until;
-        (until > self.now()).then_some(until)
-    }
-
     /// Calls `call` with the disk of a node.
     ///
     /// # Errors
@@ -326,45 +293,6 @@ impl World {
             self.end(it.ring, it.user_data, result, !it.is_over);
         }
         called
-    }
-
-    /// Duplicates of `fds` are on their way from one process of a node to another.
-    pub(crate) fn pass(&self, node: NodeId, fds: &[BorrowedFd<'_>]) -> io::Result<Passed> {
-        let passed = Passed(self.numbers.get());
-        self.numbers.set(passed.0 + 1);
-        self.passed.borrow_mut().insert(passed, (node, Vec::new()));
-        for fd in fds {
-            let duplicate = match fd.try_clone_to_owned() {
-                Ok(duplicate) => duplicate,
-                Err(error) => {
-                    self.lose_passed(passed);
-                    return Err(error);
-                }
-            };
-            let (of, number) = (fd.as_raw_fd(), duplicate.as_raw_fd());
-            if let Some((node, file)) = self.file(of) {
-                self.add_file(number, node, file);
-            } else if let Some((node, socket)) = self.socket(of) {
-                self.add_socket(number, node, socket);
-            }
-            if let Some((_, fds)) = self.passed.borrow_mut().get_mut(&passed) {
-                fds.push(duplicate);
-            }
-        }
-        Ok(passed)
-    }
-
-    /// They have arrived.
-    pub(crate) fn take_passed(&self, passed: Passed) -> Vec<OwnedFd> {
-        let taken = self.passed.borrow_mut().remove(&passed);
-        taken.map_or_else(Vec::new, |(_, fds)| fds)
-    }
-
-    /// They will not arrive.
-    pub(crate) fn lose_passed(&self, passed: Passed) {
-        for fd in self.take_passed(passed) {
-            self.forget(fd.as_raw_fd());
-        }
     }
 
     /// Which socket of which node a descriptor is of.
@@ -482,9 +410,15 @@ impl World {
         self.plan(at - self.now(), Planned::Call(node, call));
     }
 
-    fn plan(&self, after: Time, what: Planned) -> PlannedAt {
+    /// One that it has not returned before.
+    pub(super) fn next_number(&self) -> u64 {
         let number = self.numbers.get();
         self.numbers.set(number + 1);
+        number
+    }
+
+    fn plan(&self, after: Time, what: Planned) -> PlannedAt {
+        let number = self.next_number();
         let at = self.now() + after;
         self.planned.borrow_mut().insert((at, number), what);
         PlannedAt(at, number)

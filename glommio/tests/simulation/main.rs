@@ -3,6 +3,7 @@
 mod chance;
 #[path = "../common/mod.rs"]
 mod common;
+mod descriptors;
 mod executors;
 mod failures;
 mod faults;

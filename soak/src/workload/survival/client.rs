@@ -9,6 +9,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::TcpStream;
 use support::generator::{Draw, Rng};
 
+use super::deaths::Deaths;
 use super::protocol::{Answer, Extra, Request};
 use crate::check::checker::Checker;
 use crate::check::executor_stats::bump;
@@ -25,6 +26,7 @@ pub(super) struct Client {
     /// Those that are not confirmed.
     pending: VecDeque<u64>,
     pub(super) told: Told,
+    deaths: Deaths,
 }
 
 /// What a client has seen of the service.
@@ -38,7 +40,7 @@ pub(super) struct Told {
 }
 
 impl Client {
-    pub(super) fn new(checker: &Rc<Checker>, rng: Rng, id: u32) -> Self {
+    pub(super) fn new(checker: &Rc<Checker>, rng: Rng, id: u32, deaths: Deaths) -> Self {
         Client {
             checker: Rc::clone(checker),
             rng,
@@ -46,20 +48,24 @@ impl Client {
             next: 0,
             pending: VecDeque::new(),
             told: Told::default(),
+            deaths,
         }
     }
 
     /// One connection after the other, until the run drains and all numbers are confirmed.
     pub(super) async fn run(mut self, address: String) -> (u32, Told) {
         let mut failures = 0;
-        while let Err(error) = self.connection(&address).await {
+        loop {
+            let began = self.deaths.elapsed();
+            let Err(error) = self.connection(&address).await else {
+                break;
+            };
             let is_death = match error.kind() {
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::ConnectionReset
                 | io::ErrorKind::BrokenPipe => true,
-                // All shards die together there, and a network may be slow.
                 io::ErrorKind::ConnectionRefused | io::ErrorKind::TimedOut => {
-                    self.checker.control.is_simulated()
+                    self.deaths.explain_silence(began)
                 }
                 _ => false,
             };
@@ -71,7 +77,7 @@ impl Client {
             if failures == FAILURES_MAX {
                 break;
             }
-            if self.checker.control.is_simulated() {
+            if self.deaths.are_power_cuts() {
                 self.checker.pause(PAUSE_MIN).await;
             }
         }
@@ -81,7 +87,7 @@ impl Client {
     /// Batch after batch. An error: the connection broke, as it does when its shard dies.
     async fn connection(&mut self, address: &str) -> io::Result<()> {
         // What is not answered by then never will be.
-        let patience = match self.checker.control.is_simulated() {
+        let patience = match self.deaths.are_power_cuts() {
             true => PATIENCE_SIMULATED,
             false => self.checker.control.patience() * 2,
         };
@@ -200,7 +206,7 @@ const RUSH_BATCH: usize = 32;
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(40);
 
-/// A node without power does not say that its connections are gone.
-const PATIENCE_SIMULATED: Duration = Duration::from_millis(300);
+/// A node without power does not say that its connections are gone. Longer than two packets in a row are lost.
+const PATIENCE_SIMULATED: Duration = Duration::from_secs(1);
 
 const FAILURES_MAX: usize = 2;

@@ -19,6 +19,7 @@
 //! descriptors that it had in the beginning. It takes a few hundredths of a core.
 
 mod client;
+mod deaths;
 mod protocol;
 pub(crate) mod service;
 mod shard;
@@ -36,6 +37,7 @@ use glommio::{GlommioError, executor, spawn_local};
 use support::generator::stream;
 
 use self::client::{Client, Told};
+use self::deaths::Deaths;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
@@ -52,7 +54,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let clients = plan.scaled(CLIENTS, 1);
     let work = move |checker: Rc<Checker>| async move {
         checker.spawn_sweeper();
-        let told = run_clients(&checker, seed, clients, &service.address.to_string()).await;
+        let (address, deaths) = (service.address.to_string(), Deaths::default());
+        let told = run_clients(&checker, seed, clients, &address, &deaths).await;
         let left = executor().spawn_blocking(move || service.end()).await;
         judge(&checker, &told, left);
         checker.settle().await;
@@ -71,9 +74,11 @@ async fn run_clients(
     seed: u64,
     clients: usize,
     address: &str,
+    deaths: &Deaths,
 ) -> Vec<(u32, Told)> {
     let clients = (0..clients as u32).map(|id| {
-        let client = Client::new(checker, stream(seed, STREAM + u64::from(id)), id);
+        let rng = stream(seed, STREAM + u64::from(id));
+        let client = Client::new(checker, rng, id, deaths.clone());
         spawn_local(client.run(address.to_owned()))
     });
     let mut told = Vec::new();

@@ -14,6 +14,7 @@ use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, Sha
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
+use super::deaths::Deaths;
 use super::shard::{self, SHARDS, Service};
 use super::store::{self, Lives};
 use crate::measure::process;
@@ -35,7 +36,7 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
         listen: Arc::new(move || Ok(listener.clone())),
         lives: lives.clone(),
         begun: Default::default(),
-        power_cut: None,
+        deaths: Deaths::default(),
     };
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(SHARDS))
         .name("soak-survival")

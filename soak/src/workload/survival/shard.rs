@@ -20,6 +20,7 @@ use glommio::overload::Shed;
 use glommio::timer::sleep;
 use glommio::{GlommioError, ResourceType, spawn_local};
 
+use super::deaths::Deaths;
 use super::protocol::{Answer, Extra, Request};
 use super::store::{Entry, Lives};
 
@@ -30,8 +31,7 @@ pub(super) struct Service {
     pub(super) listen: Listen,
     pub(super) lives: Lives,
     pub(super) begun: Arc<AtomicU32>,
-    /// In a simulation: what has all shards die.
-    pub(super) power_cut: Option<fn()>,
+    pub(super) deaths: Deaths,
 }
 
 pub(super) type Listen = Arc<dyn Fn() -> glommio::Result<BalancedTcpListener, ()> + Send + Sync>;
@@ -44,7 +44,7 @@ struct Shard {
     number: u32,
     store: ConnectedSender<Entry>,
     shed: Shed,
-    power_cut: Option<fn()>,
+    deaths: Deaths,
     /// To the others, while all of them live.
     others: RefCell<Option<Rc<Senders<Moving>>>>,
 }
@@ -59,7 +59,7 @@ pub(super) async fn run(service: Service) -> glommio::Result<(), ()> {
         number,
         store: store.connect().await,
         shed: (Shed::builder().target(LATE).interval(LATE_FOR)).build(),
-        power_cut: service.power_cut,
+        deaths: service.deaths,
         others: RefCell::default(),
     });
     let (arrived, arrivals) = local_channel::new_unbounded();
@@ -163,7 +163,7 @@ impl Shard {
 
     async fn store(&self, request: Request) -> io::Result<()> {
         // In a simulation no time passes meanwhile.
-        if request.extra == Extra::Compute && self.power_cut.is_none() {
+        if request.extra == Extra::Compute && !self.deaths.are_power_cuts() {
             let begin = Instant::now();
             while begin.elapsed() < COMPUTING {}
         }
@@ -180,12 +180,10 @@ impl Shard {
 
     /// Dies as of a bug that was planned, without a word of the panic hook; in a simulation, with all others.
     async fn die(&self) -> ! {
-        match self.power_cut {
-            None => resume_unwind(Box::new("asked to die")),
-            Some(power_cut) => {
-                power_cut();
-                pending().await
-            }
+        if self.deaths.cut_power() {
+            pending().await
+        } else {
+            resume_unwind(Box::new("asked to die"))
         }
     }
 

@@ -8,6 +8,7 @@ use glommio::net::BalancedTcpListener;
 use glommio::simulation::{self, Fault};
 use glommio::{GlommioError, spawn_local};
 
+use super::deaths::Deaths;
 use super::shard::{self, SHARDS, Service};
 use super::store::{self, Lives};
 use super::{CLIENTS, Left, StoredOf, judge, run_clients};
@@ -18,11 +19,13 @@ use crate::workload::executor::{self, Executor, Nodes, Plan};
 /// Adds the service, and the executor of its clients and its store.
 pub(super) fn start(plan: &Plan, nodes: &Nodes) -> Result<Vec<Executor>, GlommioError<()>> {
     let lives = Lives::new(SHARDS);
+    let cut = || simulation::inject(Duration::ZERO, power_cut(OFF));
+    let deaths = Deaths::by_power_cuts(cut, simulation::elapsed);
     let service = Service {
         listen: Arc::new(|| BalancedTcpListener::bind(("0.0.0.0", PORT))),
         lives: lives.clone(),
         begun: Arc::default(),
-        power_cut: Some(|| simulation::inject(Duration::ZERO, power_cut(OFF))),
+        deaths: deaths.clone(),
     };
     nodes.add_service(executor::Service {
         name: NAME,
@@ -33,7 +36,8 @@ pub(super) fn start(plan: &Plan, nodes: &Nodes) -> Result<Vec<Executor>, Glommio
     let work = move |checker: Rc<Checker>| async move {
         checker.spawn_sweeper();
         let keeping = spawn_local(store::keep(lives.clone()));
-        let told = run_clients(&checker, seed, clients, &format!("{NAME}:{PORT}")).await;
+        let address = format!("{NAME}:{PORT}");
+        let told = run_clients(&checker, seed, clients, &address, &deaths).await;
         lives.end();
         // What shards still do for connections that nothing hears of ends with them.
         simulation::inject(Duration::ZERO, power_cut(FOR_GOOD));
