@@ -165,7 +165,7 @@ impl Datagram {
         mut attempt: impl FnMut(RawFd) -> io::Result<T>,
     ) -> io::Result<T> {
         let fd = self.socket.as_raw_fd();
-        if nonblocking::is_tried_at_once()
+        if nonblocking::is_tried_at_once(fd, direction.events())
             && let Some(done) = outcome_at_once(&mut || attempt(fd)).await
         {
             return done;

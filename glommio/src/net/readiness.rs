@@ -160,10 +160,14 @@ impl Readiness {
         }
         let mut is_ready = match &self.source {
             Source::Poll(operation) => {
-                operation.is_none() && !is_empty && nonblocking::is_tried_at_once()
+                operation.is_none()
+                    && !is_empty
+                    && nonblocking::is_tried_at_once(fd, self.direction.events())
             }
             Source::Multishot(poll) if is_empty && poll.is_quiet() => {
-                if let Some(done) = self.retry_speculatively(&mut attempt) {
+                if nonblocking::is_tried_at_once(fd, self.direction.events())
+                    && let Some(done) = self.retry_speculatively(&mut attempt)
+                {
                     return self.end(done);
                 }
                 false
@@ -208,7 +212,7 @@ impl Readiness {
         &mut self,
         attempt: &mut impl FnMut() -> io::Result<T>,
     ) -> Option<io::Result<T>> {
-        if tuning::get().speculation == 0 || !nonblocking::is_tried_at_once() {
+        if tuning::get().speculation == 0 {
             return None;
         }
         let has_completions = || self.reactor.upgrade().is_some_and(|it| it.work_pending());
@@ -329,7 +333,7 @@ pub(super) async fn outcome_at_once<T>(
 }
 
 impl Direction {
-    fn events(self) -> libc::c_short {
+    pub(super) fn events(self) -> libc::c_short {
         match self {
             Direction::Read => libc::POLLIN,
             Direction::Write => libc::POLLOUT,
