@@ -47,7 +47,7 @@ pub(crate) struct World {
     sockets: RefCell<Sockets>,
     /// Descriptors on their way, each with its node.
     pub(super) passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
-    pub(super) used_up: UsedUp,
+    used_up: UsedUp,
     has_random_task_order: Cell<bool>,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
@@ -230,6 +230,28 @@ impl World {
     /// Whether code that runs now is of a node without power: only destructors are.
     pub(crate) fn is_off(&self, node: NodeId) -> bool {
         self.nodes.borrow()[node.0].is_off
+    }
+
+    /// What nodes have none left of.
+    pub(crate) fn used_up(&self) -> &UsedUp {
+        &self.used_up
+    }
+
+    /// Whether a descriptor of a node is free.
+    ///
+    /// # Errors
+    ///
+    /// `EMFILE` if not.
+    pub(crate) fn may_open(&self, node: NodeId) -> io::Result<()> {
+        match self.used_up.descriptors(node, self.now()) {
+            Some(_) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
+            None => Ok(()),
+        }
+    }
+
+    /// Until when there is no memory for rings of a node, if there is none now.
+    pub(crate) fn no_memory_until(&self, node: NodeId) -> Option<Time> {
+        self.used_up.memory(node, self.now())
     }
 
     /// Calls `call` with the disk of a node.

@@ -318,9 +318,13 @@ impl Run {
                 self.node(&node).drift(&world, ppm);
             }
             Fault::NoDescriptors { node, length } => {
-                world.use_up_descriptors(self.node(&node).id, length);
+                let (node, until) = (self.node(&node).id, world.now() + length);
+                world.used_up().set_descriptors(node, until);
             }
-            Fault::NoMemory { node, length } => world.use_up_memory(self.node(&node).id, length),
+            Fault::NoMemory { node, length } => {
+                let (node, until) = (self.node(&node).id, world.now() + length);
+                world.used_up().set_memory(node, until);
+            }
             Fault::Partition { groups } => {
                 let mut of_names = |names: &Vec<String>| {
                     let names = names.iter();

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::TcpStream;
-use support::generator::{Draw, Rng};
+use glommio::spawn_local;
+use support::generator::{Draw, Rng, stream};
 
 use super::deaths::Deaths;
 use super::protocol::{Answer, Extra, Request};
@@ -37,6 +38,26 @@ pub(super) struct Told {
     pub(super) deaths: u64,
     /// Connections that ended before the client had done with them.
     pub(super) broken: u64,
+}
+
+/// Has clients make requests until the run drains. What they were told.
+pub(super) async fn run_all(
+    checker: &Rc<Checker>,
+    seed: u64,
+    clients: usize,
+    address: &str,
+    deaths: &Deaths,
+) -> Vec<(u32, Told)> {
+    let clients = (0..clients as u32).map(|id| {
+        let rng = stream(seed, STREAM + u64::from(id));
+        let client = Client::new(checker, rng, id, deaths.clone());
+        spawn_local(client.run(address.to_owned()))
+    });
+    let mut told = Vec::new();
+    for client in clients.collect::<Vec<_>>() {
+        told.push(client.await);
+    }
+    told
 }
 
 impl Client {
@@ -210,3 +231,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(40);
 const PATIENCE_SIMULATED: Duration = Duration::from_secs(1);
 
 const FAILURES_MAX: usize = 2;
+
+pub(super) const CLIENTS: usize = 6;
+
+/// Apart from all others that draw from the seed.
+const STREAM: u64 = 1 << 50;

@@ -20,6 +20,7 @@
 
 mod client;
 mod deaths;
+mod left;
 mod protocol;
 pub(crate) mod service;
 mod shard;
@@ -33,13 +34,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
-use glommio::{GlommioError, executor, spawn_local};
-use support::generator::stream;
+use glommio::{GlommioError, executor};
 
-use self::client::{Client, Told};
+use self::client::{CLIENTS, run_all};
 use self::deaths::Deaths;
+use self::left::{Left, judge};
 use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
 use crate::workload::executor::{Executor, Plan};
 
@@ -55,7 +55,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let work = move |checker: Rc<Checker>| async move {
         checker.spawn_sweeper();
         let (address, deaths) = (service.address.to_string(), Deaths::default());
-        let told = run_clients(&checker, seed, clients, &address, &deaths).await;
+        let told = run_all(&checker, seed, clients, &address, &deaths).await;
         let left = executor().spawn_blocking(move || service.end()).await;
         judge(&checker, &told, left);
         checker.settle().await;
@@ -68,90 +68,11 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     )?])
 }
 
-/// Has clients make requests until the run drains. What they were told.
-async fn run_clients(
-    checker: &Rc<Checker>,
-    seed: u64,
-    clients: usize,
-    address: &str,
-    deaths: &Deaths,
-) -> Vec<(u32, Told)> {
-    let clients = (0..clients as u32).map(|id| {
-        let rng = stream(seed, STREAM + u64::from(id));
-        let client = Client::new(checker, rng, id, deaths.clone());
-        spawn_local(client.run(address.to_owned()))
-    });
-    let mut told = Vec::new();
-    for client in clients.collect::<Vec<_>>() {
-        told.push(client.await);
-    }
-    told
-}
-
-/// Holds what the service says in the end against what its clients were told.
-fn judge(checker: &Checker, told: &[(u32, Told)], left: io::Result<Left>) {
-    let left = match left {
-        Ok(left) => left,
-        Err(error) => {
-            return checker.holds(Invariant::Confirmed, false, || {
-                format!("the service did not end well: {error}")
-            });
-        }
-    };
-    checker.check(
-        Invariant::Confirmed,
-        left.descriptors.unsigned_abs(),
-        || {
-            format!(
-                "the service has {} more descriptors than before",
-                left.descriptors
-            )
-        },
-    );
-    for &(id, told) in told {
-        let stored = left.stored.iter().find(|stored| stored.client == id);
-        let is_stored = stored.map_or(told.confirmed == 0, |stored| {
-            stored.count == told.confirmed && stored.next == told.confirmed
-        });
-        checker.holds(Invariant::Confirmed, is_stored, || {
-            format!("client {id} was told {told:?}, and there is {stored:?}")
-        });
-    }
-    if checker.control.is_simulated() {
-        // All connections break there with one death, and others of a network that is slow.
-        return;
-    }
-    let deaths: u64 = told.iter().map(|(_, told)| told.deaths).sum();
-    let broken: u64 = told.iter().map(|(_, told)| told.broken).sum();
-    // A connection that takes the place of a broken one may be given to the same shard before that
-    // has left.
-    let excused = deaths * told.len() as u64 * 2;
-    checker.check(Invariant::Confirmed, broken.saturating_sub(excused), || {
-        format!("{broken} connections broke, and only {deaths} shards died")
-    });
-}
-
 /// The process that serves.
 struct Service {
     child: Child,
     told: BufReader<ChildStdout>,
     address: SocketAddr,
-}
-
-/// What it says in the end.
-struct Left {
-    /// More than in the beginning.
-    descriptors: i64,
-    stored: Vec<StoredOf>,
-}
-
-/// Numbers of one client.
-#[derive(Debug)]
-struct StoredOf {
-    client: u32,
-    count: u64,
-    /// After the greatest.
-    next: u64,
 }
 
 impl Service {
@@ -183,28 +104,3 @@ impl Service {
         left.ok_or_else(|| io::Error::other(format!("{status}, after {told:?}")))
     }
 }
-
-impl Left {
-    fn parse(told: &str) -> Option<Left> {
-        let mut lines = told.lines();
-        let descriptors = lines.next()?.parse().ok()?;
-        let stored = lines.map(|line| {
-            let mut numbers = line.split(' ').map(str::parse::<u64>);
-            let mut number = || numbers.next()?.ok();
-            Some(StoredOf {
-                client: number()? as u32,
-                count: number()?,
-                next: number()?,
-            })
-        });
-        Some(Left {
-            descriptors,
-            stored: stored.collect::<Option<_>>()?,
-        })
-    }
-}
-
-const CLIENTS: usize = 6;
-
-/// Apart from all others that draw from the seed.
-const STREAM: u64 = 1 << 50;

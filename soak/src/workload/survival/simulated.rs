@@ -8,10 +8,11 @@ use glommio::net::BalancedTcpListener;
 use glommio::simulation::{self, Fault};
 use glommio::{GlommioError, spawn_local};
 
+use super::client::{CLIENTS, run_all};
 use super::deaths::Deaths;
+use super::left::{Left, StoredOf, judge};
 use super::shard::{self, SHARDS, Service};
 use super::store::{self, Lives};
-use super::{CLIENTS, Left, StoredOf, judge, run_clients};
 use crate::check::checker::Checker;
 use crate::check::probe::Workload;
 use crate::workload::executor::{self, Executor, Nodes, Plan};
@@ -37,7 +38,7 @@ pub(super) fn start(plan: &Plan, nodes: &Nodes) -> Result<Vec<Executor>, Glommio
         checker.spawn_sweeper();
         let keeping = spawn_local(store::keep(lives.clone()));
         let address = format!("{NAME}:{PORT}");
-        let told = run_clients(&checker, seed, clients, &address, &deaths).await;
+        let told = run_all(&checker, seed, clients, &address, &deaths).await;
         lives.end();
         // What shards still do for connections that nothing hears of ends with them.
         simulation::inject(Duration::ZERO, power_cut(FOR_GOOD));
