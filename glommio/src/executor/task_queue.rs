@@ -7,6 +7,8 @@ use super::task_panic::TaskPanic;
 use crate::clock;
 use crate::fair_queue::VirtualRuntime;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
+#[cfg(feature = "simulation")]
+use crate::simulated;
 use crate::stats::TaskQueueStats;
 use crate::task::{RunQueue, Runnable};
 
@@ -110,6 +112,10 @@ impl TaskQueue {
 
     #[inline]
     pub(super) fn pop(&self) -> Option<Runnable> {
+        #[cfg(feature = "simulation")]
+        if simulated::is_task_order_random() {
+            return (self.runnable).pop_any(simulated::TASKS_SEEN, simulated::draw_task);
+        }
         self.runnable.pop()
     }
 

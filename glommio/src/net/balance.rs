@@ -24,6 +24,7 @@ mod member;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -33,6 +34,7 @@ use member::{Member, Placed, lock};
 
 use super::tcp::{AcceptedTcpStream, TcpListener, TcpStream, listening_socket};
 use super::{Result, addr};
+use crate::sys::socket::Socket;
 
 /// A TCP listener of several executors, that gives each connection to the one with the least load.
 ///
@@ -87,7 +89,7 @@ pub struct BalancedTcpListener {
 }
 
 struct SharedListener {
-    socket: std::net::TcpListener,
+    socket: Socket,
     weight: Option<Box<Weight>>,
     members: Mutex<Vec<Arc<Member>>>,
 }
@@ -104,7 +106,7 @@ impl BalancedTcpListener {
     /// As [`TcpListener::bind`].
     pub fn bind<A: ToSocketAddrs>(addr: A) -> Result<Self> {
         let socket = addr::bind_first(addr, listening_socket)?;
-        Ok(Self::from(std::net::TcpListener::from(socket)))
+        Ok(Self::new(socket, None))
     }
 
     /// Shares `listener`. Each connection goes to the executor for which `weight` is least; among
@@ -150,10 +152,10 @@ impl BalancedTcpListener {
         listener: std::net::TcpListener,
         weight: impl Fn(ShardLoad) -> u64 + Send + Sync + 'static,
     ) -> Self {
-        Self::new(listener, Some(Box::new(weight)))
+        Self::new(OwnedFd::from(listener).into(), Some(Box::new(weight)))
     }
 
-    fn new(socket: std::net::TcpListener, weight: Option<Box<Weight>>) -> Self {
+    fn new(socket: Socket, weight: Option<Box<Weight>>) -> Self {
         let shared = SharedListener {
             socket,
             weight,
@@ -176,7 +178,8 @@ impl BalancedTcpListener {
     ///
     /// Panics if no executor runs on this thread.
     pub fn join(&self, shard: usize) -> Result<ShardListener> {
-        let listener = TcpListener::from(self.shared.socket.try_clone()?);
+        let listener =
+            TcpListener::from(std::net::TcpListener::from(self.shared.socket.try_clone()?));
         let member = Arc::new(Member::new(shard));
         lock(&self.shared.members).push(member.clone());
         let place = MemberPlace {
@@ -192,14 +195,14 @@ impl BalancedTcpListener {
     ///
     /// What `getsockname(2)` gives.
     pub fn local_addr(&self) -> Result<SocketAddr> {
-        Ok(self.shared.socket.local_addr()?)
+        Ok(addr::local_addr(&self.shared.socket)?)
     }
 }
 
 /// Shares a socket that is listening already; each connection goes to the executor with the fewest.
 impl From<std::net::TcpListener> for BalancedTcpListener {
     fn from(listener: std::net::TcpListener) -> Self {
-        Self::new(listener, None)
+        Self::new(OwnedFd::from(listener).into(), None)
     }
 }
 

@@ -14,6 +14,7 @@ use std::rc::Weak;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::nonblocking;
 use super::readiness::{Direction, Readiness, outcome_at_once};
 use super::time_limit::checked;
 use crate::clock;
@@ -164,7 +165,9 @@ impl Datagram {
         mut attempt: impl FnMut(RawFd) -> io::Result<T>,
     ) -> io::Result<T> {
         let fd = self.socket.as_raw_fd();
-        if let Some(done) = outcome_at_once(&mut || attempt(fd)).await {
+        if nonblocking::is_tried_at_once(fd, direction.events())
+            && let Some(done) = outcome_at_once(&mut || attempt(fd)).await
+        {
             return done;
         }
         self.wait(fd, direction, limit, || attempt(fd)).await

@@ -28,6 +28,18 @@ const PEEK: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_PEEK);
 /// The kernel refuses more slices in one call (`UIO_MAXIOV`).
 const MAX_SLICES: usize = 1024;
 
+/// Whether an attempt at `fd` is made at once, before a wait for `events` of `poll(2)`. In a simulation the seed
+/// has some come too early, though the wait is over as soon as it begins.
+#[inline]
+#[cfg_attr(not(feature = "simulation"), expect(unused_variables))]
+pub(super) fn is_tried_at_once(fd: RawFd, events: libc::c_short) -> bool {
+    #[cfg(feature = "simulation")]
+    if simulated::attempt_is_too_early(fd, events) {
+        return false;
+    }
+    true
+}
+
 /// As [`receive`], but the data stays in the socket.
 pub(super) fn peek(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     #[cfg(feature = "simulation")]

@@ -30,6 +30,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::multishot_poll::MultishotPoll;
+use super::nonblocking;
 use super::time_limit::TimeLimit;
 use crate::reactor::{OpHandle, PollOnce, Reactor, budget, executor_is_gone};
 use crate::ring::Feature;
@@ -158,9 +159,15 @@ impl Readiness {
             };
         }
         let mut is_ready = match &self.source {
-            Source::Poll(operation) => operation.is_none() && !is_empty,
+            Source::Poll(operation) => {
+                operation.is_none()
+                    && !is_empty
+                    && nonblocking::is_tried_at_once(fd, self.direction.events())
+            }
             Source::Multishot(poll) if is_empty && poll.is_quiet() => {
-                if let Some(done) = self.retry_speculatively(&mut attempt) {
+                if nonblocking::is_tried_at_once(fd, self.direction.events())
+                    && let Some(done) = self.retry_speculatively(&mut attempt)
+                {
                     return self.end(done);
                 }
                 false
@@ -326,7 +333,7 @@ pub(super) async fn outcome_at_once<T>(
 }
 
 impl Direction {
-    fn events(self) -> libc::c_short {
+    pub(super) fn events(self) -> libc::c_short {
         match self {
             Direction::Read => libc::POLLIN,
             Direction::Write => libc::POLLOUT,

@@ -280,6 +280,11 @@ impl SimulatedRing {
             _ => {
                 let opcode = entry.opcode;
                 self.world.note(Event::Submitted { opcode });
+                let node = self.world.node_of(self.id);
+                let is_short = node.is_some_and(|it| self.world.no_memory_until(it).is_some());
+                if is_short && opcode != opcode::Close::CODE {
+                    return self.complete(user_data, -libc::ENOMEM);
+                }
                 if let opcode::PollAdd::CODE | opcode::Accept::CODE | opcode::Connect::CODE = opcode
                 {
                     return self.begin_socket(entry);

@@ -87,6 +87,11 @@ impl SimulatedFile {
         self.with(|disk, from| disk.copy_range(from, offset, to.id, to_offset, len))
     }
 
+    /// See [`World::may_open`].
+    pub(crate) fn may_open(&self) -> io::Result<()> {
+        self.world.may_open(self.node)
+    }
+
     /// `fd` is a further descriptor of the file.
     pub(crate) fn is_also(&self, fd: RawFd) {
         self.world.add_file(fd, self.node, self.id);

@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chance;
 mod current;
 #[cfg_attr(
     not(test),
@@ -44,15 +45,22 @@ mod ids;
     )
 )]
 pub(crate) mod network;
+mod passed;
 mod socket;
 mod sockets;
 mod trace;
+mod used_up;
 mod world;
 
+pub(crate) use chance::{
+    TASKS_SEEN, attempt_is_too_early, draw_task, is_task_order_random, look_is_too_early,
+};
 pub(crate) use current::{current, enter, is_any};
 pub(crate) use files::{closing, file, open, with_disk};
 pub(crate) use ids::{NodeId, RingId, Time};
-pub(crate) use socket::{SimulatedSocket, add_pair, add_socket, internet, look_up, socket};
+pub(crate) use socket::{
+    SimulatedSocket, add_pair, add_socket, internet, look_up, may_open, socket,
+};
 pub(crate) use sockets::Wait;
 pub(crate) use trace::Event;
 pub(crate) use world::{Due, PlannedAt, World};

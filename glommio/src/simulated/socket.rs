@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use super::current::current;
+use super::ids::NodeId;
 use super::network::{self, Address, Kind, Network, Received, SocketId};
 use super::world::World;
 
@@ -13,15 +14,32 @@ use super::world::World;
 #[derive(Clone)]
 pub(crate) struct SimulatedSocket {
     world: Rc<World>,
+    node: NodeId,
     pub(crate) id: SocketId,
 }
+
+/// `SCM_MAX_FD`
+const PASSED_MAX: usize = 253;
 
 /// What `fd` is in the simulation on this thread, if that is a socket of it.
 #[inline]
 pub(crate) fn socket(fd: RawFd) -> Option<SimulatedSocket> {
     let world = current()?;
-    let (_, id) = world.socket(fd)?;
-    Some(SimulatedSocket { world, id })
+    let (node, id) = world.socket(fd)?;
+    Some(SimulatedSocket { world, node, id })
+}
+
+/// Whether a descriptor of the node whose code runs is free. So it is outside of a simulation, as far as this
+/// knows.
+///
+/// # Errors
+///
+/// `EMFILE` if not.
+pub(crate) fn may_open() -> io::Result<()> {
+    match current() {
+        Some(world) => world.here().map_or(Ok(()), |node| world.may_open(node)),
+        None => Ok(()),
+    }
 }
 
 /// `fd` is a new socket of the node whose code runs; nothing outside of a simulation.
@@ -60,6 +78,11 @@ pub(crate) fn look_up(host: &str) -> Option<io::Result<std::net::IpAddr>> {
 }
 
 impl SimulatedSocket {
+    /// `fd` is a further descriptor of the socket.
+    pub(crate) fn is_also(&self, fd: RawFd) {
+        self.world.add_socket(fd, self.node, self.id);
+    }
+
     /// Calls `call` with the network and the socket.
     ///
     /// # Errors
@@ -79,6 +102,32 @@ impl SimulatedSocket {
 
     pub(crate) fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.with(|network, id| network.send(id, buf))
+    }
+
+    /// Sends, and with the first byte duplicates of `fds`.
+    pub(crate) fn send_passing(&self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+        if fds.len() > PASSED_MAX {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let passed = self.world.pass(self.node, fds)?;
+        let sent = self.with(|network, id| network.send_passing(id, buf, passed));
+        if !matches!(sent, Ok(1..)) {
+            self.world.lose_passed(passed);
+        }
+        sent
+    }
+
+    /// Receives, with descriptors that were sent along.
+    pub(crate) fn receive_passed(&self, buf: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+        let (received, passed) = self.with(|network, id| network.recv_passed(id, buf))?;
+        let Some(passed) = passed else {
+            return Ok((received.len, Vec::new()));
+        };
+        if let Err(error) = self.world.may_open(self.node) {
+            self.world.lose_passed(passed);
+            return Err(error);
+        }
+        Ok((received.len, self.world.take_passed(passed)))
     }
 
     pub(crate) fn send_to(&self, buf: &[u8], address: &Address) -> io::Result<usize> {

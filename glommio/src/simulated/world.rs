@@ -13,9 +13,10 @@ use fastrand::Rng;
 
 use super::disk::{self, Disk, DiskSettings, FileId};
 use super::ids::{NodeId, RingId, Time};
-use super::network::{Network, SocketId};
+use super::network::{Network, Passed, SocketId};
 use super::sockets::{Sockets, Wait};
 use super::trace::{Event, Trace};
+use super::used_up::UsedUp;
 
 /// What clocks that tell the date say at the start: in the year 2020.
 const EPOCH: Duration = Duration::from_secs(1_577_836_800);
@@ -44,6 +45,10 @@ pub(crate) struct World {
     descriptors: RefCell<Descriptors>,
     network: RefCell<Network>,
     sockets: RefCell<Sockets>,
+    /// Descriptors on their way, each with its node.
+    pub(super) passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
+    used_up: UsedUp,
+    has_random_task_order: Cell<bool>,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
 }
@@ -123,6 +128,9 @@ impl World {
             descriptors: RefCell::default(),
             network: RefCell::new(Network::new(seed ^ NETWORK)),
             sockets: RefCell::default(),
+            passed: RefCell::default(),
+            used_up: UsedUp::default(),
+            has_random_task_order: Cell::default(),
             here: Cell::default(),
         })
     }
@@ -138,6 +146,15 @@ impl World {
     /// Draws from the one generator.
     pub(crate) fn draw<T>(&self, draw: impl FnOnce(&mut Rng) -> T) -> T {
         draw(&mut self.rng.borrow_mut())
+    }
+
+    /// See [`SimulationBuilder::random_task_order`](crate::simulation::SimulationBuilder::random_task_order).
+    pub(crate) fn set_random_task_order(&self, is_random: bool) {
+        self.has_random_task_order.set(is_random);
+    }
+
+    pub(super) fn has_random_task_order(&self) -> bool {
+        self.has_random_task_order.get()
     }
 
     pub(crate) fn add_node(&self, name: &str, disk: DiskSettings) -> NodeId {
@@ -163,6 +180,31 @@ impl World {
         self.here.get()
     }
 
+    /// The power of a node is about to go off: of the calls that it waits for, those which have been made by
+    /// then without its knowing. The others are forgotten.
+    pub(crate) fn calls_made_unseen(&self, node: NodeId) -> Vec<Box<dyn FnOnce()>> {
+        let mut calls = self.take_calls(node);
+        self.draw(|rng| rng.shuffle(&mut calls));
+        let (made, forgotten): (Vec<_>, _) =
+            (calls.into_iter()).partition(|_| self.draw(fastrand::Rng::bool));
+        // What they capture may be dropped with nothing borrowed only.
+        drop::<Vec<_>>(forgotten);
+        made
+    }
+
+    /// Takes the calls of a node that are planned.
+    fn take_calls(&self, node: NodeId) -> Vec<Box<dyn FnOnce()>> {
+        let mut planned = self.planned.borrow_mut();
+        let (calls, others) = (std::mem::take(&mut *planned).into_iter())
+            .partition(|(_, it)| matches!(it, Planned::Call(of, _) if *of == node));
+        *planned = others;
+        let calls = BTreeMap::into_values(calls).filter_map(|it| match it {
+            Planned::Call(_, call) => Some(call),
+            Planned::Operation(..) => None,
+        });
+        calls.collect()
+    }
+
     /// The power of a node goes off, or comes back. Its open files are gone then, and its disk has lost
     /// what is lost in a power cut.
     pub(crate) fn set_power(&self, node: NodeId, is_off: bool) {
@@ -176,16 +218,10 @@ impl World {
         if was_off || !is_off {
             return;
         }
-        let mut planned = self.planned.borrow_mut();
-        let of_node = |it: &Planned| matches!(it, Planned::Call(at, _) if *at == node);
-        let keys: Vec<_> = (planned.iter().filter(|(_, it)| of_node(it)))
-            .map(|(key, _)| *key)
-            .collect();
-        let calls: Vec<_> = keys.iter().map(|key| planned.remove(key)).collect();
-        drop(planned);
         // What they capture may be dropped with nothing borrowed only.
-        drop(calls);
+        drop(self.take_calls(node));
         self.descriptors.borrow_mut().forget_node(node);
+        self.passed.borrow_mut().retain(|_, (of, _)| *of != node);
         self.nodes.borrow_mut()[node.0].disk.power_cut();
         self.sockets.borrow_mut().forget_node(node);
         self.with_network(|network| network.cut(node.into()));
@@ -194,6 +230,28 @@ impl World {
     /// Whether code that runs now is of a node without power: only destructors are.
     pub(crate) fn is_off(&self, node: NodeId) -> bool {
         self.nodes.borrow()[node.0].is_off
+    }
+
+    /// What nodes have none left of.
+    pub(crate) fn used_up(&self) -> &UsedUp {
+        &self.used_up
+    }
+
+    /// Whether a descriptor of a node is free.
+    ///
+    /// # Errors
+    ///
+    /// `EMFILE` if not.
+    pub(crate) fn may_open(&self, node: NodeId) -> io::Result<()> {
+        match self.used_up.descriptors(node, self.now()) {
+            Some(_) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
+            None => Ok(()),
+        }
+    }
+
+    /// Until when there is no memory for rings of a node, if there is none now.
+    pub(crate) fn no_memory_until(&self, node: NodeId) -> Option<Time> {
+        self.used_up.memory(node, self.now())
     }
 
     /// Calls `call` with the disk of a node.
@@ -222,7 +280,8 @@ impl World {
 
     /// A descriptor of `file`, which was opened just now and is closed if there is none.
     pub(crate) fn open_descriptor(&self, node: NodeId, file: FileId) -> io::Result<OwnedFd> {
-        let opened = File::open("/dev/null").inspect_err(|_| {
+        let opened = self.may_open(node).and_then(|()| File::open("/dev/null"));
+        let opened = opened.inspect_err(|_| {
             let _ = self.with_disk(node, |disk| disk.close(file));
         })?;
         self.add_file(opened.as_raw_fd(), node, file);
@@ -242,8 +301,15 @@ impl World {
     pub(crate) fn with_network<T>(&self, call: impl FnOnce(&mut Network) -> T) -> T {
         let mut network = self.network.borrow_mut();
         let called = call(&mut network);
-        let told = self.sockets.borrow_mut().told(&mut network);
+        let mut told = self.sockets.borrow_mut().told(&mut network);
+        let lost = network.take_lost_passed();
         drop(network);
+        for passed in lost {
+            self.lose_passed(passed);
+        }
+        if told.len() > 1 {
+            self.draw(|rng| rng.shuffle(&mut told));
+        }
         for it in told {
             let result = it.events.map(i32::from);
             self.end(it.ring, it.user_data, result, !it.is_over);
@@ -366,9 +432,15 @@ impl World {
         self.plan(at - self.now(), Planned::Call(node, call));
     }
 
-    fn plan(&self, after: Time, what: Planned) -> PlannedAt {
+    /// One that it has not returned before.
+    pub(super) fn next_number(&self) -> u64 {
         let number = self.numbers.get();
         self.numbers.set(number + 1);
+        number
+    }
+
+    fn plan(&self, after: Time, what: Planned) -> PlannedAt {
+        let number = self.next_number();
         let at = self.now() + after;
         self.planned.borrow_mut().insert((at, number), what);
         PlannedAt(at, number)
@@ -393,7 +465,10 @@ impl World {
         debug_assert!(now >= self.now(), "time does not go back");
         self.now.set(now);
         self.note(Event::Moved);
-        self.with_network(|network| network.advance(now));
+        let is_network_first = self.draw(fastrand::Rng::bool);
+        if is_network_first {
+            self.with_network(|network| network.advance(now));
+        }
         let mut due = Vec::new();
         {
             let mut planned = self.planned.borrow_mut();
@@ -411,6 +486,9 @@ impl World {
                 Planned::Operation(ring, user_data) => self.end(ring, user_data, None, false),
                 Planned::Call(node, call) => calls.push((node, call)),
             }
+        }
+        if !is_network_first {
+            self.with_network(|network| network.advance(now));
         }
         calls
     }

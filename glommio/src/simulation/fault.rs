@@ -33,6 +33,22 @@ pub enum Fault {
         /// Microseconds a second: at least -900,000, at most 1,000,000.
         ppm: i32,
     },
+    /// For a while no descriptor of the node is free: what would open one fails with `EMFILE`.
+    NoDescriptors {
+        /// Its name.
+        node: String,
+        /// How long.
+        length: Duration,
+    },
+    /// For a while the kernel has no memory for what the rings of the node are asked for: operations on files
+    /// and waits for sockets fail with `ENOMEM`. A node that would start meanwhile gets no ring, and
+    /// starts when there is memory again, as if a supervisor had tried until then.
+    NoMemory {
+        /// Its name.
+        node: String,
+        /// How long.
+        length: Duration,
+    },
     /// From now on packets pass only inside of a group. Nodes in none of them are one more group. Takes the
     /// place of an earlier partition.
     Partition {
@@ -58,7 +74,9 @@ impl Fault {
         match self {
             Fault::PowerCut { node, .. }
             | Fault::Pause { node, .. }
-            | Fault::Drift { node, .. } => {
+            | Fault::Drift { node, .. }
+            | Fault::NoDescriptors { node, .. }
+            | Fault::NoMemory { node, .. } => {
                 vec![node]
             }
             Fault::Partition { groups } => groups.iter().flatten().map(String::as_str).collect(),
@@ -74,6 +92,12 @@ impl fmt::Display for Fault {
             Fault::PowerCut { node, off_for } => write!(f, "power cut of {node} for {off_for:?}"),
             Fault::Pause { node, length } => write!(f, "{node} stands still for {length:?}"),
             Fault::Drift { node, ppm } => write!(f, "the clock of {node} drifts by {ppm} ppm"),
+            Fault::NoDescriptors { node, length } => {
+                write!(f, "no descriptor of {node} is free for {length:?}")
+            }
+            Fault::NoMemory { node, length } => {
+                write!(f, "no memory for the rings of {node} for {length:?}")
+            }
             Fault::Partition { groups } => {
                 let groups: Vec<_> = groups.iter().map(|group| group.join(" ")).collect();
                 write!(f, "partition: {}", groups.join(" | "))

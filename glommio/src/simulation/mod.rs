@@ -5,7 +5,8 @@
 //! when it is looked for. A [`Simulation`] gives that to programs that are written for executors of this
 //! crate, without a change: the executors of all nodes take turns on the calling thread, their clocks stand
 //! still while anything can run and then move to the next deadline, and every choice (who runs next,
-//! where a slice of tasks ends, how long a blocking call takes) is drawn from one seed.
+//! where a slice of tasks ends, when the wake of another executor is seen, whether an attempt at a socket comes
+//! too early, how long a blocking call takes) is drawn from one seed.
 //!
 //! ```
 //! use glommio::{simulation::Simulation, time, timer::sleep};
@@ -40,11 +41,11 @@
 //!
 //! | | |
 //! |---|---|
-//! | timers, tasks, channels, locks | also between the executors of a node |
-//! | blocking calls | happen at a simulated moment, all at once |
-//! | TCP, UDP and Unix sockets | over a network with [latency, loss and partitions](Network). Nodes have the addresses 10.0.0.1, 10.0.0.2 and so on in the order in which they were added, and their names are host names. Not simulated: multicast, passing of descriptors, keep-alives, `send_file` |
+//! | timers, tasks, channels, locks | also between the executors of a node. The tasks of a queue run in the order in which they were woken, or in [another one](SimulationBuilder::random_task_order) |
+//! | blocking calls | happen at a simulated moment, all at once; one in flight at a power cut has happened by then, without its result having been seen, or never will |
+//! | TCP, UDP and Unix sockets | over a network with [latency, loss and partitions](Network). Nodes have the addresses 10.0.0.1, 10.0.0.2 and so on in the order in which they were added, and their names are host names. Unix sockets pass descriptors; one that is dropped as an `OwnedFd`, without having been made a type of this crate, stays open there. Not simulated: multicast, keep-alives |
 //! | files and directories | on a [disk](Disk) of the node's own, which stays when the power is cut and loses what was not synced. Operations in flight have happened by then, or not, or in part |
-//! | power cuts, pauses, clocks that drift, partitions | as [planned](SimulationBuilder::at), by chance, or when the [program asks for it](inject) |
+//! | [power cuts, pauses, clocks that drift, partitions, no descriptors, no memory for the ring](Fault) | as [planned](SimulationBuilder::at), by chance, or when the [program asks for it](inject) |
 //!
 //! Not there in a simulation: child processes, signals, threads of executors made by the program itself.
 //!

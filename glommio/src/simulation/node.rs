@@ -128,6 +128,19 @@ impl Node {
         })
     }
 
+    /// Its power is about to go off. Each call that is made by another thread then has been made, without
+    /// its result having been seen, or never is.
+    pub(super) fn make_calls_unseen(&self, world: &World) {
+        let before = world.set_here(Some(self.id));
+        for call in world.calls_made_unseen(self.id) {
+            if let Err(payload) = panic::catch(call) {
+                // The calls of a pool catch the panics of users.
+                panic::discard(payload);
+            }
+        }
+        world.set_here(before);
+    }
+
     /// All that runs on it is gone at once. Destructors run, without an effect on the world.
     pub(super) fn stop(&mut self, world: &World) {
         let before = world.set_here(Some(self.id));

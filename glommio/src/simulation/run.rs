@@ -60,6 +60,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(spec: Spec, seed: u64) -> Self {
         let world = World::new(seed, clock::real());
+        world.set_random_task_order(spec.random_task_order);
         let nodes = spec.nodes.into_iter();
         let nodes = nodes
             .map(|node| Node::new(node, spec.disk.settings(), &world))
@@ -271,6 +272,10 @@ impl Run {
 
     fn start(&mut self, number: usize) -> Result<(), Bad> {
         let node = &mut self.nodes[number];
+        if let Some(until) = self.world.no_memory_until(node.id) {
+            node.starts_at = Some(until);
+            return Ok(());
+        }
         let started = node.start(&self.world);
         started.map_err(|text| (Some(number), FailureKind::Setup(text)))
     }
@@ -290,6 +295,7 @@ impl Run {
             Fault::PowerCut { node, off_for } => {
                 let node = self.node(&node);
                 if node.starts_at.is_none() {
+                    node.make_calls_unseen(&world);
                     node.stop(&world);
                 }
                 node.starts_at = Some(world.now() + off_for);
@@ -310,6 +316,14 @@ impl Run {
                     return Err((None, FailureKind::Setup(text)));
                 }
                 self.node(&node).drift(&world, ppm);
+            }
+            Fault::NoDescriptors { node, length } => {
+                let (node, until) = (self.node(&node).id, world.now() + length);
+                world.used_up().set_descriptors(node, until);
+            }
+            Fault::NoMemory { node, length } => {
+                let (node, until) = (self.node(&node).id, world.now() + length);
+                world.used_up().set_memory(node, until);
             }
             Fault::Partition { groups } => {
                 let mut of_names = |names: &Vec<String>| {

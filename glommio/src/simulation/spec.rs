@@ -20,6 +20,7 @@ pub(super) struct Spec {
     pub(super) only: Option<Vec<(Duration, Fault)>>,
     pub(super) disk: Disk,
     pub(super) network: Network,
+    pub(super) random_task_order: bool,
 }
 
 /// What is known of a node before it starts.

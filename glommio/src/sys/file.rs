@@ -280,12 +280,14 @@ pub(crate) fn refuses_direct(fd: BorrowedFd<'_>) -> bool {
 
 /// Another descriptor of the same open file, which children do not inherit.
 pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let duplicate = fd.try_clone_to_owned()?;
     #[cfg(feature = "simulation")]
     if let Some(file) = simulated::file(fd.as_raw_fd()) {
+        file.may_open()?;
+        let duplicate = fd.try_clone_to_owned()?;
         file.is_also(duplicate.as_raw_fd());
+        return Ok(duplicate);
     }
-    Ok(duplicate)
+    fd.try_clone_to_owned()
 }
 
 /// Reads what the page cache holds at `position` into `buf`, without waiting for a device. `EAGAIN`

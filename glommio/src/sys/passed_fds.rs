@@ -23,10 +23,7 @@ pub fn send(socket: RawFd, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usi
         if fds.is_empty() {
             return socket.send(buf);
         }
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "descriptors cannot be passed in a simulation",
-        ));
+        return socket.send_passing(buf, fds);
     }
     let fds: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
     let rights = [ControlMessage::ScmRights(&fds)];
@@ -58,7 +55,7 @@ const CONTROL_BYTES: usize = 2048;
 pub fn receive(socket: RawFd, buf: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     #[cfg(feature = "simulation")]
     if let Some(socket) = simulated::socket(socket) {
-        return Ok((socket.receive(buf, false)?.len, Vec::new()));
+        return socket.receive_passed(buf);
     }
     let mut control = Control([MaybeUninit::uninit(); CONTROL_BYTES]);
     let mut slice = libc::iovec {

@@ -2,8 +2,12 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(feature = "simulation")]
+use std::io::Read;
 use std::io::{self, PipeReader};
 use std::mem::MaybeUninit;
+#[cfg(feature = "simulation")]
+use std::os::fd::AsRawFd;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
@@ -11,6 +15,8 @@ use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
 
 use super::descriptor::Descriptor;
 use super::origin::Origin;
+#[cfg(feature = "simulation")]
+use crate::simulated;
 
 /// A file that [`TcpStream::send_file`](crate::net::TcpStream::send_file) can send: a
 /// [`BufferedFile`](crate::io::BufferedFile) or a [`DmaFile`](crate::io::DmaFile). No other type
@@ -38,6 +44,9 @@ pub(crate) struct Pipe {
     pub(crate) writer: Descriptor,
     /// How much it holds at once.
     pub(crate) capacity: usize,
+    /// In a simulation: what was taken out and no socket has taken in yet.
+    #[cfg(feature = "simulation")]
+    taken: std::cell::RefCell<std::collections::VecDeque<u8>>,
 }
 
 impl Pipe {
@@ -47,6 +56,8 @@ impl Pipe {
     ///
     /// What `pipe2(2)` gives, such as `EMFILE`.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
+        #[cfg(feature = "simulation")]
+        simulated::may_open()?;
         let (reader, writer) = io::pipe()?;
         let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
         let resized = fcntl(&reader, FcntlArg::F_SETPIPE_SZ(wanted));
@@ -56,6 +67,8 @@ impl Pipe {
             reader,
             writer: Descriptor::new(OwnedFd::from(writer)),
             capacity: capacity as usize,
+            #[cfg(feature = "simulation")]
+            taken: Default::default(),
         })
     }
 
@@ -71,6 +84,10 @@ impl Pipe {
         bytes: usize,
         has_more: bool,
     ) -> io::Result<usize> {
+        #[cfg(feature = "simulation")]
+        if let Some(socket) = simulated::socket(socket.as_raw_fd()) {
+            return self.drain_into(&socket, bytes);
+        }
         let mut flags = SpliceFFlags::SPLICE_F_NONBLOCK;
         flags.set(SpliceFFlags::SPLICE_F_MORE, has_more);
         let moved = without_sigpipe(|| {
@@ -82,6 +99,23 @@ impl Pipe {
             0 => Err(io::ErrorKind::WriteZero.into()),
             _ => Ok(moved),
         }
+    }
+}
+
+#[cfg(feature = "simulation")]
+impl Pipe {
+    /// The same, to a socket of a simulation.
+    fn drain_into(&self, socket: &simulated::SimulatedSocket, bytes: usize) -> io::Result<usize> {
+        let mut taken = self.taken.borrow_mut();
+        if taken.is_empty() {
+            let mut buf = vec![0; bytes];
+            let count = (&self.reader).read(&mut buf)?;
+            taken.extend(&buf[..count]);
+        }
+        let count = taken.len().min(bytes);
+        let sent = socket.send(&taken.make_contiguous()[..count])?;
+        taken.drain(..sent);
+        Ok(sent)
     }
 }
 

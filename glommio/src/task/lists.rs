@@ -50,6 +50,30 @@ impl RunQueue {
         Some(Runnable(task))
     }
 
+    /// Takes out one of the first `most`: the one that `choose` says, told how many there are.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn pop_any(
+        &self,
+        most: usize,
+        choose: impl FnOnce(usize) -> usize,
+    ) -> Option<Runnable> {
+        let next = |task: &TaskPtr| task.header().next_runnable.get();
+        let in_line = || std::iter::successors(self.first.get(), next);
+        let count = in_line().take(most).count();
+        let place = if count > 1 { choose(count) } else { 0 };
+        if place == 0 {
+            return self.pop();
+        }
+        let before = in_line().nth(place - 1)?;
+        let task = next(&before)?;
+        let after = task.header().next_runnable.take();
+        before.header().next_runnable.set(after);
+        if after.is_none() {
+            self.last.set(Some(before));
+        }
+        Some(Runnable(task))
+    }
+
     #[cfg(all(test, not(loom)))]
     pub(super) fn len(&self) -> usize {
         let next = |task: &TaskPtr| task.header().next_runnable.get();

@@ -97,7 +97,7 @@ async fn busy(log: Log<String>) {
             let task = async move {
                 let _permit = semaphore.acquire_permit(1).await.expect("it stays open");
                 let sum: u32 = executor().spawn_blocking(move || (0..n).sum()).await;
-                assert_eq!(sum, (0..n).sum());
+                assert_eq!(sum, (0..n).sum::<u32>());
                 let slept = timeout(n * MILLISECOND, sleep(10 * MILLISECOND)).await;
                 assert_eq!(
                     slept.is_ok(),

@@ -1,7 +1,9 @@
 //! Nodes of several executors in one thread and in simulated time, as a seed decides.
 
+mod chance;
 #[path = "../common/mod.rs"]
 mod common;
+mod descriptors;
 mod executors;
 mod failures;
 mod faults;

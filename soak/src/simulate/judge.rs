@@ -22,20 +22,26 @@ use crate::counts::grouped;
 pub(super) struct Judge {
     control: Arc<Control>,
     library: Library,
-    /// Nothing may be late.
-    is_exact: bool,
-    /// No other workload takes memory.
-    is_alone: bool,
+    judged: Judged,
     most_in_flight: u64,
 }
 
+/// What is not judged in every simulation.
+pub(super) struct Judged {
+    /// Nothing may be late.
+    pub(super) lateness: bool,
+    /// Tasks run in the order in which they were woken.
+    pub(super) order: bool,
+    /// No other workload takes memory.
+    pub(super) peaks: bool,
+}
+
 impl Judge {
-    pub(super) fn new(control: Arc<Control>, is_exact: bool, is_alone: bool) -> Self {
+    pub(super) fn new(control: Arc<Control>, judged: Judged) -> Self {
         Judge {
             control,
             library: Library::new(),
-            is_exact,
-            is_alone,
+            judged,
             most_in_flight: 0,
         }
     }
@@ -61,7 +67,11 @@ impl Judge {
         for (ledger, name) in ledgers.chain([of_library]) {
             let is_broken = |it: &Invariant| {
                 // The files of a simulation are in the memory of the process.
-                let is_judged = self.is_alone || *it != Invariant::PeaksReturn;
+                let is_judged = match it {
+                    Invariant::PeaksReturn => self.judged.peaks,
+                    Invariant::InOrder => self.judged.order,
+                    _ => true,
+                };
                 is_judged && ledger.count(*it).violations > 0
             };
             let broken = Invariant::ALL.into_iter().filter(is_broken);
@@ -83,7 +93,7 @@ impl Judge {
         for timing in [Timing::Lateness, Timing::Burst, Timing::Crowd] {
             let taken = stats.take(timing, &self.control.stalls, clock::now());
             let late = taken.map_or(0, |taken| taken.max());
-            if self.is_exact && late > 0 {
+            if self.judged.lateness && late > 0 {
                 let (name, timing) = (stats.name(), timing.label());
                 return Err(format!(
                     "broken: {timing}: {name}: {late} ns in simulated time"

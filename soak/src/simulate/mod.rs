@@ -8,7 +8,8 @@
 //!
 //! Left out is what is about real time or the process: lateness next to a hog, noise, processor time, resident
 //! memory, signals, child processes. In their place nothing may be late at all, as time stands still while
-//! anything can run. In every second seed executors are paused now and then; there, lateness is not judged.
+//! anything can run. In every second seed executors are paused now and then; there, lateness is not judged. In every second
+//! pair of seeds the tasks of a queue run in a random order; there, it is not judged in which order timers are seen to fire.
 //!
 //! A violation ends the run, so that the latest events are those that led to it.
 
@@ -25,7 +26,7 @@ use glommio::simulation::{Fault, Simulation, SimulationBuilder};
 use glommio::timer::sleep;
 use support::generator::{Draw, stream};
 
-use self::judge::{Judge, Tally};
+use self::judge::{Judge, Judged, Tally};
 use crate::check::control::Control;
 use crate::check::executor_stats::ExecutorStats;
 use crate::check::probe::Workload;
@@ -34,7 +35,7 @@ use crate::measure::{memory, process};
 use crate::options::Options;
 use crate::timer_queue::TimerQueue;
 use crate::workload::files::power::Appended;
-use crate::workload::{self, Nodes, Plan};
+use crate::workload::{self, Nodes, Plan, Service};
 
 /// Simulates each seed, until one fails.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
@@ -74,13 +75,15 @@ fn workloads(options: &Options) -> Result<Vec<Workload>, String> {
     }
 }
 
-const SIMULATED: [Workload; 6] = [
+const SIMULATED: [Workload; 8] = [
     Workload::MessageQueue,
     Workload::ReliableUdp,
     Workload::ReEntrancy,
     Workload::Cluster,
     Workload::Queues,
     Workload::Files,
+    Workload::Greedy,
+    Workload::Survival,
 ];
 
 /// A run, and whether all that it took is back; of memory this can be told better once one has run before.
@@ -119,6 +122,8 @@ fn simulate(options: &Options, workloads: &[Workload], seed: u64) -> Result<Tall
         })
         .disk(|disk| disk.lost_unsynced(true).torn_writes(true));
     let has_pauses = seed % 2 == 1;
+    let has_order = seed % 4 < 2;
+    simulation = simulation.random_task_order(!has_order);
     for (number, node) in plan.nodes.iter().flat_map(Nodes::take).enumerate() {
         if has_pauses {
             let rng = stream(seed, PAUSES + number as u64);
@@ -128,6 +133,10 @@ fn simulate(options: &Options, workloads: &[Workload], seed: u64) -> Result<Tall
         simulation = simulation.client(node.name, move || {
             main.take().expect("it has power all the time")()
         });
+    }
+    for service in plan.nodes.iter().flat_map(Nodes::take_services) {
+        let Service { name, shards, main } = service;
+        simulation = simulation.node(name, shards, main);
     }
     if workloads.contains(&Workload::Files) {
         let stats = Arc::new(ExecutorStats::new(Workload::Files, "appender".to_owned()));
@@ -139,8 +148,11 @@ fn simulate(options: &Options, workloads: &[Workload], seed: u64) -> Result<Tall
     }
     let judge = Rc::new(RefCell::new(Judge::new(
         Arc::clone(&plan.control),
-        !has_pauses,
-        workloads.len() == 1,
+        Judged {
+            lateness: !has_pauses,
+            order: has_order,
+            peaks: workloads.len() == 1,
+        },
     )));
     let watching = Rc::clone(&judge);
     let simulation = simulation

@@ -41,7 +41,10 @@ pub(crate) struct Plan {
 /// Executors that are to be nodes of a simulation.
 #[cfg_attr(not(feature = "simulation"), allow(dead_code))]
 #[derive(Clone, Default)]
-pub(crate) struct Nodes(Rc<RefCell<Vec<Node>>>);
+pub(crate) struct Nodes {
+    executors: Rc<RefCell<Vec<Node>>>,
+    services: Rc<RefCell<Vec<Service>>>,
+}
 
 #[cfg_attr(not(feature = "simulation"), allow(dead_code))]
 pub(crate) struct Node {
@@ -49,17 +52,37 @@ pub(crate) struct Node {
     pub(crate) main: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()>>>>,
 }
 
+/// A node of several shards, which may lose its power.
+#[cfg_attr(not(feature = "simulation"), allow(dead_code))]
+pub(crate) struct Service {
+    pub(crate) name: &'static str,
+    pub(crate) shards: usize,
+    pub(crate) main: Box<dyn Fn() -> ShardMain>,
+}
+
+/// The life of a shard.
+type ShardMain = Pin<Box<dyn Future<Output = glommio::Result<(), ()>>>>;
+
+#[cfg(feature = "simulation")]
 impl Nodes {
-    /// All so far, in the order of their addresses.
-    #[cfg(feature = "simulation")]
+    /// All executors so far, in the order of their addresses.
     pub(crate) fn take(&self) -> Vec<Node> {
-        self.0.take()
+        self.executors.take()
+    }
+
+    /// Adds a service, whose address comes after those of all executors.
+    pub(crate) fn add_service(&self, service: Service) {
+        self.services.borrow_mut().push(service);
+    }
+
+    pub(crate) fn take_services(&self) -> Vec<Service> {
+        self.services.take()
     }
 }
 
 impl fmt::Debug for Nodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes = self.0.borrow();
+        let nodes = self.executors.borrow();
         f.debug_list()
             .entries(nodes.iter().map(|it| &it.name))
             .finish()
@@ -76,7 +99,7 @@ impl Plan {
     pub(crate) fn address(&self) -> IpAddr {
         match &self.nodes {
             None => Ipv4Addr::LOCALHOST.into(),
-            Some(nodes) => Ipv4Addr::new(10, 0, 0, nodes.0.borrow().len() as u8 + 1).into(),
+            Some(nodes) => Ipv4Addr::new(10, 0, 0, nodes.executors.borrow().len() as u8 + 1).into(),
         }
     }
 }
@@ -121,7 +144,7 @@ impl Executor {
             }
         };
         if let Some(nodes) = &plan.nodes {
-            nodes.0.borrow_mut().push(Node {
+            nodes.executors.borrow_mut().push(Node {
                 name: name.to_owned(),
                 main: Box::new(move || Box::pin(main())),
             });

@@ -19,9 +19,9 @@ pub(crate) mod survival;
 
 use glommio::GlommioError;
 
-#[cfg(feature = "simulation")]
-pub(crate) use executor::Nodes;
 pub(crate) use executor::{Ending, Executor, Plan};
+#[cfg(feature = "simulation")]
+pub(crate) use executor::{Nodes, Service};
 
 use crate::check::probe::Workload;
 

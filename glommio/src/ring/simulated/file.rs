@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::slice;
 
 use io_uring::opcode;
@@ -25,7 +25,9 @@ impl SimulatedRing {
     /// If it has failed at once.
     pub(super) fn begin_file(&self, entry: Entry) -> Result<InFlight> {
         let (kind, bytes) = match entry.opcode {
-            opcode::Read::CODE | opcode::ReadFixed::CODE => (Operation::Read, entry.length),
+            opcode::Read::CODE | opcode::ReadFixed::CODE | opcode::Splice::CODE => {
+                (Operation::Read, entry.length)
+            }
             opcode::Write::CODE | opcode::WriteFixed::CODE => (Operation::Write, entry.length),
             opcode::Fsync::CODE => (Operation::Sync, 0),
             opcode::OpenAt::CODE
@@ -139,6 +141,18 @@ impl SimulatedRing {
                 };
                 let count = world.with_disk(node, |disk| disk.write(file, offset, bytes, false))?;
                 Ok(count as i32)
+            }
+            opcode::Splice::CODE => {
+                let (node, file) = self.file(entry.splice_fd)?;
+                let (offset, mut bytes) = (Some(entry.address), vec![0; entry.length as usize]);
+                let count = world.with_disk(node, |disk| disk.read(file, offset, &mut bytes))?;
+                // SAFETY: the operation holds the pipe open until the completion.
+                let pipe = unsafe { BorrowedFd::borrow_raw(entry.fd) };
+                // One of the kernel, which has room for them.
+                let written = nix::unistd::write(pipe, &bytes[..count]);
+                written
+                    .map(|count| count as i32)
+                    .map_err(|errno| errno as i32)
             }
             opcode::OpenAt::CODE => {
                 let from = self.directory(entry.fd)?;

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 
 use io_uring::opcode;
@@ -104,27 +105,29 @@ impl SimulatedRing {
             return self.complete(user_data, result);
         }
         loop {
-            let accepted = self.world.with_network(|network| {
-                let (connection, _) = network.accept(socket)?;
-                Ok((connection, network.kind(connection)?))
-            });
-            let (connection, kind) = match accepted {
-                Ok(accepted) => accepted,
+            // First, as the kernel has it: without one the connection stays where it is.
+            let kind = self.world.with_network(|network| network.kind(socket));
+            let fd = match kind {
+                Ok(kind) => self.world.may_open(node).and_then(|()| placeholder(kind)),
+                Err(Errno(number)) => Err(io::Error::from_raw_os_error(number)),
+            };
+            let fd = match fd {
+                Ok(fd) => fd,
+                Err(error) => {
+                    self.give_up_multi(user_data, has_more);
+                    let errno = error.raw_os_error().unwrap_or(libc::EMFILE);
+                    return self.complete(user_data, -errno);
+                }
+            };
+            let accepted = self.world.with_network(|network| network.accept(socket));
+            let connection = match accepted {
+                Ok((connection, _)) => connection,
                 // Another one was faster.
                 Err(Errno(libc::EAGAIN)) if has_more => return,
                 Err(Errno(libc::EAGAIN)) => return self.begin_socket(*entry),
                 Err(Errno(number)) => {
                     self.give_up_multi(user_data, has_more);
                     return self.complete(user_data, -number);
-                }
-            };
-            let fd = match placeholder(kind) {
-                Ok(fd) => fd,
-                Err(error) => {
-                    let _ = self.world.with_network(|network| network.close(connection));
-                    self.give_up_multi(user_data, has_more);
-                    let errno = error.raw_os_error().unwrap_or(libc::EMFILE);
-                    return self.complete(user_data, -errno);
                 }
             };
             self.world.add_socket(fd.as_raw_fd(), node, connection);

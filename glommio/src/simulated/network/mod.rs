@@ -61,7 +61,9 @@ mod unix_socket;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use address::{Address, Errno, NodeId, Received, Result, SocketId, Time, UnixName};
+pub(crate) use address::{
+    Address, Errno, NodeId, Passed, Received, Result, SocketId, Time, UnixName,
+};
 pub(crate) use fault::{Fault, Latency, Link};
 pub(crate) use kind::Kind;
 pub(crate) use log::{Entry, Happening};

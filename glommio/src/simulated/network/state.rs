@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use super::address::{Errno, NodeId, Result, SocketId, Time};
+use super::address::{Errno, NodeId, Passed, Result, SocketId, Time};
 use super::log::{Entry, Log};
 use super::node::Node;
 use super::packet::Packet;
@@ -28,6 +28,8 @@ pub(crate) struct Network {
     /// Packets of nodes to themselves, delivered before a call returns.
     pub(super) local: VecDeque<Packet>,
     pub(super) changed: Vec<SocketId>,
+    /// Descriptors on their way that nothing will receive.
+    pub(super) lost_passed: Vec<Passed>,
     pub(super) log: Log,
     /// Longest queue of a Unix socket of datagrams, `net.unix.max_dgram_qlen`.
     pub(super) unix_queue: usize,
@@ -56,6 +58,7 @@ impl Network {
             next_event: 0,
             local: VecDeque::new(),
             changed: Vec::new(),
+            lost_passed: Vec::new(),
             log: Log::default(),
             unix_queue: 10,
         }
@@ -95,6 +98,11 @@ impl Network {
             }
         }
         std::mem::take(&mut self.changed)
+    }
+
+    /// Descriptors on their way that nothing will receive, since this was last called.
+    pub(crate) fn take_lost_passed(&mut self) -> Vec<Passed> {
+        std::mem::take(&mut self.lost_passed)
     }
 
     /// Has the socket be among those that have changed, for a new wait.

@@ -1,6 +1,6 @@
 //! Data goes in and comes out.
 
-use super::address::{Address, Errno, Received, Result, SocketId};
+use super::address::{Address, Errno, Passed, Received, Result, SocketId};
 use super::socket::Body;
 use super::state::Network;
 
@@ -41,6 +41,33 @@ impl Network {
         };
         self.deliver_local();
         result
+    }
+
+    /// As [`send`](Self::send), with descriptors at the first byte, which go only if some bytes do.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it is not a stream of Unix sockets.
+    pub(crate) fn send_passing(
+        &mut self,
+        id: SocketId,
+        bytes: &[u8],
+        passed: Passed,
+    ) -> Result<usize> {
+        self.unix_send_passing(id, bytes, passed)
+    }
+
+    /// As [`recv`](Self::recv), with the descriptors that were sent with the bytes. Never goes beyond the
+    /// bytes of one send with descriptors.
+    pub(crate) fn recv_passed(
+        &mut self,
+        id: SocketId,
+        buffer: &mut [u8],
+    ) -> Result<(Received, Option<Passed>)> {
+        match &self.get(id)?.body {
+            Body::Unix(_) => self.unix_receive_passed(id, buffer),
+            _ => Ok((self.recv(id, buffer, false)?, None)),
+        }
     }
 
     /// Receives into `buffer`; what `peek` leaves is received again. No bytes from a stream mean

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::address::{Errno, Result, SocketId, UnixName};
+use super::address::{Errno, Passed, Result, SocketId, UnixName};
 use super::kind::Kind;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub(super) struct Message {
     pub(super) data: VecDeque<u8>,
     pub(super) sender: SocketId,
     pub(super) from: UnixName,
+    /// What goes with the first byte.
+    pub(super) passed: Option<Passed>,
 }
 
 impl Default for Unix {

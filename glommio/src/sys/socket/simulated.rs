@@ -30,6 +30,7 @@ pub(crate) struct Socket(
 
 impl Socket {
     pub(crate) fn new(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Self> {
+        simulated::may_open()?;
         let socket = Socket::from(socket2::Socket::new(domain, kind, protocol)?);
         if let Some(kind) = kind_of(domain, kind) {
             simulated::add_socket(socket.as_raw_fd(), kind);
@@ -43,6 +44,7 @@ impl Socket {
         protocol: Option<Protocol>,
     ) -> io::Result<(Self, Self)> {
         if let Some(kind) = kind_of(domain, kind).filter(|_| simulated::is_any()) {
+            simulated::may_open()?;
             let (one, other) = (
                 socket2::Socket::new(domain, kind_type(kind), protocol)?,
                 socket2::Socket::new(domain, kind_type(kind), protocol)?,
@@ -52,6 +54,17 @@ impl Socket {
         }
         let (one, other) = socket2::Socket::pair(domain, kind, protocol)?;
         Ok((one.into(), other.into()))
+    }
+
+    /// Another descriptor of the same socket.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        let Some(socket) = simulated::socket(self.as_raw_fd()) else {
+            return self.kernel().try_clone().map(Socket::from);
+        };
+        simulated::may_open()?;
+        let clone = Socket::from(self.kernel().try_clone()?);
+        socket.is_also(clone.as_raw_fd());
+        Ok(clone)
     }
 
     pub(crate) fn bind(&self, address: &SockAddr) -> io::Result<()> {

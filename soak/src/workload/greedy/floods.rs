@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -46,13 +46,14 @@ impl Source {
     /// Round after round, until the run drains.
     pub(super) async fn run(
         self,
+        address: IpAddr,
         sink: Meeting<Addresses>,
         sender: SharedSender<u64>,
     ) -> io::Result<()> {
         let sender = sender.connect().await;
         let addresses = sink.await.map_err(io::Error::other)?;
         let mut stream = TcpStream::connect(addresses.stream).await?;
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let socket = UdpSocket::bind((address, 0))?;
         socket.connect(addresses.datagrams).await?;
         let (mut pieces, mut datagrams, mut messages) = (0_u64, 0_u64, 0_u64);
         while !self.checker.control.is_draining() {
@@ -112,11 +113,12 @@ impl Sink {
     /// Until the source has ended.
     pub(super) async fn run(
         self: Rc<Self>,
+        address: IpAddr,
         source: Meet<Addresses>,
         receiver: SharedReceiver<u64>,
     ) -> io::Result<()> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let listener = TcpListener::bind((address, 0))?;
+        let socket = UdpSocket::bind((address, 0))?;
         let addresses = Addresses {
             stream: listener.local_addr()?,
             datagrams: socket.local_addr()?,

@@ -44,26 +44,32 @@ use sizes::Sizes;
 
 /// Starts the executors.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+    let is_simulated = plan.nodes.is_some();
     let sizes = Sizes {
         reads: plan.scaled(8_000, 500),
         datagrams: plan.scaled(5_000, 500),
         messages: plan.scaled(30_000, 1_000),
         // Not less at a lower load: it takes that many to hold an executor for long.
-        local: 600_000,
+        local: if is_simulated { LOCAL_SIMULATED } else { LOCAL },
         every: (plan.duration / 10).clamp(EVERY_MIN, EVERY_MAX),
     };
-    let directory = plan.files_in.join(format!("greedy-{}", process::id()));
-    fs::create_dir(&directory)?;
+    let mut directory = plan.files_in.clone();
+    if !is_simulated {
+        directory.push(format!("greedy-{}", process::id()));
+        fs::create_dir(&directory)?;
+    }
     let (meet, met) = oneshot::shared();
     let (sender, receiver) = shared_channel::new_bounded(CHANNEL);
+    let address = plan.address();
     let sink = Executor::start(plan, Workload::Greedy, "sink", move |checker| async move {
         let attending = Attending::start(&checker);
         let sink = Sink::new(&checker, &attending.due_timer, sizes);
-        let ended = spawn_greedy(sink.run(meet, receiver)).await;
+        let ended = spawn_greedy(sink.run(address, meet, receiver)).await;
         judge_end(&checker, ended);
         attending.end().await;
         checker.settle().await;
     })?;
+    let address = plan.address();
     let source = Executor::start(
         plan,
         Workload::Greedy,
@@ -76,12 +82,16 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
                 directory.join("flushed"),
                 sizes,
             ));
-            let blocking = spawn_local(blocking::run(Rc::clone(&checker), directory));
+            // A call that others do not wait for is about threads, of which a simulation has one.
+            let blocking =
+                (!is_simulated).then(|| spawn_local(blocking::run(Rc::clone(&checker), directory)));
             let source = Source::new(&checker, &attending.due_timer, sizes);
-            let ended = spawn_greedy(source.run(met, sender)).await;
+            let ended = spawn_greedy(source.run(address, met, sender)).await;
             judge_end(&checker, ended);
             judge_end(&checker, writing.await);
-            judge_end(&checker, blocking.await);
+            if let Some(blocking) = blocking {
+                judge_end(&checker, blocking.await);
+            }
             attending.end().await;
             checker.settle().await;
         },
@@ -134,6 +144,12 @@ fn judge_end<E: std::fmt::Debug>(checker: &Checker, ended: Result<(), E>) {
         format!("a greedy task ended with {ended:?}")
     });
 }
+
+/// Messages of a local channel in a round. It takes that many to hold an executor for long,
+const LOCAL: usize = 600_000;
+
+/// and so many to find out if one would be held.
+const LOCAL_SIMULATED: usize = 50_000;
 
 const LATENCY: Duration = Duration::from_millis(1);
 const EVERY_MIN: Duration = Duration::from_millis(100);

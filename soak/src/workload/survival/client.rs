@@ -2,18 +2,20 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::TcpStream;
-use support::generator::{Draw, Rng};
+use glommio::spawn_local;
+use support::generator::{Draw, Rng, stream};
 
+use super::deaths::Deaths;
 use super::protocol::{Answer, Extra, Request};
 use crate::check::checker::Checker;
 use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
+use crate::clock;
 use crate::measure::nanos;
 
 pub(super) struct Client {
@@ -25,6 +27,7 @@ pub(super) struct Client {
     /// Those that are not confirmed.
     pending: VecDeque<u64>,
     pub(super) told: Told,
+    deaths: Deaths,
 }
 
 /// What a client has seen of the service.
@@ -37,8 +40,28 @@ pub(super) struct Told {
     pub(super) broken: u64,
 }
 
+/// Has clients make requests until the run drains. What they were told.
+pub(super) async fn run_all(
+    checker: &Rc<Checker>,
+    seed: u64,
+    clients: usize,
+    address: &str,
+    deaths: &Deaths,
+) -> Vec<(u32, Told)> {
+    let clients = (0..clients as u32).map(|id| {
+        let rng = stream(seed, STREAM + u64::from(id));
+        let client = Client::new(checker, rng, id, deaths.clone());
+        spawn_local(client.run(address.to_owned()))
+    });
+    let mut told = Vec::new();
+    for client in clients.collect::<Vec<_>>() {
+        told.push(client.await);
+    }
+    told
+}
+
 impl Client {
-    pub(super) fn new(checker: &Rc<Checker>, rng: Rng, id: u32) -> Self {
+    pub(super) fn new(checker: &Rc<Checker>, rng: Rng, id: u32, deaths: Deaths) -> Self {
         Client {
             checker: Rc::clone(checker),
             rng,
@@ -46,19 +69,27 @@ impl Client {
             next: 0,
             pending: VecDeque::new(),
             told: Told::default(),
+            deaths,
         }
     }
 
     /// One connection after the other, until the run drains and all numbers are confirmed.
-    pub(super) async fn run(mut self, address: SocketAddr) -> (u32, Told) {
+    pub(super) async fn run(mut self, address: String) -> (u32, Told) {
         let mut failures = 0;
-        while let Err(error) = self.connection(address).await {
-            let is_death = matches!(
-                error.kind(),
+        loop {
+            let began = self.deaths.elapsed();
+            let Err(error) = self.connection(&address).await else {
+                break;
+            };
+            let is_death = match error.kind() {
                 io::ErrorKind::UnexpectedEof
-                    | io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::BrokenPipe
-            );
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe => true,
+                io::ErrorKind::ConnectionRefused | io::ErrorKind::TimedOut => {
+                    self.deaths.explain_silence(began)
+                }
+                _ => false,
+            };
             self.checker.holds(Invariant::Confirmed, is_death, || {
                 format!("client {} was refused or not answered: {error}", self.id)
             });
@@ -67,16 +98,23 @@ impl Client {
             if failures == FAILURES_MAX {
                 break;
             }
+            if self.deaths.are_power_cuts() {
+                self.checker.pause(PAUSE_MIN).await;
+            }
         }
         (self.id, self.told)
     }
 
     /// Batch after batch. An error: the connection broke, as it does when its shard dies.
-    async fn connection(&mut self, address: SocketAddr) -> io::Result<()> {
-        let mut stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
+    async fn connection(&mut self, address: &str) -> io::Result<()> {
         // What is not answered by then never will be.
-        stream.set_read_timeout(Some(self.checker.control.patience() * 2))?;
+        let patience = match self.deaths.are_power_cuts() {
+            true => PATIENCE_SIMULATED,
+            false => self.checker.control.patience() * 2,
+        };
+        let mut stream = TcpStream::connect_timeout(address, patience).await?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(patience))?;
         let mut life = None;
         loop {
             let is_draining = self.checker.control.is_draining();
@@ -98,7 +136,7 @@ impl Client {
 
     /// What is sent at once: what was sent before and not confirmed, then what is new.
     fn batch(&mut self, is_draining: bool) -> Vec<Request> {
-        let now_ns = self.checker.control.since_start_ns(Instant::now());
+        let now_ns = self.checker.control.since_start_ns(clock::now());
         let is_rush = now_ns % nanos(RUSH_EVERY) < nanos(RUSH) && !is_draining;
         let size = if is_rush {
             RUSH_BATCH
@@ -189,4 +227,12 @@ const RUSH_BATCH: usize = 32;
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(40);
 
+/// A node without power does not say that its connections are gone. Longer than two packets in a row are lost.
+const PATIENCE_SIMULATED: Duration = Duration::from_secs(1);
+
 const FAILURES_MAX: usize = 2;
+
+pub(super) const CLIENTS: usize = 6;
+
+/// Apart from all others that draw from the seed.
+const STREAM: u64 = 1 << 50;

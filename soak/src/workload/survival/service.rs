@@ -7,12 +7,14 @@ use std::error::Error;
 use std::io::{self, Write, stdin, stdout};
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use glommio::net::BalancedTcpListener;
 use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
+use super::deaths::Deaths;
 use super::shard::{self, SHARDS, Service};
 use super::store::{self, Lives};
 use crate::measure::process;
@@ -31,9 +33,10 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
     let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     say(format_args!("{}", listener.local_addr()?.port()))?;
     let service = Service {
-        listener,
+        listen: Arc::new(move || Ok(listener.clone())),
         lives: lives.clone(),
         begun: Default::default(),
+        deaths: Deaths::default(),
     };
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(SHARDS))
         .name("soak-survival")

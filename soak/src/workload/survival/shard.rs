@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_lite::future::or;
+use futures_lite::future::{or, pending};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::channels::channel_mesh::Senders;
 use glommio::channels::shared_channel::ConnectedSender;
@@ -20,16 +20,21 @@ use glommio::overload::Shed;
 use glommio::timer::sleep;
 use glommio::{GlommioError, ResourceType, spawn_local};
 
+use super::deaths::Deaths;
 use super::protocol::{Answer, Extra, Request};
 use super::store::{Entry, Lives};
 
 /// What all lives of all shards share.
 #[derive(Clone)]
 pub(super) struct Service {
-    pub(super) listener: BalancedTcpListener,
+    /// What it accepts from.
+    pub(super) listen: Listen,
     pub(super) lives: Lives,
     pub(super) begun: Arc<AtomicU32>,
+    pub(super) deaths: Deaths,
 }
+
+pub(super) type Listen = Arc<dyn Fn() -> glommio::Result<BalancedTcpListener, ()> + Send + Sync>;
 
 type Stream = TcpStream<Preallocated>;
 type Moving = DetachedTcpStream<Preallocated>;
@@ -39,6 +44,7 @@ struct Shard {
     number: u32,
     store: ConnectedSender<Entry>,
     shed: Shed,
+    deaths: Deaths,
     /// To the others, while all of them live.
     others: RefCell<Option<Rc<Senders<Moving>>>>,
 }
@@ -46,13 +52,14 @@ struct Shard {
 /// Serves until the service ends.
 pub(super) async fn run(service: Service) -> glommio::Result<(), ()> {
     let number = service.begun.fetch_add(1, Ordering::Relaxed);
-    let listener = service.listener.join(number as usize)?;
+    let listener = (service.listen)()?.join(number as usize)?;
     let (store, entries) = shared_channel::new_bounded(ENTRIES);
     service.lives.begin(entries, SHARDS);
     let shard = Rc::new(Shard {
         number,
         store: store.connect().await,
         shed: (Shed::builder().target(LATE).interval(LATE_FOR)).build(),
+        deaths: service.deaths,
         others: RefCell::default(),
     });
     let (arrived, arrivals) = local_channel::new_unbounded();
@@ -135,7 +142,7 @@ impl Shard {
                 self.store(request).await?;
             }
             if request.extra == Extra::DieUnheard {
-                die();
+                self.die().await;
             }
             let answer = Answer {
                 number: request.number,
@@ -144,7 +151,7 @@ impl Shard {
             };
             stream.write_all(&answer.encode()).await?;
             match request.extra {
-                Extra::DieConfirmed => die(),
+                Extra::DieConfirmed => self.die().await,
                 Extra::Move => match self.hand_over(stream.detach()).await {
                     Some(back) => stream = back.attach(),
                     None => return Ok(()),
@@ -155,7 +162,8 @@ impl Shard {
     }
 
     async fn store(&self, request: Request) -> io::Result<()> {
-        if request.extra == Extra::Compute {
+        // In a simulation no time passes meanwhile.
+        if request.extra == Extra::Compute && !self.deaths.are_power_cuts() {
             let begin = Instant::now();
             while begin.elapsed() < COMPUTING {}
         }
@@ -168,6 +176,15 @@ impl Shard {
         // The store lives as long as the service.
         self.store.send(entry).await.map_err(io::Error::other)?;
         is_stored.await.map_err(io::Error::other)
+    }
+
+    /// Dies as of a bug that was planned, without a word of the panic hook; in a simulation, with all others.
+    async fn die(&self) -> ! {
+        if self.deaths.cut_power() {
+            pending().await
+        } else {
+            resume_unwind(Box::new("asked to die"))
+        }
     }
 
     /// Hands a connection to another shard; if that is gone, here it is again.
@@ -185,11 +202,6 @@ impl Shard {
             Err(error) => panic!("{error}"),
         }
     }
-}
-
-/// Dies as of a bug that was planned, without a word of the panic hook.
-fn die() -> ! {
-    resume_unwind(Box::new("asked to die"))
 }
 
 pub(super) const SHARDS: usize = 3;

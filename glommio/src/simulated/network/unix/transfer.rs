@@ -1,6 +1,6 @@
 //! Data of Unix sockets.
 
-use super::super::address::{Address, Errno, Received, Result, SocketId};
+use super::super::address::{Address, Errno, Passed, Received, Result, SocketId};
 use super::super::kind::Kind;
 use super::super::state::Network;
 use super::super::udp_socket::DATAGRAM_OVERHEAD;
@@ -27,6 +27,38 @@ impl Network {
             }
             _ => self.unix_send_datagram(id, bytes, address),
         }
+    }
+
+    pub(in super::super) fn unix_send_passing(
+        &mut self,
+        id: SocketId,
+        bytes: &[u8],
+        passed: Passed,
+    ) -> Result<usize> {
+        if self.get(id)?.kind != Kind::UnixStream {
+            return Err(Errno(libc::EINVAL));
+        }
+        let sent = self.unix_send_stream(id, bytes, None)?;
+        let peer = self.unix(id)?.peer.ok_or(Errno(libc::ENOTCONN))?;
+        // The bytes are at the end of the queue.
+        if sent > 0
+            && let Some(message) = self.unix_mut(peer).and_then(|unix| unix.queue.back_mut())
+        {
+            message.passed = Some(passed);
+        }
+        Ok(sent)
+    }
+
+    pub(in super::super) fn unix_receive_passed(
+        &mut self,
+        id: SocketId,
+        buffer: &mut [u8],
+    ) -> Result<(Received, Option<Passed>)> {
+        let lost_before = self.lost_passed.len();
+        let received = self.unix_receive(id, buffer, false)?;
+        // Of one send at the most.
+        let passed = self.lost_passed.split_off(lost_before).pop();
+        Ok((received, passed))
     }
 
     fn unix_send_stream(
@@ -119,6 +151,7 @@ impl Network {
                 data: bytes.to_vec().into(),
                 sender: id,
                 from,
+                passed: None,
             });
             self.touch(to);
         }
@@ -156,15 +189,15 @@ impl Network {
                 Err(Errno(libc::EAGAIN))
             };
         }
-        let mut len = 0;
-        let mut freed = None;
+        let (mut len, mut freed, mut passed) = (0, None, None);
         for message in &unix.queue {
             let part = message.data.len().min(buffer.len() - len);
             for (place, byte) in buffer[len..len + part].iter_mut().zip(&message.data) {
                 *place = *byte;
             }
             len += part;
-            if part < message.data.len() || len == buffer.len() {
+            let ends = part < message.data.len() || message.passed.is_some();
+            if ends || len == buffer.len() {
                 break;
             }
         }
@@ -174,6 +207,7 @@ impl Network {
                 && let Some(message) = unix.queue.front_mut()
             {
                 let part = message.data.len().min(left);
+                passed = passed.or(message.passed.take());
                 message.data.drain(..part);
                 left -= part;
                 freed = Some(message.sender);
@@ -182,6 +216,7 @@ impl Network {
                 }
             }
         }
+        self.lost_passed.extend(passed);
         // All of a stream comes from one peer.
         if let Some(sender) = freed {
             self.unix_free(sender, len);
@@ -275,6 +310,7 @@ impl Network {
             return;
         };
         for message in std::mem::take(&mut unix.queue) {
+            self.lost_passed.extend(message.passed);
             self.unix_free(message.sender, message.data.len() + overhead);
         }
         self.wake_followers(id);

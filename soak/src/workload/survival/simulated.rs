@@ -1,0 +1,72 @@
+//! The service as a node of a simulation, which loses its power where a shard would die.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use glommio::net::BalancedTcpListener;
+use glommio::simulation::{self, Fault};
+use glommio::{GlommioError, spawn_local};
+
+use super::client::{CLIENTS, run_all};
+use super::deaths::Deaths;
+use super::left::{Left, StoredOf, judge};
+use super::shard::{self, SHARDS, Service};
+use super::store::{self, Lives};
+use crate::check::checker::Checker;
+use crate::check::probe::Workload;
+use crate::workload::executor::{self, Executor, Nodes, Plan};
+
+/// Adds the service, and the executor of its clients and its store.
+pub(super) fn start(plan: &Plan, nodes: &Nodes) -> Result<Vec<Executor>, GlommioError<()>> {
+    let lives = Lives::new(SHARDS);
+    let cut = || simulation::inject(Duration::ZERO, power_cut(OFF));
+    let deaths = Deaths::by_power_cuts(cut, simulation::elapsed);
+    let service = Service {
+        listen: Arc::new(|| BalancedTcpListener::bind(("0.0.0.0", PORT))),
+        lives: lives.clone(),
+        begun: Arc::default(),
+        deaths: deaths.clone(),
+    };
+    nodes.add_service(executor::Service {
+        name: NAME,
+        shards: SHARDS,
+        main: Box::new(move || Box::pin(shard::run(service.clone()))),
+    });
+    let (seed, clients) = (plan.seed, plan.scaled(CLIENTS, 2));
+    let work = move |checker: Rc<Checker>| async move {
+        checker.spawn_sweeper();
+        let keeping = spawn_local(store::keep(lives.clone()));
+        let address = format!("{NAME}:{PORT}");
+        let told = run_all(&checker, seed, clients, &address, &deaths).await;
+        lives.end();
+        // What shards still do for connections that nothing hears of ends with them.
+        simulation::inject(Duration::ZERO, power_cut(FOR_GOOD));
+        let stored = keeping.await.into_iter().map(|(client, numbers)| StoredOf {
+            client,
+            count: numbers.len() as u64,
+            next: numbers.last().map_or(0, |last| last + 1),
+        });
+        let left = Left {
+            descriptors: 0,
+            stored: stored.collect(),
+        };
+        judge(&checker, &told, Ok(left));
+        checker.settle().await;
+    };
+    let clients = Executor::start(plan, Workload::Survival, "survival", work)?;
+    Ok(vec![clients])
+}
+
+fn power_cut(off_for: Duration) -> Fault {
+    Fault::PowerCut {
+        node: NAME.to_owned(),
+        off_for,
+    }
+}
+
+const NAME: &str = "shards";
+const PORT: u16 = 7000;
+
+const OFF: Duration = Duration::from_millis(5);
+const FOR_GOOD: Duration = Duration::from_secs(3600);
