@@ -138,10 +138,10 @@ impl<V: Record> Replay<V> {
     /// Does what is in a file of the write-ahead log before the operation `end`, the first one of
     /// the next file. Without one, the file is the last, and may end in a block that is not whole.
     ///
-    /// In the last file one block at most can be torn, and nothing after it was begun: a block is
-    /// written once the one before is durable. So what is not whole ends the log, unless a whole
-    /// block follows. In a file before the last the first operation of the next file tells whether
-    /// something is missing.
+    /// In the last file the blocks that were in flight together may be torn or missing, each for
+    /// itself. What is not whole ends the log, whole blocks after it included, unless one of those
+    /// was begun when it was durable. In a file before the last the first operation of the next file
+    /// tells whether something is missing.
     pub async fn wal(
         &mut self,
         file: Rc<File>,
@@ -191,12 +191,14 @@ impl<V: Record> Replay<V> {
                     let bytes = reader.at(later, UNIT).await?;
                     let head = BlockHead::parse(bytes, salt);
                     if let Some(head) = head.filter(|head| head.number > number) {
-                        let follows = head.number;
-                        return Err(Error::corrupt(
-                            &path,
-                            offset,
-                            format!("block {number} is not whole, and block {follows} follows"),
-                        ));
+                        if head.durable > number {
+                            let durable = head.durable;
+                            let what = format!(
+                                "block {number} is not whole, and one that follows says that {durable} were"
+                            );
+                            return Err(Error::corrupt(&path, offset, what));
+                        }
+                        is_torn = true;
                     }
                     later += UNIT as u64;
                     yield_if_needed().await;

@@ -1,11 +1,15 @@
-//! The write-ahead log: files of blocks, of which one is written at a time.
+//! The write-ahead log: files of blocks, one of which may be written while others before it are synced.
 //!
 //! A file gets its name, `wal-<number>`, when its header is durable, which has the number of the
 //! first operation in it. The next file begins when all blocks before are durable, so the numbers
 //! tell whether something is missing. Each opening begins a file: it bounds the one before, so that
 //! what a crash has left at its end stays cut off, even if the device should finish a write later.
+//!
+//! A block says how many of the file were durable before it was written. So if it is there and an
+//! older one is not, it is known whether a crash may have left them so.
 
 use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
 
 use glommio::executor;
 
@@ -18,7 +22,7 @@ pub(super) use super::wal_files::{Closed, NEXT_NAME, Next, name, number_of};
 
 /// The file that is written to.
 pub(super) struct Wal {
-    file: File,
+    file: Rc<File>,
     number: u64,
     salt: u64,
     blocks: u32,
@@ -46,7 +50,7 @@ impl Wal {
         core.next_wal.replace(Next::Missing);
         file.renamed(core.folder.path().join(name(number)));
         Ok(Self {
-            file,
+            file: Rc::new(file),
             number,
             salt,
             blocks: 0,
@@ -55,36 +59,56 @@ impl Wal {
         })
     }
 
-    /// Makes a group durable.
-    pub async fn write(&mut self, core: &Core, group: &mut Taken) -> Result<(), Error> {
-        let length = round_up(group.block.len()) as u64;
-        let is_full = self.position + length > self.prepared;
-        if is_full && self.blocks > 0 {
-            let next = core.next_wal.take();
-            // While there is none, the file grows.
-            if let Next::Ready(file) = next {
-                core.next_wal.replace(Next::Beginning);
-                let next = Self::begin(core, file, self.number + 1, group.first).await?;
-                let before = std::mem::replace(self, next);
-                core.closed.borrow_mut().push(Closed {
-                    number: before.number,
-                    end: group.first,
-                });
-                before.file.close().await?;
-            }
-            core.checkpoint_bell.ring();
+    /// Whether the next file is to be begun before a block, and is ready. While it is
+    /// not, this one grows.
+    pub fn ends_before(&self, core: &Core, block_bytes: usize) -> bool {
+        let is_full = self.position + round_up(block_bytes) as u64 > self.prepared;
+        if !is_full || self.blocks == 0 {
+            return false;
         }
-        let (first, operations) = (group.first, group.operations);
-        BlockHead::seal(&mut group.block, self.salt, self.blocks, first, operations);
+        core.checkpoint_bell.ring();
+        matches!(*core.next_wal.borrow(), Next::Ready(_))
+    }
+
+    /// Begins the next file with the operation `first`. All before it must be durable.
+    pub async fn begin_next(&mut self, core: &Core, first: u64) -> Result<(), Error> {
+        let Next::Ready(file) = core.next_wal.replace(Next::Beginning) else {
+            unreachable!("only a file that is ready is begun");
+        };
+        let next = Self::begin(core, file, self.number + 1, first).await?;
+        let before = std::mem::replace(self, next);
+        let number = before.number;
+        core.closed.borrow_mut().push(Closed { number, end: first });
+        before.close().await
+    }
+
+    /// Writes a group, `in_flight` groups after those that are durable. It is not synced.
+    pub async fn write(&mut self, group: &mut Taken, in_flight: usize) -> Result<(), Error> {
+        let head = BlockHead {
+            salt: self.salt,
+            first: group.first,
+            operations: group.operations,
+            number: self.blocks,
+            durable: self.blocks - in_flight as u32,
+            ..BlockHead::default()
+        };
+        head.seal(&mut group.block);
         self.file.write(&group.block, self.position).await?;
-        self.file.sync().await?;
-        self.position += length;
+        self.position += group.block.len() as u64;
         self.blocks += 1;
         Ok(())
     }
 
+    pub fn file(&self) -> Rc<File> {
+        Rc::clone(&self.file)
+    }
+
     pub async fn close(self) -> Result<(), Error> {
-        self.file.close().await
+        match Rc::into_inner(self.file) {
+            Some(file) => file.close().await,
+            // A sync has failed and holds it still.
+            None => Ok(()),
+        }
     }
 }
 

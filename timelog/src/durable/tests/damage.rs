@@ -136,6 +136,58 @@ fn damage_in_the_last_file_is_named_unless_it_is_at_the_end() {
     }
 }
 
+/// Of groups that were in flight together the first is lost: those after it are cut off. If one of them was
+/// written when the first was durable, it is damage.
+#[test]
+fn what_follows_a_torn_group_is_cut_off_unless_that_was_durable() {
+    let (mut cut, mut named) = (0, 0);
+    for calls in 1..12 {
+        let disk = Disk::new(calls);
+        let mut is_confirmed = false;
+        run(disk.run(async {
+            let config = small().wal_file_bytes(64 << 10).commit_bytes(100);
+            let (log, _) = open(&disk, config).await.unwrap();
+            // The first file has the space of one group.
+            for ts in 0..2 {
+                settle(&log).await;
+                log.append(ts, 0).unwrap().await.unwrap();
+            }
+            settle(&log).await;
+            disk.dies_after(calls);
+            let mut commits: Vec<_> = (0..4)
+                .map(|ts| log.extend(vec![(ts, 0); 8]).unwrap())
+                .collect();
+            commits.remove(0).await.unwrap();
+            is_confirmed = true;
+            loop {
+                log.append(9, 0).unwrap().await.unwrap();
+            }
+        }));
+        let disk = disk.after_kill(calls);
+        let file = wal::name(2);
+        let has_later = disk.edit(&file, |bytes| {
+            let (first, later) = bytes[2 * UNIT..].split_at_mut(UNIT);
+            first.fill(0);
+            later.chunks(UNIT).any(|block| block[0] != 0)
+        });
+        let offset = 2 * UNIT as u64;
+        match run(open(&disk, small())) {
+            Ok((log, found)) => {
+                assert_eq!(log.seq().0, 2);
+                let torn = has_later.then(|| (Path::new("simulated").join(&file), offset));
+                assert_eq!(found.torn, torn);
+                cut += u32::from(has_later);
+            }
+            Err(Error::Corrupt { offset: at, .. }) => {
+                assert!(is_confirmed && at == offset, "{at}");
+                named += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(cut > 0 && named > 0, "{cut} cut, {named} named");
+}
+
 #[test]
 fn a_missing_file_is_an_error_or_changes_nothing() {
     let (disk, whole) = full_disk();
@@ -192,11 +244,11 @@ fn a_later_version_is_named() {
     let (disk, _) = full_disk();
     for file in disk.all_names().iter().filter(|it| is_log_file(it)) {
         disk.edit(file, |bytes| {
-            bytes[8] = 2;
+            bytes[8] = 3;
             let checksum = crc32fast::hash(&bytes[..UNIT - 4]);
             bytes[UNIT - 4..UNIT].copy_from_slice(&checksum.to_le_bytes());
         });
     }
     let error = run(open(&disk, small())).expect_err("it is not known");
-    assert!(error.to_string().contains("version 2"), "{error}");
+    assert!(error.to_string().contains("version 3"), "{error}");
 }
