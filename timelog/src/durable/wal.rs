@@ -119,7 +119,8 @@ pub(super) fn first_bytes(core: &Core) -> u64 {
 
 /// Makes a file of so many bytes ready to become the next one. `None` if the log is closed meanwhile.
 pub(super) async fn prepare(core: &Core, bytes: u64) -> Result<Option<File>, Error> {
-    const CHUNK: u64 = 256 << 10;
+    // No more than is written without a delay for others.
+    const CHUNK: u64 = 128 << 10;
     let file = core.folder.create(NEXT_NAME).await?;
     let end = bytes / UNIT as u64 * UNIT as u64;
     let zeros = vec![0; CHUNK.min(end) as usize];
