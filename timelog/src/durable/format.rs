@@ -152,6 +152,7 @@ pub(super) struct BlockHead {
     /// Of the use of the file: a block of an earlier use has another one.
     pub salt: u64,
     pub first: u64,
+    /// None in the block that ends the log.
     pub operations: u32,
     pub payload_checksum: u32,
     /// Counted from 0 in each use of a file.

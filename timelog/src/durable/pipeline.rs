@@ -102,7 +102,8 @@ pub(super) async fn commit_groups<V: Record>(
     if let Err(error) = written.and(synced) {
         return Err(core.fail(error));
     }
-    wal.close().await
+    let next = core.tail.borrow().next_first();
+    wal.end(next).await
 }
 
 async fn write_groups(core: &Core, wal: &mut Wal) -> Result<(), Error> {

@@ -219,6 +219,10 @@ impl<V: Record> Replay<V> {
             let Some(head) = head.filter(|head| head.number == number && head.first == next) else {
                 break;
             };
+            if head.operations == 0 && end.is_none() {
+                let is_torn = false;
+                return Ok(WalEnd { offset, is_torn });
+            }
             let bytes = reader.at(offset, head.len()).await?;
             let length = BLOCK_HEAD + head.payload_bytes as usize;
             let payload = bytes.get(BLOCK_HEAD..length);

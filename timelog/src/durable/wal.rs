@@ -17,7 +17,7 @@ use super::commit::Taken;
 use super::core::Core;
 use super::disk::File;
 use super::error::Error;
-use super::format::{BlockHead, UNIT, WAL_MAGIC, file_head, round_up};
+use super::format::{BLOCK_HEAD, BlockHead, UNIT, WAL_MAGIC, file_head, round_up};
 pub(super) use super::wal_files::{Closed, NEXT_NAME, Next, name, number_of};
 
 /// The file that is written to.
@@ -103,7 +103,27 @@ impl Wal {
         Rc::clone(&self.file)
     }
 
-    pub async fn close(self) -> Result<(), Error> {
+    /// Ends the log before the operation `next`. All before it must be durable.
+    ///
+    /// A block without operations tells the next opening that none follows. Without it, as after a
+    /// crash, that looks for one in the rest of the file.
+    pub async fn end(self, next: u64) -> Result<(), Error> {
+        if self.position < self.prepared {
+            let head = BlockHead {
+                salt: self.salt,
+                first: next,
+                number: self.blocks,
+                durable: self.blocks,
+                ..BlockHead::default()
+            };
+            let mut block = vec![0; BLOCK_HEAD];
+            head.seal(&mut block);
+            self.file.write(&block, self.position).await?;
+        }
+        self.close().await
+    }
+
+    async fn close(self) -> Result<(), Error> {
         match Rc::into_inner(self.file) {
             Some(file) => file.close().await,
             // A sync has failed and holds it still.

@@ -106,24 +106,36 @@ fn a_flipped_bit_is_named_or_changes_nothing() {
 
 #[test]
 fn damage_in_the_last_file_is_named_unless_it_is_at_the_end() {
+    for is_closed in [false, true] {
+        damage_last_file(is_closed);
+    }
+}
+
+/// If the log was closed, it says that it ended after its last group.
+fn damage_last_file(is_closed: bool) {
     let disk = Disk::new(1);
     run(async {
-        let (log, _) = open(&disk, small().wal_file_bytes(64 << 10)).await.unwrap();
-        for ts in 0..5 {
-            drop(log.append(ts, 0).unwrap());
-            log.sync().await.unwrap();
+        let config = small().wal_file_bytes(64 << 10);
+        let (log, _) = open(&disk, config.clone()).await.unwrap();
+        // The first file has the space of one group.
+        log.append(0, 0).unwrap().await.unwrap();
+        settle(&log).await;
+        for ts in 1..6 {
+            log.append(ts, 0).unwrap().await.unwrap();
         }
-        log.close().await.unwrap();
+        if is_closed {
+            log.close().await.unwrap();
+        }
     });
-    let file = wal::name(1);
+    let file = wal::name(2);
     for block in 1..=5 {
         let disk = disk.after_kill(1);
         disk.edit(&file, |bytes| bytes[block * UNIT + 50] ^= 1);
         let offset = (block * UNIT) as u64;
         let opened = run(open(&disk, small()));
-        if block == 5 {
+        if block == 5 && !is_closed {
             let (log, found) = opened.expect("it may have been torn");
-            assert_eq!(rows(&log).len(), 4);
+            assert_eq!(rows(&log).len(), 5);
             assert_eq!(
                 found.torn,
                 Some((Path::new("simulated").join(&file), offset))
