@@ -13,7 +13,7 @@ use fastrand::Rng;
 use super::super::simulation::{Call, Disk};
 use super::super::{Config, Log};
 use super::model::Model;
-use super::{cases, open, run, settle, small};
+use super::{cases, open, rows, run, settle, small};
 
 /// Crashes of one history.
 const LIVES: usize = 6;
@@ -183,4 +183,21 @@ fn groups_in_flight_are_confirmed_by_their_own_sync() {
             assert!(found >= confirmed.get(), "{found} of {}", confirmed.get());
         }
     }
+}
+
+/// A delete of rows that recovery loads as pages hides those before it, and none after it.
+#[test]
+fn a_delete_between_rows_in_order_stays_between_them() {
+    let disk = Disk::new(1);
+    run(async {
+        let (log, _) = open(&disk, small()).await.expect("it is new");
+        drop(log.extend((0..8).map(|ts| (ts, 0))).expect("it is open"));
+        drop(log.delete(2..).expect("it is open"));
+        drop(log.extend((8..16).map(|ts| (ts, 1))).expect("it is open"));
+        log.close().await.expect("nothing fails");
+    });
+    let (log, _) = run(open(&disk, small())).expect("it was closed");
+    let found: Vec<_> = rows(&log).into_iter().map(|row| row.0).collect();
+    let wanted: Vec<_> = (0..2).chain(8..16).collect();
+    assert_eq!(found, wanted);
 }
