@@ -5,6 +5,8 @@ mod access;
 mod core;
 #[cfg(test)]
 mod growth;
+#[cfg(feature = "durable")]
+mod load;
 mod maintain;
 mod outcome;
 mod trash;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 
 pub use access::Reader;
 use access::State;
+#[cfg(feature = "durable")]
+pub(crate) use load::Bulk;
 pub use outcome::{Appended, Progress};
 
 pub(crate) use self::core::Core;

@@ -70,8 +70,11 @@ pub(super) struct Content<'a, V> {
     pub floor: Option<Ts>,
 }
 
+/// Rows of a page: as a page is written in one go, it is small enough not to delay others.
 fn row_page<V: Record>() -> usize {
-    ROW_PAGE_BYTES / Replay::<V>::row_bytes()
+    const WRITTEN_BYTES: usize = 128 << 10;
+    let rows = (WRITTEN_BYTES - PAGE_HEAD) / Replay::<V>::row_bytes();
+    rows.max(1)
 }
 
 /// Writes a checkpoint and gives it its name. When this is `Ok`, it is durable. Gives up before the
@@ -131,8 +134,7 @@ async fn write_pages<V: Record>(
         if is_stopped() {
             return Ok(None);
         }
-        let mut page = Vec::with_capacity(PAGE_BYTES);
-        page.resize(PAGE_HEAD + count * Replay::<V>::row_bytes(), 0);
+        let mut page = vec![0; PAGE_HEAD + count * Replay::<V>::row_bytes()];
         let (timestamps, values) = page[PAGE_HEAD..].split_at_mut(count * size_of::<Ts>());
         let mut row = 0;
         for span in spans {
@@ -212,9 +214,11 @@ pub(super) async fn load<V: Record>(
     }
     let (mut loaded, mut offset) = (0, UNIT as u64);
     for number in 0..pages {
-        let page = reader.at(offset, PAGE_BYTES).await?;
-        let (kind, items, payload) = page_content::<V>(page, number, to)
-            .ok_or_else(|| Error::corrupt(&path, offset, "the checksum of a page"))?;
+        let damaged = || Error::corrupt(&path, offset, "the checksum of a page");
+        let head = reader.at(offset, PAGE_HEAD).await?;
+        let bytes = page_bytes::<V>(head).ok_or_else(damaged)?;
+        let page = reader.at(offset, bytes).await?;
+        let (kind, items, payload) = page_content::<V>(page, number, to).ok_or_else(damaged)?;
         let start = offset;
         offset += round_up(PAGE_HEAD + payload.len()) as u64;
         match kind {
@@ -230,11 +234,9 @@ pub(super) async fn load<V: Record>(
             _ => {
                 loaded += items as u64;
                 let (timestamps, values) = payload.split_at(items * size_of::<Ts>());
-                let row = |place| {
-                    let value = V::decode(&values[place * V::BYTES..][..V::BYTES]);
-                    (ts_at(timestamps, place * size_of::<Ts>()), value)
-                };
-                replay.rows(0..items, row).await?;
+                let ts = |place| ts_at(timestamps, place * size_of::<Ts>());
+                let value = |place| V::decode(&values[place * V::BYTES..][..V::BYTES]);
+                replay.rows(0..items, ts, value).await?;
             }
         }
     }
@@ -246,6 +248,22 @@ pub(super) async fn load<V: Record>(
     Ok(Checkpoint { stretch, rows })
 }
 
+fn item_bytes<V: Record>(kind: u32) -> Option<usize> {
+    match kind {
+        DELETES => Some(DELETE_BYTES),
+        ROWS => Some(Replay::<V>::row_bytes()),
+        _ => None,
+    }
+}
+
+/// The size of a page that begins with a head, if it may be one.
+fn page_bytes<V: Record>(head: &[u8]) -> Option<usize> {
+    let head = head.get(..PAGE_HEAD)?;
+    let payload = (u32_at(head, 8) as usize).checked_mul(item_bytes::<V>(u32_at(head, 4))?)?;
+    let bytes = payload.checked_add(PAGE_HEAD)?;
+    (bytes <= PAGE_BYTES).then_some(bytes)
+}
+
 /// Kind, number of items and payload, if the page is whole and in its place.
 fn page_content<V: Record>(page: &[u8], number: u64, to: u64) -> Option<(u32, usize, &[u8])> {
     let head = page.get(..PAGE_HEAD)?;
@@ -254,13 +272,7 @@ fn page_content<V: Record>(page: &[u8], number: u64, to: u64) -> Option<(u32, us
         && u32_at(head, 28) == crc32fast::hash(&head[..28])
         && u64::from(u32_at(head, 16)) == number
         && u64_at(head, 20) == to;
-    let item_bytes = match kind {
-        DELETES => DELETE_BYTES,
-        ROWS => Replay::<V>::row_bytes(),
-        _ => return None,
-    };
-    let length = items.checked_mul(item_bytes)?;
-    let payload = page.get(PAGE_HEAD..PAGE_HEAD.checked_add(length)?)?;
+    let payload = page.get(PAGE_HEAD..page_bytes::<V>(head)?)?;
     let is_whole = is_right && crc32fast::hash(payload) == u32_at(head, 12);
     is_whole.then_some((kind, items, payload))
 }

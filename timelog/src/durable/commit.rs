@@ -206,6 +206,20 @@ impl Tail {
         self.next += u64::from(operations);
     }
 
+    /// The bytes of the block that comes next.
+    pub fn next_bytes(&self) -> usize {
+        self.full
+            .front()
+            .map_or(&self.block, |full| &full.block)
+            .len()
+    }
+
+    /// The first operation of it.
+    pub fn next_first(&self) -> u64 {
+        let gathered = self.next - u64::from(self.operations);
+        self.full.front().map_or(gathered, |full| full.first)
+    }
+
     /// Takes the oldest group; what comes later is in another one.
     pub fn take(&mut self) -> Taken {
         let Some(full) = self.full.pop_front() else {

@@ -43,7 +43,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            commit_bytes: 512 << 10,
+            commit_bytes: 256 << 10,
             pending_bytes: 64 << 20,
             wal_file_bytes: 32 << 20,
             wake_up: Duration::from_millis(100),
@@ -67,7 +67,7 @@ impl Config {
     }
 
     /// The most bytes of a group, unless a single batch is larger. One that has as many is not delayed,
-    /// and the next one gathers meanwhile. Default 512 KiB: more makes better use of a device that is
+    /// and the next one gathers meanwhile. Default 256 KiB: more makes better use of a device that is
     /// slow to sync, less lets writers go on while others are written.
     pub fn commit_bytes(mut self, bytes: usize) -> Self {
         self.limits.commit_bytes = bytes;

@@ -10,11 +10,12 @@ use glommio::channels::oneshot;
 use glommio::future::timeout;
 
 use super::Record;
-use super::commit::{Commit, Group, Tail, Taken, payload_bytes};
+use super::commit::{Commit, Tail, payload_bytes};
 use super::config::Config;
 use super::disk::Folder;
 use super::error::{Error, Refused};
 use super::format::Kind;
+use super::pipeline::InFlight;
 use super::wal_files::{Closed, Next};
 use crate::{MemLog, Seq, Ts, WriteErrorKind};
 
@@ -53,14 +54,15 @@ pub(super) struct Core {
     pub kind: Kind,
     pub config: Config,
     pub tail: RefCell<Tail>,
-    /// The group that is being written, and its bytes.
-    pub in_flight: RefCell<Option<(Rc<Group>, usize)>>,
+    pub in_flight: RefCell<InFlight>,
     pub durable: Cell<u64>,
     pub failed: RefCell<Option<Error>>,
     pub is_closing: Cell<bool>,
-    /// A group is there; it is not to wait any longer; there are rows to maintain; files to convert.
+    /// A group is there, or durable; it is not to wait any longer; one is written; there are rows to
+    /// maintain; files to convert.
     pub commit_bell: Bell,
     pub hurry_bell: Bell,
+    pub sync_bell: Bell,
     pub step_bell: Bell,
     pub checkpoint_bell: Bell,
     /// Full files of the write-ahead log that no checkpoint covers yet, the oldest first.
@@ -87,6 +89,7 @@ impl Core {
             is_closing: Cell::new(false),
             commit_bell: Bell::new(),
             hurry_bell: Bell::new(),
+            sync_bell: Bell::new(),
             step_bell: Bell::new(),
             checkpoint_bell: Bell::new(),
             closed: RefCell::default(),
@@ -114,8 +117,8 @@ impl Core {
 
     /// Lets fail what waits.
     pub fn end_groups(&self, error: Error) {
-        let in_flight = self.in_flight.take();
-        if let Some((group, _)) = in_flight {
+        let in_flight = self.in_flight.borrow().groups();
+        for group in in_flight {
             group.finish(Err(error.clone()));
         }
         loop {
@@ -131,8 +134,7 @@ impl Core {
 
     /// Bytes that wait for the device.
     pub fn pending_bytes(&self) -> usize {
-        let in_flight = self.in_flight.borrow();
-        self.tail.borrow().bytes() + in_flight.as_ref().map_or(0, |(_, bytes)| *bytes)
+        self.tail.borrow().bytes() + self.in_flight.borrow().bytes()
     }
 
     pub fn begin_closing(&self) {
@@ -175,10 +177,11 @@ impl Core {
         let before = tail.bytes();
         let commit = add(&mut tail);
         let limit = self.config.limits.commit_bytes;
-        if before == 0 {
+        let is_full = before < limit && limit <= tail.bytes();
+        if before == 0 || is_full {
             self.commit_bell.ring();
         }
-        if before < limit && limit <= tail.bytes() {
+        if is_full {
             self.hurry_bell.ring();
         }
         commit
@@ -192,14 +195,6 @@ impl Core {
 
     pub fn lacks_next_wal(&self) -> bool {
         matches!(*self.next_wal.borrow(), Next::Missing)
-    }
-
-    /// The group that gathers, to be written.
-    pub fn take_group(&self) -> Taken {
-        let taken = self.tail.borrow_mut().take();
-        let in_flight = (Rc::clone(&taken.group), taken.block.len());
-        *self.in_flight.borrow_mut() = Some(in_flight);
-        taken
     }
 }
 

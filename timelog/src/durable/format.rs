@@ -1,4 +1,4 @@
-//! The bytes of files, version 1: see `docs/timelog-durable.md` for pictures.
+//! The bytes of files, version 2: see `docs/timelog-durable.md` for pictures.
 //!
 //! All integers are little-endian. A checksum is a CRC-32 (of IEEE 802.3), kept outside of what it
 //! protects. Files consist of units of 4 KiB, the most that a device may demand of direct I/O.
@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Blocks and pages begin at multiples of this.
 pub(super) const UNIT: usize = 4096;
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 pub(super) const WAL_MAGIC: u64 = u64::from_le_bytes(*b"TLOG-WAL");
 pub(super) const CHECKPOINT_MAGIC: u64 = u64::from_le_bytes(*b"TLOG-CKP");
@@ -20,7 +20,7 @@ pub(super) const PAGE_HEAD: usize = 32;
 pub(super) const ROW_PAGE_BYTES: usize = PAGE_BYTES - PAGE_HEAD;
 
 /// The part of a block of the write-ahead log before its operations.
-pub(super) const BLOCK_HEAD: usize = 40;
+pub(super) const BLOCK_HEAD: usize = 44;
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"TBLK");
 
 pub(super) fn round_up(bytes: usize) -> usize {
@@ -140,36 +140,42 @@ pub(super) fn parse_file_head<const N: usize>(
 /// The head of a block: a group of operations that is there as a whole or not at all.
 ///
 /// ```text
-///    0       4         8      16          24           28         32       36         40
-///   ┌───────┬─────────┬──────┬───────────┬────────────┬──────────┬────────┬──────────┬────────────┐
-///   │ magic │ payload │ salt │ first     │ operations │ checksum │ block  │ checksum │ payload,   │
-///   │       │ bytes   │      │ operation │            │ payload  │ number │ head     │ zeros      │
-///   └───────┴─────────┴──────┴───────────┴────────────┴──────────┴────────┴──────────┴────────────┘
+///    0       4         8      16          24           28         32       36        40         44
+///   ┌───────┬─────────┬──────┬───────────┬────────────┬──────────┬────────┬─────────┬──────────┬──────────┐
+///   │ magic │ payload │ salt │ first     │ operations │ checksum │ block  │ durable │ checksum │ payload, │
+///   │       │ bytes   │      │ operation │            │ payload  │ number │ blocks  │ head     │ zeros    │
+///   └───────┴─────────┴──────┴───────────┴────────────┴──────────┴────────┴─────────┴──────────┴──────────┘
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BlockHead {
     pub payload_bytes: u32,
     /// Of the use of the file: a block of an earlier use has another one.
     pub salt: u64,
     pub first: u64,
+    /// None in the block that ends the log.
     pub operations: u32,
     pub payload_checksum: u32,
     /// Counted from 0 in each use of a file.
     pub number: u32,
+    /// The blocks of the file that were durable when this one was about to be written: those before
+    /// this number.
+    pub durable: u32,
 }
 
 impl BlockHead {
-    /// Fills in the head of a block of so many operations, which has the space of one, and pads it.
-    pub fn seal(block: &mut Vec<u8>, salt: u64, number: u32, first: u64, operations: u32) {
+    /// Fills in the head of a block, which has the space of one, with size and checksum of what the
+    /// block has, and pads it.
+    pub fn seal(self, block: &mut Vec<u8>) {
         let payload = &block[BLOCK_HEAD..];
         let mut head = Vec::with_capacity(BLOCK_HEAD);
         head.extend(BLOCK_MAGIC.to_le_bytes());
         head.extend((payload.len() as u32).to_le_bytes());
-        head.extend(salt.to_le_bytes());
-        head.extend(first.to_le_bytes());
-        head.extend(operations.to_le_bytes());
+        head.extend(self.salt.to_le_bytes());
+        head.extend(self.first.to_le_bytes());
+        head.extend(self.operations.to_le_bytes());
         head.extend(crc32fast::hash(payload).to_le_bytes());
-        head.extend(number.to_le_bytes());
+        head.extend(self.number.to_le_bytes());
+        head.extend(self.durable.to_le_bytes());
         head.extend(crc32fast::hash(&head).to_le_bytes());
         block[..BLOCK_HEAD].copy_from_slice(&head);
         block.resize(round_up(block.len()), 0);
@@ -180,7 +186,7 @@ impl BlockHead {
         let is_whole = bytes.len() >= BLOCK_HEAD
             && u32_at(bytes, 0) == BLOCK_MAGIC
             && u64_at(bytes, 8) == salt
-            && u32_at(bytes, 36) == crc32fast::hash(&bytes[..36]);
+            && u32_at(bytes, 40) == crc32fast::hash(&bytes[..40]);
         is_whole.then(|| BlockHead {
             payload_bytes: u32_at(bytes, 4),
             salt,
@@ -188,6 +194,7 @@ impl BlockHead {
             operations: u32_at(bytes, 24),
             payload_checksum: u32_at(bytes, 28),
             number: u32_at(bytes, 32),
+            durable: u32_at(bytes, 36),
         })
     }
 

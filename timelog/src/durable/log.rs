@@ -13,12 +13,12 @@ use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into};
 use super::Record;
 use super::commit::Commit;
 use super::config::Config;
-use super::core::{Core, Shared};
+use super::core::Shared;
 use super::disk::Folder;
 use super::error::{Error, Refused};
 use super::maintain::{Backlog, Checkpointer, move_rows};
+use super::pipeline::commit_groups;
 use super::recover::{Recovered, Recovery, recover};
-use super::wal::Wal;
 use crate::{Seq, Snapshot, Ts};
 
 /// A log of time-stamped values in memory and in files. See the [module](super).
@@ -247,16 +247,6 @@ impl<V: Record> Log<V> {
     }
 }
 
-/// Fails what waits, should the executor end before.
-struct Ended<'c>(&'c Core);
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        self.0.begin_closing();
-        self.0.end_groups(Error::Closed);
-    }
-}
-
 /// Everything that goes on in the background.
 async fn run<V: Record>(recovered: Recovered<V>) -> Result<(), Error> {
     let Recovered {
@@ -279,41 +269,11 @@ async fn run<V: Record>(recovered: Recovered<V>) -> Result<(), Error> {
     let moving = spawn_local_into(move_rows(Rc::clone(&shared)), queue).expect(spawned);
     let checkpointing = spawn_local_into(checkpointer.run(), queue).expect(spawned);
 
-    let committed = commit_groups(&shared.core, wal).await;
+    let committed = commit_groups(Rc::clone(&shared), wal).await;
     // Nothing is given up: a write that goes on must not meet the next opener.
     checkpointing.await;
     moving.await;
     let _ = executor().remove_task_queue(queue);
     shared.core.folder.unlock().await?;
     committed
-}
-
-/// Writes groups until the log is closed or a write fails.
-async fn commit_groups(core: &Core, mut wal: Wal) -> Result<(), Error> {
-    let _ended = Ended(core);
-    let delay = core.config.commit_delay;
-    loop {
-        if core.tail.borrow().is_empty() {
-            if core.is_closing.get() {
-                break;
-            }
-            core.commit_bell.wait().await;
-            continue;
-        }
-        let is_large = core.tail.borrow().bytes() >= core.config.limits.commit_bytes;
-        if !delay.is_zero() && !is_large && !core.is_closing.get() {
-            core.hurry_bell.wait_for(delay).await;
-        }
-        let mut group = core.take_group();
-        let written = wal.write(core, &mut group).await;
-        if let Err(error) = written {
-            return Err(core.fail(error));
-        }
-        core.durable
-            .set(group.first + u64::from(group.operations) - 1);
-        core.in_flight.take();
-        core.tail.borrow_mut().reuse(group.block);
-        group.group.finish(Ok(()));
-    }
-    wal.close().await
 }

@@ -190,7 +190,7 @@ impl<V: Record> Checkpointer<V> {
                     from: self.covered,
                     to,
                 },
-                snapshot: &replay.mem.snapshot(),
+                snapshot: &replay.mem().snapshot(),
                 deletes: replay.deletes.take().unwrap_or_default(),
                 floor: replay.floor,
             };

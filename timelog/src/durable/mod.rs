@@ -56,6 +56,7 @@ mod error;
 mod format;
 mod log;
 mod maintain;
+mod pipeline;
 mod read_ahead;
 mod record;
 mod recover;

@@ -109,7 +109,7 @@ pub(super) async fn recover<V: Record>(
     folder.sync().await?;
 
     let applied = replay.applied;
-    replay.mem.set_seq(Seq(applied));
+    replay.mem().set_seq(Seq(applied));
     let core = Core::new(folder, kind, config, applied);
     let next = match core.folder.open_existing(wal::NEXT_NAME).await {
         Ok(file) if file.size().await? + (UNIT as u64) > core.config.limits.wal_file_bytes => file,
@@ -130,7 +130,7 @@ pub(super) async fn recover<V: Record>(
     }
     core.closed.replace(closed);
     Ok(Recovered {
-        shared: Shared::new(core, replay.mem),
+        shared: Shared::new(core, replay.into_mem()),
         wal,
         checkpoints,
         covered,

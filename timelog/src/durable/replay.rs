@@ -4,22 +4,27 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use glommio::yield_if_needed;
+use glommio::{executor, yield_if_needed};
 
 use super::disk::File;
 use super::error::Error;
 use super::format::{BLOCK_HEAD, BlockHead, Kind, Operation, UNIT, WAL_MAGIC};
 use super::format::{next_operation, parse_file_head, ts_at};
 use super::{Record, read_ahead::ReadAhead};
+use crate::mem_log::Bulk;
 use crate::{MemLog, Progress, Ts, WriteErrorKind};
 
-/// Rows that are done between two looks at the time.
+/// Rows that are done between two looks at the time, and in the background, where every task that is
+/// ready runs before the next ones.
 const ROWS: usize = 4096;
+const BACKGROUND_ROWS: usize = 1024;
 
 /// A log in memory, and how far it is.
 #[derive(Debug)]
 pub(super) struct Replay<V> {
-    pub mem: MemLog<V>,
+    mem: MemLog<V>,
+    /// Rows that will be the end of it.
+    bulk: Bulk<V>,
     /// The last operation that it has.
     pub applied: u64,
     /// The deletes of the operations so far, if they are wanted.
@@ -49,35 +54,70 @@ impl<V: Record> Replay<V> {
         config.floor = None;
         Ok(Self {
             mem: MemLog::new(config)?,
+            bulk: Bulk::default(),
             applied,
             deletes: wants_deletes.then(Vec::new),
             floor: None,
         })
     }
 
+    /// The log with all that was done.
+    pub fn mem(&mut self) -> &mut MemLog<V> {
+        self.mem.add_segment(&mut self.bulk);
+        &mut self.mem
+    }
+
+    pub fn into_mem(mut self) -> MemLog<V> {
+        self.mem();
+        self.mem
+    }
+
     pub fn delete(&mut self, first: Ts, last: Ts) {
         if let Some(deletes) = &mut self.deletes {
             deletes.push((first, last));
         }
-        let deleted = self.mem.delete(first..=last);
+        let deleted = self.mem().delete(first..=last);
         deleted.expect("the range was checked to be one");
     }
 
     pub fn raise_floor(&mut self, ts: Ts) {
-        self.mem.raise_floor(ts);
+        self.mem().raise_floor(ts);
         self.floor = self.floor.max(Some(ts));
     }
 
-    /// Adds rows in pieces, and moves them to segments.
+    /// Adds rows in pieces: to the end of the log if they are after all others, else as any writer
+    /// does, and moves them to segments.
     pub async fn rows(
         &mut self,
         places: Range<usize>,
-        row: impl Fn(usize) -> (Ts, V),
+        ts: impl Fn(usize) -> Ts,
+        value: impl Fn(usize) -> V,
     ) -> Result<(), Error> {
-        for start in places.clone().step_by(ROWS) {
-            let end = places.end.min(start + ROWS);
-            let mut piece: Vec<_> = (start..end).map(&row).collect();
-            while let Err(refused) = self.mem.extend(std::mem::take(&mut piece)) {
+        let page_rows = self.mem.page_rows();
+        for start in places.clone().step_by(page_rows) {
+            let end = places.end.min(start + page_rows);
+            let timestamps = (start..end).map(&ts).collect();
+            let values = (start..end).map(&value).collect();
+            let added = self.mem.add_page(&mut self.bulk, timestamps, values);
+            if let Err((timestamps, values)) = added {
+                let rows = timestamps.into_iter().zip(values);
+                self.insert(rows.collect()).await?;
+            }
+            self.pause().await;
+        }
+        Ok(())
+    }
+
+    async fn insert(&mut self, rows: Vec<(Ts, V)>) -> Result<(), Error> {
+        let most = if self.is_background() {
+            BACKGROUND_ROWS
+        } else {
+            ROWS
+        };
+        let mut rows = rows.into_iter();
+        while rows.len() > 0 {
+            let mut piece: Vec<_> = rows.by_ref().take(most).collect();
+            while let Err(refused) = self.mem().extend(std::mem::take(&mut piece)) {
                 // More than may be unflushed, until it is flushed.
                 let is_full = matches!(refused.kind, WriteErrorKind::Full { .. });
                 if !is_full || self.mem.stats().unflushed_bytes == 0 {
@@ -86,12 +126,25 @@ impl<V: Record> Replay<V> {
                 self.mem.flush();
                 piece = refused.rejected;
             }
-            while self.mem.step(ROWS) == Progress::More {
-                yield_if_needed().await;
+            while self.mem.step(most) == Progress::More {
+                self.pause().await;
             }
-            yield_if_needed().await;
+            self.pause().await;
         }
         Ok(())
+    }
+
+    /// Whether a log is open meanwhile.
+    fn is_background(&self) -> bool {
+        self.deletes.is_some()
+    }
+
+    async fn pause(&self) {
+        if self.is_background() {
+            executor().yield_task_queue_now().await;
+        } else {
+            yield_if_needed().await;
+        }
     }
 
     /// Does the operations of a block, but those that are done already and those from `end` on.
@@ -118,11 +171,12 @@ impl<V: Record> Replay<V> {
                 Operation::Rows(bytes) => {
                     let done = (self.applied + 1 - first) as usize;
                     let rows = (end.min(last) - first) as usize;
-                    let row = |place| {
+                    let ts = |place| ts_at(bytes, place * row_bytes);
+                    let value = |place| {
                         let row = &bytes[place * row_bytes..][..row_bytes];
-                        (ts_at(row, 0), V::decode(&row[size_of::<Ts>()..]))
+                        V::decode(&row[size_of::<Ts>()..])
                     };
-                    self.rows(done..rows, row).await?;
+                    self.rows(done..rows, ts, value).await?;
                 }
                 Operation::Delete(first, last) => self.delete(first, last),
                 Operation::Floor(ts) => self.raise_floor(ts),
@@ -138,10 +192,10 @@ impl<V: Record> Replay<V> {
     /// Does what is in a file of the write-ahead log before the operation `end`, the first one of
     /// the next file. Without one, the file is the last, and may end in a block that is not whole.
     ///
-    /// In the last file one block at most can be torn, and nothing after it was begun: a block is
-    /// written once the one before is durable. So what is not whole ends the log, unless a whole
-    /// block follows. In a file before the last the first operation of the next file tells whether
-    /// something is missing.
+    /// In the last file the blocks that were in flight together may be torn or missing, each for
+    /// itself. What is not whole ends the log, whole blocks after it included, unless one of those
+    /// was begun when it was durable. In a file before the last the first operation of the next file
+    /// tells whether something is missing.
     pub async fn wal(
         &mut self,
         file: Rc<File>,
@@ -165,6 +219,10 @@ impl<V: Record> Replay<V> {
             let Some(head) = head.filter(|head| head.number == number && head.first == next) else {
                 break;
             };
+            if head.operations == 0 && end.is_none() {
+                let is_torn = false;
+                return Ok(WalEnd { offset, is_torn });
+            }
             let bytes = reader.at(offset, head.len()).await?;
             let length = BLOCK_HEAD + head.payload_bytes as usize;
             let payload = bytes.get(BLOCK_HEAD..length);
@@ -191,12 +249,14 @@ impl<V: Record> Replay<V> {
                     let bytes = reader.at(later, UNIT).await?;
                     let head = BlockHead::parse(bytes, salt);
                     if let Some(head) = head.filter(|head| head.number > number) {
-                        let follows = head.number;
-                        return Err(Error::corrupt(
-                            &path,
-                            offset,
-                            format!("block {number} is not whole, and block {follows} follows"),
-                        ));
+                        if head.durable > number {
+                            let durable = head.durable;
+                            let what = format!(
+                                "block {number} is not whole, and one that follows says that {durable} were"
+                            );
+                            return Err(Error::corrupt(&path, offset, what));
+                        }
+                        is_torn = true;
                     }
                     later += UNIT as u64;
                     yield_if_needed().await;

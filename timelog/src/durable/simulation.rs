@@ -1,9 +1,12 @@
 //! A disk in memory that loses what was not synced.
 //!
 //! Of each file and of the directory it keeps what a process sees, and what is on the device. A sync
-//! brings the one to the other. When the power fails, any part of what was written since may be
-//! there, in sectors; of the names that changed, the first so many. It dies at a given operation, in
+//! brings to the device what was written when it began. When the power fails, any part of all other
+//! writes may be there, in sectors, also of those that had not ended; of the names that changed, the first
+//! so many. When the process is killed, that holds for writes that had not ended alone. It dies at a given operation, in
 //! the middle of it: that one may have happened or not, and none after it happens.
+//!
+//! Operations that are under way together end in any order.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +24,27 @@ pub(super) type Inode = usize;
 struct Content {
     seen: Vec<u8>,
     stable: Vec<u8>,
-    writes: Vec<(usize, Vec<u8>)>,
+    /// Those that no sync has brought to the device, in the order in which they began.
+    writes: Vec<Write>,
+}
+
+#[derive(Clone, Debug)]
+struct Write {
+    /// The call.
+    number: u64,
+    at: usize,
+    bytes: Vec<u8>,
+    has_ended: bool,
+}
+
+impl Write {
+    /// Any of its sectors.
+    fn torn(&self, random: &mut fastrand::Rng) -> Vec<(usize, &[u8])> {
+        let sectors = self.bytes.chunks(SECTOR).enumerate();
+        let sectors = sectors.filter(|_| random.bool());
+        let at = |sector| self.at + sector * SECTOR;
+        sectors.map(|(sector, bytes)| (at(sector), bytes)).collect()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +72,7 @@ struct State {
     changes: Vec<NameChange>,
     /// Operations so far, and the one at which it dies.
     calls: u64,
+    writes: u64,
     dies_at: Option<u64>,
     is_dead: bool,
     waker: Option<Waker>,
@@ -136,9 +160,34 @@ impl Disk {
     /// What another process finds after this one was killed.
     pub fn after_kill(&self, seed: u64) -> Rc<Self> {
         let state = self.0.borrow();
+        let mut random = fastrand::Rng::with_seed(seed ^ state.calls);
+        let mut files = state.files.clone();
+        for file in &mut files {
+            for write in std::mem::take(&mut file.writes) {
+                if write.has_ended {
+                    file.writes.push(write);
+                    continue;
+                }
+                let (stays, is_torn) = (random.bool(), random.bool());
+                let sectors = match (stays, is_torn) {
+                    (false, _) => Vec::new(),
+                    (true, false) => vec![(write.at, &write.bytes[..])],
+                    (true, true) => write.torn(&mut random),
+                };
+                for (at, bytes) in sectors {
+                    put(&mut file.seen, at, bytes);
+                    file.writes.push(Write {
+                        at,
+                        bytes: bytes.to_vec(),
+                        has_ended: true,
+                        ..write
+                    });
+                }
+            }
+        }
         Self::with(
             seed,
-            state.files.clone(),
+            files,
             state.names.clone(),
             State {
                 stable_names: state.stable_names.clone(),
@@ -155,17 +204,19 @@ impl Disk {
         let manner = random.u8(..4);
         let mut files = state.files.clone();
         for file in &mut files {
-            for (at, bytes) in std::mem::take(&mut file.writes) {
+            for write in std::mem::take(&mut file.writes) {
                 let (stays, is_torn) = match manner {
                     0 => (false, false),
                     1 => (true, false),
                     2 => (random.bool(), false),
                     _ => (random.bool(), random.bool()),
                 };
-                for (sector, bytes) in bytes.chunks(SECTOR).enumerate() {
-                    if stays && !(is_torn && random.bool()) {
-                        put(&mut file.stable, at + sector * SECTOR, bytes);
+                if stays && is_torn {
+                    for (at, bytes) in write.torn(&mut random) {
+                        put(&mut file.stable, at, bytes);
                     }
+                } else if stays {
+                    put(&mut file.stable, write.at, &write.bytes);
                 }
             }
             file.seen = file.stable.clone();
@@ -228,8 +279,11 @@ impl Disk {
     /// Counts an operation, and does it unless it fails. If the disk dies in it, it may be done, and
     /// does not end.
     async fn call<T>(&self, call: Call, act: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        // As through a ring: others run before it is done.
-        glommio::executor().yield_now().await;
+        // As through a ring: others run before it is done, and may be done first.
+        let turns = self.0.borrow_mut().random.u8(1..4);
+        for _ in 0..turns {
+            glommio::executor().yield_now().await;
+        }
         let done = {
             let mut state = self.0.borrow_mut();
             let state = &mut *state;
@@ -337,13 +391,34 @@ impl Disk {
     }
 
     pub async fn write(&self, inode: Inode, bytes: &[u8], position: u64) -> Result<()> {
-        self.call(Call::Write, |state| {
+        let at = position as usize;
+        let number = {
+            let state = &mut *self.0.borrow_mut();
+            state.writes += 1;
+            if !state.is_dead {
+                state.files[inode].writes.push(Write {
+                    number: state.writes,
+                    at,
+                    bytes: bytes.to_vec(),
+                    has_ended: false,
+                });
+            }
+            state.writes
+        };
+        let written = self.call(Call::Write, |state| {
             let file = &mut state.files[inode];
-            put(&mut file.seen, position as usize, bytes);
-            file.writes.push((position as usize, bytes.to_vec()));
+            put(&mut file.seen, at, bytes);
+            let mut writes = file.writes.iter_mut();
+            let write = writes.find(|write| write.number == number);
+            write.expect("no sync takes what has not ended").has_ended = true;
             Ok(())
-        })
-        .await
+        });
+        let written = written.await;
+        if written.is_err() {
+            let writes = &mut self.0.borrow_mut().files[inode].writes;
+            writes.retain(|write| write.number != number);
+        }
+        written
     }
 
     pub async fn read(&self, inode: Inode, position: u64, length: usize) -> Result<Vec<u8>> {
@@ -356,10 +431,19 @@ impl Disk {
     }
 
     pub async fn sync(&self, inode: Inode) -> Result<()> {
+        let ended: Vec<u64> = {
+            let writes = &self.0.borrow().files[inode].writes;
+            let ended = writes.iter().filter(|write| write.has_ended);
+            ended.map(|write| write.number).collect()
+        };
         self.call(Call::Sync, |state| {
             let file = &mut state.files[inode];
-            for (at, bytes) in std::mem::take(&mut file.writes) {
-                put(&mut file.stable, at, &bytes);
+            let (synced, rest) = std::mem::take(&mut file.writes)
+                .into_iter()
+                .partition::<Vec<_>, _>(|write| ended.contains(&write.number));
+            file.writes = rest;
+            for write in synced {
+                put(&mut file.stable, write.at, &write.bytes);
             }
             Ok(())
         })

@@ -1,11 +1,15 @@
-//! The write-ahead log: files of blocks, of which one is written at a time.
+//! The write-ahead log: files of blocks, one of which may be written while others before it are synced.
 //!
 //! A file gets its name, `wal-<number>`, when its header is durable, which has the number of the
 //! first operation in it. The next file begins when all blocks before are durable, so the numbers
 //! tell whether something is missing. Each opening begins a file: it bounds the one before, so that
 //! what a crash has left at its end stays cut off, even if the device should finish a write later.
+//!
+//! A block says how many of the file were durable before it was written. So if it is there and an
+//! older one is not, it is known whether a crash may have left them so.
 
 use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
 
 use glommio::executor;
 
@@ -13,12 +17,12 @@ use super::commit::Taken;
 use super::core::Core;
 use super::disk::File;
 use super::error::Error;
-use super::format::{BlockHead, UNIT, WAL_MAGIC, file_head, round_up};
+use super::format::{BLOCK_HEAD, BlockHead, UNIT, WAL_MAGIC, file_head, round_up};
 pub(super) use super::wal_files::{Closed, NEXT_NAME, Next, name, number_of};
 
 /// The file that is written to.
 pub(super) struct Wal {
-    file: File,
+    file: Rc<File>,
     number: u64,
     salt: u64,
     blocks: u32,
@@ -46,7 +50,7 @@ impl Wal {
         core.next_wal.replace(Next::Missing);
         file.renamed(core.folder.path().join(name(number)));
         Ok(Self {
-            file,
+            file: Rc::new(file),
             number,
             salt,
             blocks: 0,
@@ -55,36 +59,76 @@ impl Wal {
         })
     }
 
-    /// Makes a group durable.
-    pub async fn write(&mut self, core: &Core, group: &mut Taken) -> Result<(), Error> {
-        let length = round_up(group.block.len()) as u64;
-        let is_full = self.position + length > self.prepared;
-        if is_full && self.blocks > 0 {
-            let next = core.next_wal.take();
-            // While there is none, the file grows.
-            if let Next::Ready(file) = next {
-                core.next_wal.replace(Next::Beginning);
-                let next = Self::begin(core, file, self.number + 1, group.first).await?;
-                let before = std::mem::replace(self, next);
-                core.closed.borrow_mut().push(Closed {
-                    number: before.number,
-                    end: group.first,
-                });
-                before.file.close().await?;
-            }
-            core.checkpoint_bell.ring();
+    /// Whether the next file is to be begun before a block, and is ready. While it is
+    /// not, this one grows.
+    pub fn ends_before(&self, core: &Core, block_bytes: usize) -> bool {
+        let is_full = self.position + round_up(block_bytes) as u64 > self.prepared;
+        if !is_full || self.blocks == 0 {
+            return false;
         }
-        let (first, operations) = (group.first, group.operations);
-        BlockHead::seal(&mut group.block, self.salt, self.blocks, first, operations);
+        core.checkpoint_bell.ring();
+        matches!(*core.next_wal.borrow(), Next::Ready(_))
+    }
+
+    /// Begins the next file with the operation `first`. All before it must be durable.
+    pub async fn begin_next(&mut self, core: &Core, first: u64) -> Result<(), Error> {
+        let Next::Ready(file) = core.next_wal.replace(Next::Beginning) else {
+            unreachable!("only a file that is ready is begun");
+        };
+        let next = Self::begin(core, file, self.number + 1, first).await?;
+        let before = std::mem::replace(self, next);
+        let number = before.number;
+        core.closed.borrow_mut().push(Closed { number, end: first });
+        before.close().await
+    }
+
+    /// Writes a group, `in_flight` groups after those that are durable. It is not synced.
+    pub async fn write(&mut self, group: &mut Taken, in_flight: usize) -> Result<(), Error> {
+        let head = BlockHead {
+            salt: self.salt,
+            first: group.first,
+            operations: group.operations,
+            number: self.blocks,
+            durable: self.blocks - in_flight as u32,
+            ..BlockHead::default()
+        };
+        head.seal(&mut group.block);
         self.file.write(&group.block, self.position).await?;
-        self.file.sync().await?;
-        self.position += length;
+        self.position += group.block.len() as u64;
         self.blocks += 1;
         Ok(())
     }
 
-    pub async fn close(self) -> Result<(), Error> {
-        self.file.close().await
+    pub fn file(&self) -> Rc<File> {
+        Rc::clone(&self.file)
+    }
+
+    /// Ends the log before the operation `next`. All before it must be durable.
+    ///
+    /// A block without operations tells the next opening that none follows. Without it, as after a
+    /// crash, that looks for one in the rest of the file.
+    pub async fn end(self, next: u64) -> Result<(), Error> {
+        if self.position < self.prepared {
+            let head = BlockHead {
+                salt: self.salt,
+                first: next,
+                number: self.blocks,
+                durable: self.blocks,
+                ..BlockHead::default()
+            };
+            let mut block = vec![0; BLOCK_HEAD];
+            head.seal(&mut block);
+            self.file.write(&block, self.position).await?;
+        }
+        self.close().await
+    }
+
+    async fn close(self) -> Result<(), Error> {
+        match Rc::into_inner(self.file) {
+            Some(file) => file.close().await,
+            // A sync has failed and holds it still.
+            None => Ok(()),
+        }
     }
 }
 
@@ -95,7 +139,8 @@ pub(super) fn first_bytes(core: &Core) -> u64 {
 
 /// Makes a file of so many bytes ready to become the next one. `None` if the log is closed meanwhile.
 pub(super) async fn prepare(core: &Core, bytes: u64) -> Result<Option<File>, Error> {
-    const CHUNK: u64 = 256 << 10;
+    // No more than is written without a delay for others.
+    const CHUNK: u64 = 128 << 10;
     let file = core.folder.create(NEXT_NAME).await?;
     let end = bytes / UNIT as u64 * UNIT as u64;
     let zeros = vec![0; CHUNK.min(end) as usize];

@@ -241,3 +241,31 @@ fn a_closed_log_says_so() {
     let outcome = futures_lite::future::block_on(commit.unwrap());
     assert!(matches!(outcome, Ok(_) | Err(Error::Closed)));
 }
+
+/// Rows that lie in order in a checkpoint become pages of the log, and are not flushed again.
+#[test]
+fn rows_in_order_are_recovered_as_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    run(async {
+        let (log, _) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
+        let batches = 0..10;
+        for batch in batches {
+            let rows = (batch * 10_000..(batch + 1) * 10_000).map(|ts| (ts, ts as u64));
+            log.extend(rows).unwrap().await.unwrap();
+        }
+        drop(log.delete(500..600).unwrap());
+        log.checkpoint().await.unwrap();
+        log.close().await.unwrap();
+        let (log, found) = Log::<u64>::open(folder.path(), quick()).await.unwrap();
+        assert_eq!(found.checkpoint_rows, 99_900);
+        let memory = log.stats().memory;
+        let moved = memory.rows_flushed + memory.memtable_rows as u64;
+        assert!(moved < 4096, "{moved} at the end, less than a page");
+        let rows = log.snapshot();
+        assert_eq!((rows.count(..), rows.count(400..700)), (99_900, 200));
+        assert!(rows.range(..).all(|(ts, value)| ts as u64 == *value));
+        log.delete(..1_000).unwrap().await.unwrap();
+        assert_eq!(log.snapshot().count(..), 99_000);
+        log.close().await.unwrap();
+    });
+}

@@ -106,24 +106,36 @@ fn a_flipped_bit_is_named_or_changes_nothing() {
 
 #[test]
 fn damage_in_the_last_file_is_named_unless_it_is_at_the_end() {
+    for is_closed in [false, true] {
+        damage_last_file(is_closed);
+    }
+}
+
+/// If the log was closed, it says that it ended after its last group.
+fn damage_last_file(is_closed: bool) {
     let disk = Disk::new(1);
     run(async {
-        let (log, _) = open(&disk, small().wal_file_bytes(64 << 10)).await.unwrap();
-        for ts in 0..5 {
-            drop(log.append(ts, 0).unwrap());
-            log.sync().await.unwrap();
+        let config = small().wal_file_bytes(64 << 10);
+        let (log, _) = open(&disk, config.clone()).await.unwrap();
+        // The first file has the space of one group.
+        log.append(0, 0).unwrap().await.unwrap();
+        settle(&log).await;
+        for ts in 1..6 {
+            log.append(ts, 0).unwrap().await.unwrap();
         }
-        log.close().await.unwrap();
+        if is_closed {
+            log.close().await.unwrap();
+        }
     });
-    let file = wal::name(1);
+    let file = wal::name(2);
     for block in 1..=5 {
         let disk = disk.after_kill(1);
         disk.edit(&file, |bytes| bytes[block * UNIT + 50] ^= 1);
         let offset = (block * UNIT) as u64;
         let opened = run(open(&disk, small()));
-        if block == 5 {
+        if block == 5 && !is_closed {
             let (log, found) = opened.expect("it may have been torn");
-            assert_eq!(rows(&log).len(), 4);
+            assert_eq!(rows(&log).len(), 5);
             assert_eq!(
                 found.torn,
                 Some((Path::new("simulated").join(&file), offset))
@@ -134,6 +146,58 @@ fn damage_in_the_last_file_is_named_unless_it_is_at_the_end() {
             assert!(is_there && names(&error, &file), "{error}");
         }
     }
+}
+
+/// Of groups that were in flight together the first is lost: those after it are cut off. If one of them was
+/// written when the first was durable, it is damage.
+#[test]
+fn what_follows_a_torn_group_is_cut_off_unless_that_was_durable() {
+    let (mut cut, mut named) = (0, 0);
+    for calls in 1..12 {
+        let disk = Disk::new(calls);
+        let mut is_confirmed = false;
+        run(disk.run(async {
+            let config = small().wal_file_bytes(64 << 10).commit_bytes(100);
+            let (log, _) = open(&disk, config).await.unwrap();
+            // The first file has the space of one group.
+            for ts in 0..2 {
+                settle(&log).await;
+                log.append(ts, 0).unwrap().await.unwrap();
+            }
+            settle(&log).await;
+            disk.dies_after(calls);
+            let mut commits: Vec<_> = (0..4)
+                .map(|ts| log.extend(vec![(ts, 0); 8]).unwrap())
+                .collect();
+            commits.remove(0).await.unwrap();
+            is_confirmed = true;
+            loop {
+                log.append(9, 0).unwrap().await.unwrap();
+            }
+        }));
+        let disk = disk.after_kill(calls);
+        let file = wal::name(2);
+        let has_later = disk.edit(&file, |bytes| {
+            let (first, later) = bytes[2 * UNIT..].split_at_mut(UNIT);
+            first.fill(0);
+            later.chunks(UNIT).any(|block| block[0] != 0)
+        });
+        let offset = 2 * UNIT as u64;
+        match run(open(&disk, small())) {
+            Ok((log, found)) => {
+                assert_eq!(log.seq().0, 2);
+                let torn = has_later.then(|| (Path::new("simulated").join(&file), offset));
+                assert_eq!(found.torn, torn);
+                cut += u32::from(has_later);
+            }
+            Err(Error::Corrupt { offset: at, .. }) => {
+                assert!(is_confirmed && at == offset, "{at}");
+                named += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(cut > 0 && named > 0, "{cut} cut, {named} named");
 }
 
 #[test]
@@ -192,11 +256,11 @@ fn a_later_version_is_named() {
     let (disk, _) = full_disk();
     for file in disk.all_names().iter().filter(|it| is_log_file(it)) {
         disk.edit(file, |bytes| {
-            bytes[8] = 2;
+            bytes[8] = 3;
             let checksum = crc32fast::hash(&bytes[..UNIT - 4]);
             bytes[UNIT - 4..UNIT].copy_from_slice(&checksum.to_le_bytes());
         });
     }
     let error = run(open(&disk, small())).expect_err("it is not known");
-    assert!(error.to_string().contains("version 2"), "{error}");
+    assert!(error.to_string().contains("version 3"), "{error}");
 }

@@ -3,7 +3,7 @@
 //! `TIMELOG_CRASHES=1000 cargo test --release -p timelog --features durable --lib power` has as many
 //! histories of several crashes each. `TIMELOG_SEED` is the first one.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use fastrand::Rng;
 use super::super::simulation::{Call, Disk};
 use super::super::{Config, Log};
 use super::model::Model;
-use super::{cases, open, run, small};
+use super::{cases, open, rows, run, settle, small};
 
 /// Crashes of one history.
 const LIVES: usize = 6;
@@ -155,4 +155,49 @@ fn a_reopened_log_shows_what_was_accepted() {
         let opened = run(open(&disk, small())).expect("it was closed");
         model.borrow_mut().recovered(&opened.0);
     }
+}
+
+/// A sync that began before a group was written makes nothing of it durable, though it ends after.
+#[test]
+fn groups_in_flight_are_confirmed_by_their_own_sync() {
+    for seed in 0..40 {
+        let disk = Disk::new(seed);
+        let confirmed = Cell::new(0);
+        run(disk.run(async {
+            let config = small().wal_file_bytes(1 << 20).commit_bytes(100);
+            let (log, _) = open(&disk, config).await.expect("it is new");
+            settle(&log).await;
+            disk.dies_after(10 + seed);
+            loop {
+                let group = |ts| log.extend(vec![(ts, 0); 8]).expect("it is open");
+                let commits: Vec<_> = (0..8).map(group).collect();
+                for commit in commits {
+                    confirmed.set(commit.await.expect("nothing fails").0);
+                }
+            }
+        }));
+        for cut in 0..6 {
+            let disk = disk.after_power_cut(cut);
+            let (log, _) = run(open(&disk, small())).expect("a crash is no damage");
+            let found = log.seq().0;
+            assert!(found >= confirmed.get(), "{found} of {}", confirmed.get());
+        }
+    }
+}
+
+/// A delete of rows that recovery loads as pages hides those before it, and none after it.
+#[test]
+fn a_delete_between_rows_in_order_stays_between_them() {
+    let disk = Disk::new(1);
+    run(async {
+        let (log, _) = open(&disk, small()).await.expect("it is new");
+        drop(log.extend((0..8).map(|ts| (ts, 0))).expect("it is open"));
+        drop(log.delete(2..).expect("it is open"));
+        drop(log.extend((8..16).map(|ts| (ts, 1))).expect("it is open"));
+        log.close().await.expect("nothing fails");
+    });
+    let (log, _) = run(open(&disk, small())).expect("it was closed");
+    let found: Vec<_> = rows(&log).into_iter().map(|row| row.0).collect();
+    let wanted: Vec<_> = (0..2).chain(8..16).collect();
+    assert_eq!(found, wanted);
 }

@@ -1,0 +1,253 @@
+//! Shards that cannot be opened, that are gone, closed or full.
+
+use std::path::Path;
+
+use glommio::spawn_local;
+use timelog::durable::{Error, Sharded};
+
+use super::super::limits::FULL;
+use super::{KEYS, cause, key, on_each, quick, with_log};
+
+#[test]
+fn the_number_of_shards_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |shards| {
+        let path = folder.path().to_owned();
+        on_each(shards, move |mesh| async move {
+            let (log, _) = Sharded::open(mesh, path, quick()).await?;
+            log.close().await
+        })
+    };
+    let is_whole = |results: Vec<Result<Result<(), Error>, _>>| {
+        results.into_iter().for_each(|it| it.unwrap().unwrap());
+    };
+    let errors = |results: Vec<Result<Result<(), Error>, _>>| {
+        let errors = results.into_iter().map(|it| it.unwrap().unwrap_err());
+        errors.collect::<Vec<_>>()
+    };
+    is_whole(open(2));
+    for error in errors(open(3)) {
+        assert!(
+            matches!(cause(&error), (0, Error::Format { .. })),
+            "{error}"
+        );
+        assert!(
+            error.to_string().ends_with("the log has 2 shards, not 3"),
+            "{error}"
+        );
+    }
+    is_whole(open(2));
+    let name = folder.path().join("SHARDS");
+    for (content, wanted) in [
+        (Some("format 2 shards 2"), "this program reads 1"),
+        (Some("format 1 shards x"), "it is no number of shards"),
+        (Some(""), "it is no number of shards"),
+        (None, "there are directories of shards"),
+    ] {
+        match content {
+            Some(content) => std::fs::write(&name, content).unwrap(),
+            None => std::fs::remove_file(&name).unwrap(),
+        }
+        for error in errors(open(2)) {
+            assert!(error.to_string().ends_with(wanted), "{error}");
+        }
+    }
+    std::fs::write(&name, "format 1 shards 2").unwrap();
+    is_whole(open(2));
+}
+
+/// A shard that cannot be opened is named by all, and the others are closed.
+#[test]
+fn a_shard_that_cannot_be_opened_is_named_by_all() {
+    let folder = tempfile::tempdir().unwrap();
+    with_log(3, folder.path(), quick(), |log| async move {
+        let commit = log.append("key", 1, [1; 2]).await.unwrap();
+        commit.await.unwrap();
+    });
+    let shard = folder.path().join("shard-1");
+    let files = std::fs::read_dir(&shard)
+        .unwrap()
+        .map(|it| it.unwrap().path());
+    let wal = files.filter(|it| it.to_string_lossy().contains("wal-"));
+    let wal = wal.min().unwrap();
+    let whole = std::fs::read(&wal).unwrap();
+    std::fs::write(&wal, b"nonsense").unwrap();
+    let path = folder.path().to_owned();
+    let opened = on_each(3, move |mesh| async move {
+        Sharded::open(mesh, path, quick()).await.map(|_| ())
+    });
+    for error in opened {
+        let error = error.unwrap().unwrap_err();
+        let (1, Error::Corrupt { path, .. }) = cause(&error) else {
+            panic!("{error}")
+        };
+        assert_eq!(*path, wal);
+    }
+    std::fs::write(&wal, whole).unwrap();
+    let counts = with_log(3, folder.path(), quick(), |log| async move {
+        log.snapshots().await.unwrap().count(..)
+    });
+    assert_eq!(counts, [3; 3]);
+}
+
+/// The executor of a shard panics while others wait for it, and those go on with what they have.
+#[test]
+fn a_shard_that_is_gone_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let ended = on_each(3, move |mesh| async move {
+        let (log, _) = Sharded::open(mesh, path, quick()).await.unwrap();
+        if log.shard_id() == 1 {
+            panic!("as if it had a defect");
+        }
+        let of_it = (0..).find(|it| log.shard_of(key(*it)) == 1).unwrap();
+        let refused = loop {
+            let sent = log.append(key(of_it), 7, [of_it; 2]).await;
+            match sent {
+                // On its way when the shard ended.
+                Ok(commit) => match commit.await {
+                    Ok(_) => {}
+                    Err(refused) => assert!(matches!(cause(&refused.error), (1, Error::Closed))),
+                },
+                Err(refused) => break refused,
+            }
+        };
+        assert!(
+            matches!(cause(&refused.error), (1, Error::Closed)),
+            "{refused}"
+        );
+        assert_eq!(refused.rejected, [(7, [of_it; 2])]);
+        let error = log.snapshots().await.unwrap_err();
+        assert!(matches!(cause(&error), (1, Error::Closed)), "{error}");
+        let error = log.sync().await.unwrap_err();
+        assert!(matches!(cause(&error), (1, Error::Closed)), "{error}");
+        for number in 0..KEYS {
+            if log.shard_of(key(number)) != 1 {
+                let commit = log.append(key(number), 7, [number; 2]).await.unwrap();
+                commit.await.unwrap();
+            }
+        }
+        log.close().await.unwrap();
+    });
+    let panicked: Vec<_> = ended.iter().map(Result::is_err).collect();
+    assert_eq!(panicked, [false, true, false]);
+}
+
+/// Each way in which a handle can end, and futures that are dropped.
+#[test]
+fn a_closed_shard_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    with_log(2, folder.path(), quick(), |log| async move {
+        // None of what is given up hinders anything.
+        for number in 0..200 {
+            drop(log.append(key(number), 1, [number; 2]).await.unwrap());
+            let append = log.append(key(number), 1, [number; 2]);
+            drop(futures_lite::future::poll_once(append).await);
+            drop(futures_lite::future::poll_once(log.snapshots()).await);
+            drop(futures_lite::future::poll_once(log.sync()).await);
+        }
+    });
+    let path = folder.path().to_owned();
+    let closed = on_each(2, move |mesh| async move {
+        let again = mesh.clone();
+        let (log, _) = Sharded::open(mesh, &path, quick()).await.unwrap();
+        let error = Sharded::open(again, &path, quick()).await.unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        let other = log.clone();
+        let commit = log.append(key(1), 1, [1; 2]).await.unwrap();
+        let closing = spawn_local(log.close());
+        commit.await.unwrap();
+        closing.await.unwrap();
+        for number in 0..KEYS {
+            let refused = other.append(key(number), 1, [number; 2]).await.unwrap_err();
+            assert!(
+                matches!(cause(&refused.error).1, Error::Closed),
+                "{refused}"
+            );
+            assert_eq!(refused.rejected.len(), 1);
+        }
+        assert!(matches!(
+            cause(&other.snapshots().await.unwrap_err()).1,
+            Error::Closed
+        ));
+        assert!(matches!(
+            cause(&other.sync().await.unwrap_err()).1,
+            Error::Closed
+        ));
+        let own = other.shard_id();
+        let error = other.close().await.unwrap_err();
+        assert!(matches!(cause(&error), (shard, Error::Closed) if shard == own));
+    });
+    closed.into_iter().for_each(|it| it.unwrap());
+    // Dropped without being closed: nothing hangs, and it can be opened again.
+    let path = folder.path().to_owned();
+    let dropped = on_each(2, move |mesh| async move {
+        let (log, _) = Sharded::open(mesh, &path, quick()).await.unwrap();
+        let commit = log
+            .append(key(log.shard_id() as u64), 1, [1; 2])
+            .await
+            .unwrap();
+        drop(log);
+        // The other executor may have ended before.
+        if let Err(refused) = commit.await {
+            assert!(
+                matches!(cause(&refused.error).1, Error::Closed),
+                "{refused}"
+            );
+        }
+    });
+    dropped.into_iter().for_each(|it| it.unwrap());
+    with_log(2, folder.path(), quick(), |_| async {});
+}
+
+/// On a small filesystem that becomes full: each shard ends its writes with its own error, and reads
+/// go on.
+pub fn fill(folder: &Path) {
+    let confirmed = on_each(2, {
+        let folder = folder.to_owned();
+        move |mesh| async move {
+            let (log, _) = Sharded::open(mesh, folder, quick())
+                .await
+                .expect("there is space");
+            let own = log.shard_id() as u64;
+            let mut confirmed = [0; 2];
+            let mut failed = [false; 2];
+            let mut number = 0;
+            while failed != [true; 2] {
+                number += 1;
+                let key_ = number % KEYS;
+                let shard = log.shard_of(key(key_));
+                let rows = (0..200).map(|row| (row, [own, number]));
+                let written = match log.extend(key(key_), rows).await {
+                    Ok(commit) => commit.await,
+                    Err(refused) => Err(refused),
+                };
+                match written {
+                    Ok(_) => confirmed[shard] += 200,
+                    Err(refused) => {
+                        let (named, why) = cause(&refused.error);
+                        assert_eq!(named, shard);
+                        assert!(matches!(why, Error::Poisoned { .. }), "{refused}");
+                        assert!(refused.to_string().contains("No space left"), "{refused}");
+                        failed[shard] = true;
+                    }
+                }
+            }
+            let all = log.snapshots().await.expect("reads go on");
+            assert!(all.count(..) >= confirmed[0] + confirmed[1]);
+            let error = log.close().await.expect_err("it was told");
+            assert!(
+                matches!(cause(&error), (shard, Error::Poisoned { .. }) if shard as u64 == own)
+            );
+            confirmed
+        }
+    });
+    std::fs::remove_file(folder.join("ballast")).expect("it is there");
+    let confirmed = confirmed.into_iter().map(|it| it.expect("nothing panics"));
+    let confirmed: u64 = confirmed.flatten().sum();
+    let counts = with_log(2, folder, quick(), |log| async move {
+        log.snapshots().await.expect("both are there").count(..)
+    });
+    assert!(counts[0] >= confirmed, "{} of {confirmed}", counts[0]);
+    println!("{FULL}{confirmed}");
+}

@@ -1,0 +1,82 @@
+//! Processes with two shards that are killed.
+
+use std::cell::Cell;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+
+use fastrand::Rng;
+use timelog::Ts;
+
+use super::super::{Killed, child, crashes};
+use super::{key, quick, with_log};
+
+/// Writes rows of a writer on each shard, and says what is confirmed.
+pub fn write_until_killed(folder: &Path) {
+    with_log(2, folder, quick(), |log| async move {
+        let writer = log.shard_id() as u64;
+        let snapshots = log.snapshots().await.expect("both are there");
+        let number = snapshots
+            .range(..)
+            .filter(|(_, it)| it[0] == writer)
+            .count();
+        let number = Cell::new(number as u64);
+        println!("open");
+        let mut commits = std::collections::VecDeque::new();
+        loop {
+            let next = number.get();
+            number.set(next + 1);
+            let commit = log.append(key(writer), next as Ts, [writer, next]).await;
+            commits.push_back(commit.expect("both are there"));
+            if commits.len() == 16 {
+                let oldest = commits.pop_front().expect("there are some");
+                oldest.await.expect("nothing fails");
+                let mut output = std::io::stdout().lock();
+                writeln!(output, "confirmed {writer} {}", next - 15).expect("the test listens");
+            }
+        }
+    });
+}
+
+/// Of each key a prefix that has all that was confirmed.
+#[test]
+fn what_shards_confirmed_is_there_after_a_process_was_killed() {
+    let mut random = Rng::with_seed(2);
+    let folder = tempfile::tempdir().unwrap();
+    let mut confirmed = [0; 2];
+    for _ in 0..crashes(6) {
+        let mut command = child("write-shards", folder.path(), None);
+        let mut process = Killed(command.spawn().unwrap());
+        let output = BufReader::new(process.0.stdout.take().unwrap());
+        let lines = random.usize(..600);
+        for (line, text) in output.lines().enumerate() {
+            let text = text.unwrap_or_default();
+            if let Some((writer, number)) = text
+                .strip_prefix("confirmed ")
+                .and_then(|it| it.split_once(' '))
+                && let (Ok(writer), Ok(number)) = (writer.parse::<usize>(), number.parse::<u64>())
+            {
+                confirmed[writer] = confirmed[writer].max(number + 1);
+            }
+            if line == lines {
+                process.0.kill().unwrap();
+            }
+        }
+        process.0.wait().unwrap();
+        let found = with_log(2, folder.path(), quick(), |log| async move {
+            let all = log.snapshots().await.unwrap();
+            let of = |writer| {
+                let values = all.range(..).map(|(_, it)| *it);
+                let numbers = values.filter(move |it| it[0] == writer).map(|it| it[1]);
+                let count = numbers.clone().count() as u64;
+                assert!(numbers.eq(0..count), "something is missing");
+                count
+            };
+            [of(0), of(1)]
+        });
+        assert_eq!(found[0], found[1]);
+        for (found, confirmed) in found[0].iter().zip(confirmed) {
+            assert!(*found >= confirmed, "{found} of {confirmed}");
+        }
+    }
+    assert!(confirmed[0] > 0 && confirmed[1] > 0, "{confirmed:?}");
+}
