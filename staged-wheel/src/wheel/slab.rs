@@ -444,7 +444,7 @@ impl<T> Slab<T> {
                 assert!(listed <= FULL, "a circle of free records");
             }
             assert_eq!(listed, free);
-            for memory in &page.memory {
+            if let Some(memory) = &page.memory {
                 for (record, link) in memory.records.iter().zip(&memory.links) {
                     let is_listed = record.state == RecordState::Listed;
                     assert!(!is_listed || link.deadline_ns >= first_ns);

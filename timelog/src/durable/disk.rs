@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use futures_lite::StreamExt;
+use glommio::GlommioError;
 use glommio::io::{AdvisoryLockGuard, Directory, DmaFile, OpenOptions, ReadResult};
 use glommio::timer::sleep;
 
@@ -87,14 +89,14 @@ impl Folder {
     pub async fn names(&self) -> Result<Vec<String>> {
         match &self.place {
             Place::System { directory, .. } => {
-                // At once: it is done when the log is opened, and names are few.
-                let entries = directory.sync_read_dir();
-                let entries =
-                    entries.map_err(|error| Error::io("list", &self.path)(error.into()))?;
-                let names = entries.map(|entry| Ok(entry?.file_name().into_string().ok()));
-                let names: std::io::Result<Vec<_>> = names.collect();
-                let names = names.map_err(Error::io("list", &self.path))?;
-                Ok(names.into_iter().flatten().collect())
+                let failed = |error: GlommioError<()>| Error::io("list", &self.path)(error.into());
+                let mut entries = directory.read_dir().map_err(failed)?;
+                let mut names = Vec::new();
+                while let Some(entry) = entries.next().await {
+                    let entry = entry.map_err(failed)?;
+                    names.extend(entry.file_name().to_str().map(str::to_owned));
+                }
+                Ok(names)
             }
             #[cfg(test)]
             Place::Simulated(disk) => disk.names().await.map_err(Error::io("list", &self.path)),

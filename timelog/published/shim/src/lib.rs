@@ -1,5 +1,5 @@
 //! The published glommio 0.9.0, with the additions to its API that `timelog::durable` uses: `oneshot`,
-//! `timeout`, advisory locks, `write_all_at` and `remove_task_queue`.
+//! `timeout`, advisory locks, `read_dir`, `write_all_at` and `remove_task_queue`.
 
 use std::ops::Deref;
 
@@ -36,9 +36,12 @@ pub mod future {
 
 /// As in 0.9.0, with files that can be locked.
 pub mod io {
+    use std::ffi::{OsStr, OsString};
     use std::io;
     use std::ops::Deref;
     use std::path::{Path, PathBuf};
+
+    use futures_lite::Stream;
 
     pub use published::io::*;
 
@@ -83,6 +86,50 @@ pub mod io {
             let path = path.as_ref();
             let file = self.0.dma_open(path).await?;
             Ok(DmaFile(file, path.to_owned()))
+        }
+    }
+
+    /// A `Directory` of 0.9.0, whose names are a stream.
+    #[derive(Debug)]
+    pub struct Directory(published::io::Directory);
+
+    impl Directory {
+        /// Opens it, or makes it.
+        pub async fn create(path: impl AsRef<Path>) -> Result<Self> {
+            published::io::Directory::create(path).await.map(Self)
+        }
+
+        /// Opens it.
+        pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+            published::io::Directory::open(path).await.map(Self)
+        }
+
+        /// Makes its names durable.
+        pub async fn sync(&self) -> Result<()> {
+            self.0.sync().await
+        }
+
+        /// Closes it.
+        pub async fn close(self) -> Result<()> {
+            self.0.close().await
+        }
+
+        /// What is in it.
+        pub fn read_dir(&self) -> Result<impl Stream<Item = Result<DirEntry>> + Unpin> {
+            let entries = self.0.sync_read_dir()?;
+            let entry = |entry: io::Result<std::fs::DirEntry>| Ok(DirEntry(entry?.file_name()));
+            Ok(futures_lite::stream::iter(entries.map(entry)))
+        }
+    }
+
+    /// A name in a directory.
+    #[derive(Debug)]
+    pub struct DirEntry(OsString);
+
+    impl DirEntry {
+        /// It, without the path.
+        pub fn file_name(&self) -> &OsStr {
+            &self.0
         }
     }
 
