@@ -52,6 +52,13 @@ const COMPLETIONS: u32 = 8192;
 /// 256 lists.
 const DESCRIPTORS_PER_COMPLETION: u64 = 4;
 
+/// The part of what the process may lock that a completion queue takes at most on that account: the
+/// kernel charges rings to it, and there may be several.
+const LOCKED_PART: u64 = 4;
+
+/// The size of an entry of the completion queue.
+const COMPLETION_BYTES: u64 = 16;
+
 /// Smaller rings are for those who want small ones, or for want of memory.
 const SMALL_DEPTH: u32 = 128;
 
@@ -185,9 +192,9 @@ fn build_patiently(mode: Mode, mut depth: u32) -> io::Result<IoUring> {
 
 fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
-    builder
-        .setup_clamp()
-        .setup_cqsize(completions_wanted(depth, limits::descriptor_limit()));
+    let lockable_bytes = limits::locked_memory_limit_bytes().unwrap_or(u64::MAX);
+    let completions = completions_wanted(depth, limits::descriptor_limit(), lockable_bytes);
+    builder.setup_clamp().setup_cqsize(completions);
     match mode {
         Mode::Defer => builder
             .setup_submit_all()
@@ -203,14 +210,16 @@ fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
     builder.dontfork().build(depth)
 }
 
-/// The size of the completion queue of the main ring of a process that may have so many descriptors.
-pub(super) fn completions_wanted(depth: u32, descriptors: u64) -> u32 {
+/// The size of the completion queue of the main ring of a process that may have so many descriptors, and
+/// lock so many bytes.
+pub(super) fn completions_wanted(depth: u32, descriptors: u64, lockable_bytes: u64) -> u32 {
     let multiple = depth.saturating_mul(COMPLETIONS_PER_SUBMISSION);
     if depth < SMALL_DEPTH {
         return multiple;
     }
-    let for_descriptors = u32::try_from(descriptors / DESCRIPTORS_PER_COMPLETION);
-    multiple.max(for_descriptors.unwrap_or(COMPLETIONS).min(COMPLETIONS))
+    let wanted = (descriptors / DESCRIPTORS_PER_COMPLETION).min(u64::from(COMPLETIONS));
+    let allowed = lockable_bytes / LOCKED_PART / COMPLETION_BYTES;
+    multiple.max(wanted.min(allowed) as u32)
 }
 
 /// The depth that is asked of the kernel, which rounds up to a power of two.

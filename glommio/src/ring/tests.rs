@@ -11,6 +11,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use super::instance::ENTERS;
 use super::setup::completions_wanted;
 use super::{KernelRing as Ring, *};
+use crate::sys::limits;
 
 const SLICE: TimeoutCell = TimeoutCell::Slice;
 const MODES: [Mode; 3] = [Mode::Defer, Mode::Coop, Mode::Plain];
@@ -170,7 +171,8 @@ fn a_depth_beyond_the_kernels_is_clamped() {
 /// The kernel has a list for each 32 completions, and 256 at most. A cancellation looks through one.
 #[test]
 fn one_of_many_idle_connections_is_found_in_one_of_many_lists() {
-    let lists = |depth, descriptors| (completions_wanted(depth, descriptors) / 32).min(256);
+    let lists =
+        |depth, descriptors| (completions_wanted(depth, descriptors, u64::MAX) / 32).min(256);
     assert_eq!(
         [4, 64, 128, 1024].map(|depth| lists(depth, 1024)),
         [0, 8, 16, 128]
@@ -180,9 +182,18 @@ fn one_of_many_idle_connections_is_found_in_one_of_many_lists() {
         [8192, 20_000, 100_000, u64::MAX].map(|it| lists(128, it)),
         [64, 156, 256, 256]
     );
+    // A ring that did not fit into what may be locked would be waited for.
+    assert_eq!(
+        [0, 64 << 10, 1 << 20].map(|lockable| completions_wanted(128, u64::MAX, lockable)),
+        [512, 1024, 8192]
+    );
+    let (descriptors, lockable) = (
+        limits::descriptor_limit(),
+        limits::locked_memory_limit_bytes().unwrap(),
+    );
     for depth in [4, 64, 128, 1024] {
         in_each_mode(depth, |ring| {
-            let wanted = completions_wanted(depth as u32, crate::sys::limits::descriptor_limit());
+            let wanted = completions_wanted(depth as u32, descriptors, lockable);
             assert_eq!(ring.ring.params().cq_entries(), wanted.next_power_of_two());
         });
     }
