@@ -15,7 +15,8 @@ use super::config::Config;
 use super::disk::Folder;
 use super::error::{Error, Refused};
 use super::format::Kind;
-use super::pipeline::InFlight;
+use super::in_flight::InFlight;
+
 use super::wal_files::{Closed, Next};
 use crate::{MemLog, Seq, Ts, WriteErrorKind};
 

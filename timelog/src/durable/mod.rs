@@ -54,6 +54,7 @@ mod core;
 mod disk;
 mod error;
 mod format;
+mod in_flight;
 mod log;
 mod maintain;
 mod pipeline;

@@ -8,73 +8,14 @@
 //! group is written after all groups before it. A full group is written whatever is in flight. One that
 //! is not waits until nothing is: so those that come meanwhile share its write and its sync.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use glommio::spawn_local;
 
 use super::Record;
-use super::commit::{Group, Taken};
 use super::core::{Core, Shared};
-use super::disk::File;
 use super::error::Error;
 use super::wal::Wal;
-
-/// Groups that were taken to be written and are not durable, the oldest first.
-#[derive(Debug, Default)]
-pub(super) struct InFlight {
-    groups: VecDeque<Sent>,
-    bytes: usize,
-    /// So many of them are written; at most one after those is being written.
-    written: usize,
-    /// Nothing will be added.
-    is_over: bool,
-}
-
-#[derive(Debug)]
-struct Sent {
-    /// The same for all: the next file is begun when nothing is in flight.
-    file: Rc<File>,
-    group: Rc<Group>,
-    bytes: usize,
-    last: u64,
-}
-
-impl InFlight {
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn push(&mut self, file: Rc<File>, taken: &Taken) {
-        let bytes = taken.block.len();
-        self.bytes += bytes;
-        self.groups.push_back(Sent {
-            file,
-            group: Rc::clone(&taken.group),
-            bytes,
-            last: taken.first + u64::from(taken.operations) - 1,
-        });
-    }
-
-    /// The file to sync, and how many groups are durable then.
-    fn to_sync(&self) -> Option<(Rc<File>, usize)> {
-        let oldest = self.groups.front().filter(|_| self.written > 0)?;
-        Some((Rc::clone(&oldest.file), self.written))
-    }
-
-    /// Those that fail.
-    pub fn groups(&self) -> Vec<Rc<Group>> {
-        let groups = self.groups.iter();
-        groups.map(|sent| Rc::clone(&sent.group)).collect()
-    }
-
-    fn synced(&mut self, count: usize) -> Vec<Sent> {
-        let synced: Vec<_> = self.groups.drain(..count).collect();
-        self.written -= count;
-        self.bytes -= synced.iter().map(|sent| sent.bytes).sum::<usize>();
-        synced
-    }
-}
 
 /// Fails what waits, should the executor end before.
 struct Ended<'c>(&'c Core);
@@ -95,7 +36,7 @@ pub(super) async fn commit_groups<V: Record>(
     let _ended = Ended(core);
     let syncing = spawn_local(sync_groups(Rc::clone(&shared))).detach();
     let written = write_groups(core, &mut wal).await;
-    core.in_flight.borrow_mut().is_over = true;
+    core.in_flight.borrow_mut().end();
     core.sync_bell.ring();
     // What is written is synced and confirmed before all else is told of a failure.
     let synced = syncing.await.unwrap_or(Err(Error::Closed));
@@ -110,7 +51,7 @@ async fn write_groups(core: &Core, wal: &mut Wal) -> Result<(), Error> {
     let delay = core.config.commit_delay;
     let limit = core.config.limits.commit_bytes;
     let has_full_group = || core.tail.borrow().bytes() >= limit;
-    let is_idle = || core.in_flight.borrow().groups.is_empty();
+    let is_idle = || core.in_flight.borrow().is_empty();
     loop {
         let is_empty = || core.tail.borrow().is_empty();
         until(core, || !is_empty() || core.is_closing.get()).await?;
@@ -127,14 +68,10 @@ async fn write_groups(core: &Core, wal: &mut Wal) -> Result<(), Error> {
             wal.begin_next(core, first).await?;
         }
         let mut group = core.tail.borrow_mut().take();
-        let in_flight = {
-            let mut in_flight = core.in_flight.borrow_mut();
-            in_flight.push(wal.file(), &group);
-            in_flight.groups.len() - 1
-        };
+        let in_flight = core.in_flight.borrow_mut().push(wal.file(), &group);
         wal.write(&mut group, in_flight).await?;
         core.tail.borrow_mut().reuse(group.block);
-        core.in_flight.borrow_mut().written += 1;
+        core.in_flight.borrow_mut().wrote();
         core.sync_bell.ring();
     }
 }
@@ -157,7 +94,7 @@ async fn sync_groups<V: Record>(shared: Rc<Shared<V>>) -> Result<(), Error> {
     loop {
         let to_sync = core.in_flight.borrow().to_sync();
         let Some((file, count)) = to_sync else {
-            if core.in_flight.borrow().is_over {
+            if core.in_flight.borrow().is_over() {
                 return Ok(());
             }
             core.sync_bell.wait().await;
@@ -170,13 +107,13 @@ async fn sync_groups<V: Record>(shared: Rc<Shared<V>>) -> Result<(), Error> {
             return Err(failure);
         }
         drop(file);
-        let synced = core.in_flight.borrow_mut().synced(count);
-        if let Some(last) = synced.last() {
-            core.durable.set(last.last);
+        let (synced, last) = core.in_flight.borrow_mut().synced(count);
+        if let Some(last) = last {
+            core.durable.set(last);
         }
         core.commit_bell.ring();
-        for sent in synced {
-            sent.group.finish(Ok(()));
+        for group in synced {
+            group.finish(Ok(()));
         }
     }
 }
