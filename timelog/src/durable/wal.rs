@@ -160,17 +160,24 @@ pub(super) async fn prepare(core: &Core, bytes: u64) -> Result<Option<File>, Err
     Ok(Some(file))
 }
 
-/// Makes a file that a checkpoint covers ready to become the next one, or removes it.
+/// Makes a file that a checkpoint covers ready to become the next one, or removes it. One that has
+/// grown, as no other was ready, is not to take its space for ever.
 pub(super) async fn retire(core: &Core, number: u64) -> Result<(), Error> {
+    let name = name(number);
     if !core.lacks_next_wal() {
-        return core.folder.remove(&name(number)).await;
+        return core.folder.remove(&name).await;
     }
-    core.folder.rename(&name(number), NEXT_NAME).await?;
+    let mut file = core.folder.open_existing(&name).await?;
+    let wanted = core.config.limits.wal_file_bytes;
+    let size = file.size().await?;
+    if size + (UNIT as u64) <= wanted || size > 2 * wanted {
+        file.close().await?;
+        return core.folder.remove(&name).await;
+    }
+    core.folder.rename(&name, NEXT_NAME).await?;
     // Under its old name its new header would be taken for damage.
     core.folder.sync().await?;
-    let file = core.folder.open_existing(NEXT_NAME).await?;
-    if file.size().await? + (UNIT as u64) > core.config.limits.wal_file_bytes {
-        core.next_wal.replace(Next::Ready(file));
-    }
+    file.renamed(core.folder.path().join(NEXT_NAME));
+    core.next_wal.replace(Next::Ready(file));
     Ok(())
 }
