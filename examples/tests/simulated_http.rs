@@ -35,6 +35,8 @@ async fn serve(end: Duration) -> Result<(), String> {
                 let io = GlommioIo::new(stream);
                 let connection = connections
                     .http1()
+                    // The date is the system's, and so another one each time.
+                    .auto_date_header(false)
                     .serve_connection(io, service_fn(respond));
                 let watched = connections.watch(connection);
                 spawn_local(async move { drop(watched.await) }).detach();

@@ -42,6 +42,11 @@ impl hyper::rt::Timer for GlommioTimer {
         })
     }
 
+    /// By the clock of the executor, so that deadlines of hyper go by a paused or simulated one, too.
+    fn now(&self) -> Instant {
+        glommio::time::now()
+    }
+
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, new_deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<GlommioSleep>() {
             Some(sleep) => {
