@@ -267,6 +267,10 @@ fn the_figures_of_the_readme_are_those_that_were_measured() {
     {
         faults.push(format!("the README has no row {:?}", claim[0]));
     }
+    let commits: BTreeSet<_> = rows.iter().map(|claim| claim[3]).collect();
+    if commits.len() != 1 {
+        faults.push(format!("figures of several commits: {commits:?}"));
+    }
     assert!(faults.is_empty(), "{faults:#?}");
     assert!(figures.len() > 5, "only {} rows were found", figures.len());
 }
