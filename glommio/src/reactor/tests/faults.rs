@@ -1,6 +1,6 @@
 //! A kernel that refuses a system call, or drops completions for lack of memory.
 
-use super::rounds::settle;
+use super::rounds::begin_settled;
 use super::*;
 use crate::ring::Submission;
 
@@ -46,14 +46,12 @@ fn sleep_a_moment(reactor: &Rc<Reactor>) {
 #[test]
 fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
     let reactor = reactor(4);
-    reactor.turn(Duration::from_millis(1), true, || false);
-    settle(&reactor);
+    begin_settled(&reactor, Duration::from_millis(1));
     assert!(reactor.driver.standing().slice_timeout().get().is_some());
     drop_completions(&reactor, PREEMPTION);
     sleep_a_moment(&reactor);
     // The next slice ends as it should.
-    reactor.turn(Duration::from_millis(1), true, || false);
-    settle(&reactor);
+    begin_settled(&reactor, Duration::from_millis(1));
     while !reactor.need_preempt() {}
 }
 

@@ -3,6 +3,7 @@
 mod direct;
 mod faults;
 mod given_up;
+mod hurried;
 mod io_counters;
 mod model;
 mod multishot;
