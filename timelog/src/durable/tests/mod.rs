@@ -2,6 +2,7 @@
 
 mod damage;
 mod faults;
+mod files;
 mod model;
 mod power;
 
@@ -16,12 +17,15 @@ use super::simulation::Disk;
 use super::{Config, Error, Log, Recovery};
 use crate::Ts;
 
+/// A few blocks.
+const WAL_BYTES: usize = 20 << 10;
+
 /// Files of a few blocks, memtables of sixteen rows, and maintenance all the time.
 fn small() -> Config {
     let memory = crate::Config::default().page_bytes(64).memtable_bytes(256);
     Config::default()
         .memory(memory)
-        .wal_file_bytes(20 << 10)
+        .wal_file_bytes(WAL_BYTES as u64)
         .wake_up(Duration::from_millis(1))
 }
 
