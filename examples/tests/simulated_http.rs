@@ -8,10 +8,11 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::simulation::{Fault, Simulation};
 use glommio::timer::sleep;
 use glommio::{simulation, spawn_local};
-use glommio_hyper::{Connections, GlommioIo};
+use glommio_hyper::{Connections, GlommioIo, GlommioTimer};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
+use hyper::rt::Timer;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 
@@ -118,4 +119,19 @@ fn connections_survive_a_bad_network_and_finish_when_the_server_does() {
         };
         assert_eq!(run(), run(), "seed {seed} again");
     }
+}
+
+/// As the deadlines of hyper are this time and a limit.
+#[test]
+fn hyper_is_told_the_time_of_the_simulation() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let client = || async {
+        let timer = GlommioTimer;
+        let before = timer.now();
+        sleep(HOUR).await;
+        assert_eq!(timer.now() - before, HOUR);
+        Ok::<_, String>(())
+    };
+    let ended = Simulation::builder().client("client", client).run();
+    assert!(ended.is_ok(), "{}", ended.unwrap_err());
 }
