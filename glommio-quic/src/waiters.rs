@@ -98,15 +98,16 @@ pub(crate) fn wake(waker: Waker) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Wake};
 
+    /// Counts wakes.
     #[derive(Default)]
-    struct Counting(AtomicUsize);
+    pub(crate) struct Counting(pub(crate) AtomicUsize);
 
     impl Wake for Counting {
         fn wake(self: Arc<Self>) {

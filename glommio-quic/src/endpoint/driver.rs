@@ -242,22 +242,14 @@ fn arm(shared: &Shared, state: &State) {
 mod tests {
     use super::*;
     use crate::crypto;
+    use crate::waiters::tests::Counting;
     use glommio::LocalExecutor;
     use quinn_proto::ConnectionHandle;
     use std::error::Error;
     use std::net::{Ipv4Addr, UdpSocket};
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Wake, Waker};
+    use std::sync::atomic::Ordering;
+    use std::task::Waker;
     use std::time::Instant;
-
-    #[derive(Default)]
-    struct Counting(AtomicUsize);
-
-    impl Wake for Counting {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 
     /// More timers than are looked at in one go, of connections that are gone: there is nothing to
     /// do for any of them, and yet the driver has to come back for the rest.

@@ -56,12 +56,12 @@ impl Address {
     }
 }
 
-/// What a receive has brought.
 /// The name of descriptors that are passed along with the data of a Unix socket (`SCM_RIGHTS`): what they are,
 /// the owner of the network knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Passed(pub(crate) u64);
 
+/// What a receive has brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     /// Bytes in the buffer.

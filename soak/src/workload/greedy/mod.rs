@@ -145,10 +145,10 @@ fn judge_end<E: std::fmt::Debug>(checker: &Checker, ended: Result<(), E>) {
     });
 }
 
-/// Messages of a local channel in a round. It takes that many to hold an executor for long,
+/// Messages of a local channel in a round: as many as it takes to hold an executor for long.
 const LOCAL: usize = 600_000;
 
-/// and so many to find out if one would be held.
+/// In a simulation, where time stands still meanwhile: enough to see whether others are polled in between.
 const LOCAL_SIMULATED: usize = 50_000;
 
 const LATENCY: Duration = Duration::from_millis(1);

@@ -35,7 +35,7 @@ pub(super) async fn serve(
     };
     or(accept, async { drop(stopped.await) }).await;
     endpoint.close(VarInt::from_u32(0), b"over");
-    // Those whose clients are gone unheard are waited for in vain, three probe timeouts each.
+    // A connection whose client closed it by packets that were lost stays for three probe timeouts.
     or(endpoint.wait_idle(), sleep(LEAVE)).await;
     let stats = endpoint.stats();
     if steering == Steering::Kernel && stats.passed_on + stats.not_passed_on > 0 {
