@@ -116,7 +116,50 @@ impl Destination {
 }
 
 /// The places of `count` contestants in the order in which they are measured in a round. What comes
-/// first finds caches and clocks as the case before left them: they take turns.
+/// first finds caches and clocks as the case before left them, and what comes after another one those of
+/// that one, the host's cache of a disk among them: they take turns in both.
 pub fn turns(count: usize, round: usize) -> impl Iterator<Item = usize> {
-    (0..count).map(move |turn| (round + turn) % count)
+    // A step without a common divisor visits each place once.
+    let steps = (1..count).filter(|&step| gcd(step, count) == 1);
+    let steps: Vec<usize> = steps.collect();
+    let step = steps.get(round % steps.len().max(1)).copied().unwrap_or(1);
+    (0..count).map(move |turn| (round + turn * step) % count)
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_take_turns_in_the_first_place_and_after_another_one() {
+        for count in 1..10 {
+            let mut firsts = vec![false; count];
+            let mut before = vec![Vec::new(); count];
+            for round in 0..3 * count {
+                let order: Vec<usize> = turns(count, round).collect();
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..count));
+                firsts[order[0]] = true;
+                for pair in order.windows(2) {
+                    before[pair[1]].push(pair[0]);
+                }
+            }
+            assert!(firsts.iter().all(|&it| it));
+            for (place, mut before) in before.into_iter().enumerate() {
+                before.sort_unstable();
+                before.dedup();
+                // Six have two steps only.
+                let least = if count > 2 { 2 } else { count - 1 };
+                assert!(
+                    before.len() >= least,
+                    "{place} of {count} comes after {before:?}"
+                );
+            }
+        }
+    }
 }
