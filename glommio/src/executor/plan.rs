@@ -71,12 +71,17 @@ impl Config {
         self.ring_depth = ring_depth;
     }
 
-    /// What plans executors with this configuration, one for each set of CPUs that `cpus` hands out.
+    /// What plans so many `executors` with this configuration, one for each set of CPUs that `cpus`
+    /// hands out.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with the configuration.
-    pub(super) fn planner(mut self, cpus: CpuSetGenerator) -> Result<Planner, ()> {
+    pub(super) fn planner(
+        mut self,
+        executors: usize,
+        cpus: CpuSetGenerator,
+    ) -> Result<Planner, ()> {
         if self.name.contains('\0') {
             return Err(invalid("the name of a thread has no zero byte".into()));
         }
@@ -89,6 +94,7 @@ impl Config {
         let blocking = self.blocking_pool.take().map(bindings).transpose()?;
         Ok(Planner {
             config: self,
+            executors,
             cpus,
             blocking,
         })
@@ -124,6 +130,7 @@ fn bindings(placement: PoolPlacement) -> Result<Vec<Binding>, ()> {
 /// Plans executors that differ only in their numbers and CPUs.
 pub(super) struct Planner {
     config: Config,
+    executors: usize,
     cpus: CpuSetGenerator,
     /// The threads for blocking calls of each executor, if they were asked for.
     blocking: Option<Vec<Binding>>,
@@ -142,6 +149,7 @@ impl Planner {
             notifier: Arc::new(Notifier::new()?),
             settings: Settings {
                 ring_depth: self.config.ring_depth,
+                executors: self.executors,
                 // To spin on a CPU that belongs to others as well only takes time from them.
                 spin_before_park: match binding {
                     Some(_) => self.config.spin_before_park,

@@ -141,6 +141,8 @@ pub(crate) struct Turn {
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) ring_depth: usize,
+    /// How many were made together, itself among them.
+    pub(crate) executors: usize,
     pub(crate) spin_before_park: Duration,
     pub(crate) timer_slack: Duration,
     pub(crate) timer_precision: TimerPrecision,
@@ -159,7 +161,11 @@ impl Reactor {
         let now = clock::real();
         // That of a simulation goes another way.
         let time = clock::at(now);
-        let rings = Rings::new(settings.ring_depth, settings.io_memory_bytes)?;
+        let rings = Rings::new(
+            settings.ring_depth,
+            settings.executors,
+            settings.io_memory_bytes,
+        )?;
         Ok(Rc::new_cyclic(|this| Reactor {
             clock: Cell::new(Clock::new(settings.start_paused, time)),
             #[cfg(feature = "simulation")]

@@ -63,6 +63,7 @@ fn reactor_with(settings: Settings) -> Rc<Reactor> {
 fn settings(ring_depth: usize) -> Settings {
     Settings {
         ring_depth,
+        executors: 1,
         spin_before_park: Duration::ZERO,
         timer_slack: Duration::ZERO,
         timer_precision: TimerPrecision::Balanced,
