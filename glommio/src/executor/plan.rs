@@ -23,7 +23,7 @@ use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::queues::Queues;
 use super::stall::{StallDetectionHandler, Stalls};
 use super::task_panic::TaskPanic;
-use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
+use crate::blocking::MAX_BLOCKING_CALLS;
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::Notifier;
 use crate::reactor::{PoolsSettings, Reactor, Settings, TimerPrecision};
@@ -221,15 +221,11 @@ impl Plan {
         let own = mask(&self.binding)?;
         let placed = self.blocking.as_ref().map(|it| it.iter().map(mask));
         let placed = placed.map(Iterator::collect::<io::Result<_>>).transpose()?;
-        let threads = |purpose, affinity| PoolSettings {
-            thread_name: format!("{}-{purpose}", self.thread_name),
-            affinity,
-        };
         let pools = PoolsSettings {
-            is_placed: placed.is_some(),
-            blocking: threads("blocking", placed.unwrap_or_else(|| vec![own])),
-            files: threads("files", vec![own]),
-            lookups: threads("lookup", vec![inherited; LOOKUP_THREADS]),
+            thread_name: self.thread_name.clone(),
+            placed,
+            own,
+            inherited,
         };
         // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches
         // it first.
@@ -277,10 +273,6 @@ impl Plan {
             .spawn(move || body(self))
     }
 }
-
-/// Host names that an executor looks up at a time. The resolver may wait half a minute for an
-/// answer that does not come, and keeps its thread for so long.
-const LOOKUP_THREADS: usize = 4;
 
 /// Waits for the thread of an executor.
 pub(super) fn joined<T>(handle: thread::JoinHandle<Result<T, ()>>) -> Result<T, ()> {

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use super::polls::Polls;
 use super::pools::{Pools, PoolsSettings};
-use super::retry_timer::PoolRetryTimer;
 use super::round_end::RoundEnd;
 use super::{Reactor, Settings};
 use crate::blocking::BlockingPool;
@@ -33,10 +32,7 @@ impl Reactor {
         notifier: Arc<Notifier>,
         pools: PoolsSettings,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
-        Reactor::with_pools(settings, notifier, |this| {
-            let retry = |pool| PoolRetryTimer::boxed(this, pool);
-            Pools::new(pools, retry(Reactor::blocking), retry(Reactor::files))
-        })
+        Reactor::with_pools(settings, notifier, |this| Pools::new(pools, this.clone()))
     }
 
     /// When the last turn looked at the clock: the round that follows begins.
