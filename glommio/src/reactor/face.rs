@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::polls::Polls;
-use super::pools::{Pools, PoolsSettings};
+use super::pools::{Pools, PoolsSettings, Retrying};
+use super::retry_timer::PoolRetryTimer;
 use super::round_end::RoundEnd;
 use super::{Reactor, Settings};
 use crate::blocking::BlockingPool;
@@ -32,7 +33,14 @@ impl Reactor {
         notifier: Arc<Notifier>,
         pools: PoolsSettings,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
-        Reactor::with_pools(settings, notifier, |this| Pools::new(pools, this.clone()))
+        Reactor::with_pools(settings, notifier, |this| {
+            let this = this.clone();
+            let retry_timer = move |pool| match pool {
+                Retrying::Blocking => PoolRetryTimer::boxed(&this, Reactor::blocking),
+                Retrying::Files => PoolRetryTimer::boxed(&this, Reactor::files),
+            };
+            Pools::new(pools, Box::new(retry_timer))
+        })
     }
 
     /// When the last turn looked at the clock: the round that follows begins.

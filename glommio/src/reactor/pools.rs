@@ -2,11 +2,8 @@
 //! it is first asked for: most executors use none.
 
 use std::cell::{Cell, OnceCell};
-use std::rc::Weak;
 
-use super::Reactor;
-use super::retry_timer::PoolRetryTimer;
-use crate::blocking::{BlockingPool, PoolSettings};
+use crate::blocking::{BlockingPool, PoolSettings, RetryTimer};
 use crate::panic::FirstPanic;
 #[cfg(feature = "metrics")]
 use crate::stats::{PoolCounts, SharedCounts};
@@ -27,12 +24,20 @@ pub(crate) struct PoolsSettings {
 
 pub(super) struct Pools {
     settings: PoolsSettings,
-    /// The one that has these pools.
-    reactor: Weak<Reactor>,
+    retry_timer: MakeRetryTimer,
     blocking: OnceCell<BlockingPool>,
     files: OnceCell<BlockingPool>,
     lookups: OnceCell<BlockingPool>,
     is_closed: Cell<bool>,
+}
+
+/// Makes the timer by which a pool asks the system for a thread again.
+pub(super) type MakeRetryTimer = Box<dyn Fn(Retrying) -> Box<dyn RetryTimer>>;
+
+/// The pools that do.
+pub(super) enum Retrying {
+    Blocking,
+    Files,
 }
 
 /// Host names that an executor looks up at a time. The resolver may wait half a minute for an
@@ -40,10 +45,10 @@ pub(super) struct Pools {
 const LOOKUP_THREADS: usize = 4;
 
 impl Pools {
-    pub(super) fn new(settings: PoolsSettings, reactor: Weak<Reactor>) -> Self {
+    pub(super) fn new(settings: PoolsSettings, retry_timer: MakeRetryTimer) -> Self {
         Pools {
             settings,
-            reactor,
+            retry_timer,
             blocking: OnceCell::new(),
             files: OnceCell::new(),
             lookups: OnceCell::new(),
@@ -70,7 +75,7 @@ impl Pools {
     /// The pool that runs blocking calls for users of this executor.
     pub(super) fn blocking(&self) -> &BlockingPool {
         self.get(&self.blocking, || {
-            let timer = Some(PoolRetryTimer::boxed(&self.reactor, Reactor::blocking));
+            let timer = Some((self.retry_timer)(Retrying::Blocking));
             match &self.settings.placed {
                 Some(masks) => BlockingPool::new(self.threads("blocking", masks.clone()), timer),
                 None => BlockingPool::elastic(self.own_threads("blocking"), timer),
@@ -81,8 +86,8 @@ impl Pools {
     /// The pool that makes calls on files for this crate, which the ring does not have.
     pub(super) fn files(&self) -> &BlockingPool {
         self.get(&self.files, || {
-            let timer = PoolRetryTimer::boxed(&self.reactor, Reactor::files);
-            BlockingPool::elastic(self.own_threads("files"), Some(timer))
+            let timer = Some((self.retry_timer)(Retrying::Files));
+            BlockingPool::elastic(self.own_threads("files"), timer)
         })
     }
 
