@@ -359,7 +359,7 @@ impl LocalExecutorBuilder {
         // Used up even if the placement is refused.
         let id = next_id()?;
         let cpus = self.placement.generate_cpu_set()?;
-        let plan = self.config.planner(cpus)?.plan(id)?;
+        let plan = self.config.planner(1, cpus)?.plan(id)?;
         Ok(plan.with_stall_handler(self.stall_handler))
     }
 }

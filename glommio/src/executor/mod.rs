@@ -259,13 +259,15 @@ fn shut_down(core: &Rc<Core>) {
     let mut panics = FirstPanic::default();
     // The handler is user code as well, and nothing that follows is a queue's turn.
     panics.catch(|| core.stalls.stop());
-    core.reactor.disarm_timers();
+    let mut disarmed = Some(core.reactor.disarm_timers());
     // The destructors of tasks, of what the reactor gives back, and of `SharesManager`s may spawn
     // and create queues, so a queue goes only while there is no task. The default queue stays for
     // them; it has no manager.
     let mut queue_index = TaskQueueHandle::default().index();
     'dropping: loop {
         core.tasks.drop_all(&core.queues, &mut panics);
+        // Before their tasks were over, each would be scheduled for having lost its last waker.
+        drop(disarmed.take());
         core.reactor.shutdown(&mut panics);
         while core.tasks.are_over() {
             queue_index += 1;

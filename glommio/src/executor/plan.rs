@@ -23,7 +23,7 @@ use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::queues::Queues;
 use super::stall::{StallDetectionHandler, Stalls};
 use super::task_panic::TaskPanic;
-use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
+use crate::blocking::MAX_BLOCKING_CALLS;
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::Notifier;
 use crate::reactor::{PoolsSettings, Reactor, Settings, TimerPrecision};
@@ -71,12 +71,17 @@ impl Config {
         self.ring_depth = ring_depth;
     }
 
-    /// What plans executors with this configuration, one for each set of CPUs that `cpus` hands out.
+    /// What plans so many `executors` with this configuration, one for each set of CPUs that `cpus`
+    /// hands out.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with the configuration.
-    pub(super) fn planner(mut self, cpus: CpuSetGenerator) -> Result<Planner, ()> {
+    pub(super) fn planner(
+        mut self,
+        executors: usize,
+        cpus: CpuSetGenerator,
+    ) -> Result<Planner, ()> {
         if self.name.contains('\0') {
             return Err(invalid("the name of a thread has no zero byte".into()));
         }
@@ -89,6 +94,7 @@ impl Config {
         let blocking = self.blocking_pool.take().map(bindings).transpose()?;
         Ok(Planner {
             config: self,
+            executors,
             cpus,
             blocking,
         })
@@ -124,6 +130,7 @@ fn bindings(placement: PoolPlacement) -> Result<Vec<Binding>, ()> {
 /// Plans executors that differ only in their numbers and CPUs.
 pub(super) struct Planner {
     config: Config,
+    executors: usize,
     cpus: CpuSetGenerator,
     /// The threads for blocking calls of each executor, if they were asked for.
     blocking: Option<Vec<Binding>>,
@@ -142,6 +149,7 @@ impl Planner {
             notifier: Arc::new(Notifier::new()?),
             settings: Settings {
                 ring_depth: self.config.ring_depth,
+                executors: self.executors,
                 // To spin on a CPU that belongs to others as well only takes time from them.
                 spin_before_park: match binding {
                     Some(_) => self.config.spin_before_park,
@@ -213,15 +221,11 @@ impl Plan {
         let own = mask(&self.binding)?;
         let placed = self.blocking.as_ref().map(|it| it.iter().map(mask));
         let placed = placed.map(Iterator::collect::<io::Result<_>>).transpose()?;
-        let threads = |purpose, affinity| PoolSettings {
-            thread_name: format!("{}-{purpose}", self.thread_name),
-            affinity,
-        };
         let pools = PoolsSettings {
-            is_placed: placed.is_some(),
-            blocking: threads("blocking", placed.unwrap_or_else(|| vec![own])),
-            files: threads("files", vec![own]),
-            lookups: threads("lookup", vec![inherited; LOOKUP_THREADS]),
+            thread_name: self.thread_name.clone(),
+            placed,
+            own,
+            inherited,
         };
         // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches
         // it first.
@@ -269,10 +273,6 @@ impl Plan {
             .spawn(move || body(self))
     }
 }
-
-/// Host names that an executor looks up at a time. The resolver may wait half a minute for an
-/// answer that does not come, and keeps its thread for so long.
-const LOOKUP_THREADS: usize = 4;
 
 /// Waits for the thread of an executor.
 pub(super) fn joined<T>(handle: thread::JoinHandle<Result<T, ()>>) -> Result<T, ()> {

@@ -258,7 +258,7 @@ impl LocalExecutorPoolBuilder {
     {
         let shards = self.placement.executor_count();
         let cpus = self.placement.generate_cpu_set()?;
-        let mut planner = self.config.planner(cpus)?;
+        let mut planner = self.config.planner(shards, cpus)?;
         // All that users wrote for this thread runs before there is another one.
         let plans = (0..shards)
             .map(|_| {
@@ -394,6 +394,10 @@ impl<T> PoolThreadHandles<T> {
     /// or `BuilderError(ThreadPanic)` with what its thread panicked with, or `IoError` of kind
     /// `TimedOut` if it was told to end and has not within the [grace period](ShardEnd::EndPool).
     pub fn join_all(mut self) -> Vec<Result<T, ()>> {
+        if !self.ends.has_grace() {
+            // Woken by those alone that are still to end when it is their turn.
+            return self.handles.into_iter().map(joined).collect();
+        }
         let shards = self.shards.clone();
         let mut results: Vec<_> = shards.iter().map(|_| None).collect();
         while let Some((shard, result)) = self.join_first() {

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::LocalExecutor;
@@ -63,29 +63,6 @@ pub enum ShardEnd {
     },
 }
 
-/// Whether the shards of a pool run: none does before the thread of each exists.
-#[derive(Debug, Default)]
-struct Start {
-    /// `None` as long as that is open.
-    runs: Mutex<Option<bool>>,
-    decided: Condvar,
-}
-
-impl Start {
-    fn decide(&self, runs: bool) {
-        let mut decision = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        decision.get_or_insert(runs);
-        drop(decision);
-        self.decided.notify_all();
-    }
-
-    fn wait(&self) -> bool {
-        let decision = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let decision = self.decided.wait_while(decision, |it| it.is_none());
-        *decision.unwrap_or_else(PoisonError::into_inner) == Some(true)
-    }
-}
-
 /// Starts the shards of a pool. If it is dropped instead, they give up.
 pub(super) struct Starter(Arc<Ends>);
 
@@ -95,20 +72,21 @@ impl Starter {
     }
 
     pub(super) fn start(self) {
-        self.0.start.decide(true);
+        self.0.decide(true);
     }
 }
 
 impl Drop for Starter {
     fn drop(&mut self) {
-        self.0.start.decide(false);
+        self.0.decide(false);
     }
 }
 
 /// What the threads of a pool and its handles share.
 #[derive(Debug)]
 pub(super) struct Ends {
-    start: Start,
+    /// Whether the shards run, once that is decided: none does before the thread of each exists.
+    runs: OnceLock<bool>,
     policy: ShardEnd,
     /// The pool is to end.
     ending: Arc<Notice>,
@@ -133,12 +111,22 @@ pub(super) enum Next {
 impl Ends {
     pub(super) fn new(policy: ShardEnd) -> Self {
         Ends {
-            start: Start::default(),
+            runs: OnceLock::new(),
             policy,
             ending: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
+    }
+
+    /// The first decision counts.
+    fn decide(&self, runs: bool) {
+        let _first = self.runs.set(runs);
+    }
+
+    /// Whether the shards are told to end, and may be overdue then.
+    pub(super) fn has_grace(&self) -> bool {
+        matches!(self.policy, ShardEnd::EndPool { .. })
     }
 
     /// Waits until one of `shards`, of which there is at least one, has ended or is overdue.
@@ -211,7 +199,7 @@ where
         ShardEnd::Report | ShardEnd::EndPool { .. } => None,
     };
     let built = build(&mut plan, restarts.as_ref());
-    if !ends.start.wait() {
+    if !*ends.runs.wait() {
         if let Err(Death::Panic(payload)) = built {
             panic::discard(payload);
         }
@@ -232,7 +220,7 @@ where
     };
     let text = death.text();
     panic::log(|| tracing::error!(shard, "a shard has died: {text}"));
-    ended.ends_pool = matches!(ends.policy, ShardEnd::EndPool { .. });
+    ended.ends_pool = ends.has_grace();
     // Before a panic goes on: another one while it does would be the end of the process.
     drop(ended);
     death.go_on()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::polls::Polls;
-use super::pools::{Pools, PoolsSettings};
+use super::pools::{Pools, PoolsSettings, Retrying};
 use super::retry_timer::PoolRetryTimer;
 use super::round_end::RoundEnd;
 use super::{Reactor, Settings};
@@ -34,8 +34,12 @@ impl Reactor {
         pools: PoolsSettings,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
         Reactor::with_pools(settings, notifier, |this| {
-            let retry = |pool| PoolRetryTimer::boxed(this, pool);
-            Pools::new(pools, retry(Reactor::blocking), retry(Reactor::files))
+            let this = this.clone();
+            let retry_timer = move |pool| match pool {
+                Retrying::Blocking => PoolRetryTimer::boxed(&this, Reactor::blocking),
+                Retrying::Files => PoolRetryTimer::boxed(&this, Reactor::files),
+            };
+            Pools::new(pools, Box::new(retry_timer))
         })
     }
 

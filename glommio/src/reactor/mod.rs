@@ -71,6 +71,7 @@ mod watched_queue;
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use driver::Driver;
@@ -105,6 +106,7 @@ pub(crate) use crate::panic::wake;
 use crate::panic::{self, FirstPanic};
 #[cfg(feature = "simulation")]
 use crate::simulated;
+use crate::sys::prefetch::prefetch;
 
 /// The reactor of one executor.
 pub(crate) struct Reactor {
@@ -141,6 +143,8 @@ pub(crate) struct Turn {
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) ring_depth: usize,
+    /// How many were made together, itself among them.
+    pub(crate) executors: usize,
     pub(crate) spin_before_park: Duration,
     pub(crate) timer_slack: Duration,
     pub(crate) timer_precision: TimerPrecision,
@@ -159,7 +163,11 @@ impl Reactor {
         let now = clock::real();
         // That of a simulation goes another way.
         let time = clock::at(now);
-        let rings = Rings::new(settings.ring_depth, settings.io_memory_bytes)?;
+        let rings = Rings::new(
+            settings.ring_depth,
+            settings.executors,
+            settings.io_memory_bytes,
+        )?;
         Ok(Rc::new_cyclic(|this| Reactor {
             clock: Cell::new(Clock::new(settings.start_paused, time)),
             #[cfg(feature = "simulation")]
@@ -248,11 +256,10 @@ impl Reactor {
             .park(&self.driver, &self.timers, round_start, is_idle);
     }
 
-    /// Disarms all timers at once, so that the tasks that hold them need not look for each.
-    pub(crate) fn disarm_timers(&self) {
-        for waker in self.timers.clear() {
-            panic::contain("dropping the waker of a timer panicked", || drop(waker));
-        }
+    /// Disarms all timers at once, so that the tasks that hold them need not look for each. Wakers keep
+    /// the memory of their tasks: they are best dropped when those are over.
+    pub(crate) fn disarm_timers(&self) -> Disarmed {
+        Disarmed(self.timers.clear())
     }
 
     /// Cancels everything in flight, and waits until the kernel has let go of it. Keeps the first
@@ -272,11 +279,29 @@ impl Reactor {
     }
 }
 
+/// The wakers of timers that were disarmed, to be dropped with nothing borrowed.
+#[must_use = "dropping wakers may run any code"]
+pub(crate) struct Disarmed(std::vec::IntoIter<Waker>);
+
+impl Drop for Disarmed {
+    fn drop(&mut self) {
+        /// So many are dropped while the memory of a task comes.
+        const AHEAD: usize = 8;
+        while let Some(waker) = self.0.next() {
+            // In the order of deadlines, tasks are far from each other.
+            if let Some(soon) = self.0.as_slice().get(AHEAD) {
+                prefetch::<1>(soon.data());
+            }
+            panic::contain("dropping the waker of a timer panicked", || drop(waker));
+        }
+    }
+}
+
 /// Timers that have neither expired nor been disarmed by now. Their wakers' destructors may use
 /// timers, which are out of their reach then.
 impl Drop for Reactor {
     fn drop(&mut self) {
-        self.disarm_timers();
+        drop(self.disarm_timers());
     }
 }
 

@@ -1,82 +1,133 @@
-//! The threads for calls that block, in three pools that do not wait for each other.
+//! The threads for calls that block, in three pools that do not wait for each other. Each is made when
+//! it is first asked for: most executors use none.
+
+use std::cell::{Cell, OnceCell};
 
 use crate::blocking::{BlockingPool, PoolSettings, RetryTimer};
 use crate::panic::FirstPanic;
 #[cfg(feature = "metrics")]
 use crate::stats::{PoolCounts, SharedCounts};
+use crate::sys::affinity::AffinityMask;
 
 /// What an executor says about these threads.
 pub(crate) struct PoolsSettings {
-    /// For the calls of users.
-    pub(crate) blocking: PoolSettings,
-    /// The number and places of these were asked for. Otherwise there is one mask, and as many
-    /// threads as are needed.
-    pub(crate) is_placed: bool,
-    /// For calls of this crate on files, which the ring does not have: one mask, and as many threads
-    /// as are needed.
-    pub(crate) files: PoolSettings,
-    /// For looking up host names.
-    pub(crate) lookups: PoolSettings,
+    /// Their names begin with it.
+    pub(crate) thread_name: String,
+    /// If their number and places were asked for, the masks of the threads for calls of users.
+    /// Otherwise they have the executor's, and there are as many as are needed.
+    pub(crate) placed: Option<Vec<Option<AffinityMask>>>,
+    /// The mask of the executor.
+    pub(crate) own: Option<AffinityMask>,
+    /// The mask that its thread had before.
+    pub(crate) inherited: Option<AffinityMask>,
 }
 
 pub(super) struct Pools {
-    blocking: BlockingPool,
-    files: BlockingPool,
-    lookups: BlockingPool,
+    settings: PoolsSettings,
+    retry_timer: MakeRetryTimer,
+    blocking: OnceCell<BlockingPool>,
+    files: OnceCell<BlockingPool>,
+    lookups: OnceCell<BlockingPool>,
+    is_closed: Cell<bool>,
 }
 
+/// Makes the timer by which a pool asks the system for a thread again.
+pub(super) type MakeRetryTimer = Box<dyn Fn(Retrying) -> Box<dyn RetryTimer>>;
+
+/// The pools that do.
+pub(super) enum Retrying {
+    Blocking,
+    Files,
+}
+
+/// Host names that an executor looks up at a time. The resolver may wait half a minute for an
+/// answer that does not come, and keeps its thread for so long.
+const LOOKUP_THREADS: usize = 4;
+
 impl Pools {
-    /// The two timers are those by which the pools for users and for files ask the system for a
-    /// thread again.
-    pub(super) fn new(
-        settings: PoolsSettings,
-        retry_blocking: Box<dyn RetryTimer>,
-        retry_files: Box<dyn RetryTimer>,
-    ) -> Self {
-        let make = if settings.is_placed {
-            BlockingPool::new
-        } else {
-            BlockingPool::elastic
-        };
+    pub(super) fn new(settings: PoolsSettings, retry_timer: MakeRetryTimer) -> Self {
         Pools {
-            blocking: make(settings.blocking, Some(retry_blocking)),
-            files: BlockingPool::elastic(settings.files, Some(retry_files)),
-            // A lookup has a caller that can be told of an error.
-            lookups: BlockingPool::new(settings.lookups, None),
+            settings,
+            retry_timer,
+            blocking: OnceCell::new(),
+            files: OnceCell::new(),
+            lookups: OnceCell::new(),
+            is_closed: Cell::new(false),
         }
     }
 
     pub(super) fn close(&self, panics: &mut FirstPanic) {
-        for pool in [&self.blocking, &self.files, &self.lookups] {
-            pool.close(panics);
-        }
+        self.is_closed.set(true);
+        self.made().for_each(|pool| pool.close(panics));
     }
 
     /// Whether a thread makes a call, or soon will.
     #[cfg(feature = "simulation")]
     pub(super) fn are_busy(&self) -> bool {
-        [&self.blocking, &self.files, &self.lookups]
-            .iter()
-            .any(|pool| pool.is_busy())
+        self.made().any(BlockingPool::is_busy)
     }
 
     #[cfg(feature = "metrics")]
     pub(super) fn counts(&self) -> [SharedCounts<PoolCounts>; 3] {
-        [&self.blocking, &self.files, &self.lookups].map(BlockingPool::counts)
+        [self.blocking(), self.files(), self.lookups()].map(BlockingPool::counts)
     }
 
     /// The pool that runs blocking calls for users of this executor.
     pub(super) fn blocking(&self) -> &BlockingPool {
-        &self.blocking
+        self.get(&self.blocking, || {
+            let timer = Some((self.retry_timer)(Retrying::Blocking));
+            match &self.settings.placed {
+                Some(masks) => BlockingPool::new(self.threads("blocking", masks.clone()), timer),
+                None => BlockingPool::elastic(self.own_threads("blocking"), timer),
+            }
+        })
     }
 
-    /// The pool that makes calls on files for this crate.
+    /// The pool that makes calls on files for this crate, which the ring does not have.
     pub(super) fn files(&self) -> &BlockingPool {
-        &self.files
+        self.get(&self.files, || {
+            let timer = Some((self.retry_timer)(Retrying::Files));
+            BlockingPool::elastic(self.own_threads("files"), timer)
+        })
     }
 
     /// The pool that looks up host names for this executor.
     pub(super) fn lookups(&self) -> &BlockingPool {
-        &self.lookups
+        self.get(&self.lookups, || {
+            let masks = vec![self.settings.inherited; LOOKUP_THREADS];
+            // A lookup has a caller that can be told of an error.
+            BlockingPool::new(self.threads("lookup", masks), None)
+        })
+    }
+
+    /// One that is made after the others were closed is closed, too.
+    fn get<'a>(
+        &self,
+        pool: &'a OnceCell<BlockingPool>,
+        make: impl FnOnce() -> BlockingPool,
+    ) -> &'a BlockingPool {
+        pool.get_or_init(|| {
+            let pool = make();
+            if self.is_closed.get() {
+                pool.close(&mut FirstPanic::default());
+            }
+            pool
+        })
+    }
+
+    fn made(&self) -> impl Iterator<Item = &BlockingPool> {
+        let pools = [&self.blocking, &self.files, &self.lookups];
+        pools.into_iter().filter_map(OnceCell::get)
+    }
+
+    fn own_threads(&self, purpose: &str) -> PoolSettings {
+        self.threads(purpose, vec![self.settings.own])
+    }
+
+    fn threads(&self, purpose: &str, affinity: Vec<Option<AffinityMask>>) -> PoolSettings {
+        PoolSettings {
+            thread_name: format!("{}-{purpose}", self.settings.thread_name),
+            affinity,
+        }
     }
 }

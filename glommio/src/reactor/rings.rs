@@ -41,9 +41,13 @@ impl Rings {
     /// # Errors
     ///
     /// See [`Ring::new`].
-    pub(super) fn new(depth: usize, memory_bytes: usize) -> Result<Self, GlommioError<()>> {
+    pub(super) fn new(
+        depth: usize,
+        executors: usize,
+        memory_bytes: usize,
+    ) -> Result<Self, GlommioError<()>> {
         Ok(Rings {
-            main: Ring::new(depth)?,
+            main: Ring::new(depth, executors)?,
             polled: OnceCell::new(),
             registration: Cell::default(),
             memory: Arena::new(memory_bytes),

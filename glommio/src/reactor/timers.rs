@@ -127,7 +127,7 @@ impl Timers {
     }
 
     /// Takes all wakers out, without calling them. They are to be dropped by the caller.
-    pub(super) fn clear(&self) -> impl Iterator<Item = Waker> {
+    pub(super) fn clear(&self) -> std::vec::IntoIter<Waker> {
         let wakers = self.queue.borrow_mut().disarm_all();
         self.counts.cancelled(wakers.len());
         wakers.into_iter()

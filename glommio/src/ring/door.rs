@@ -36,10 +36,10 @@ macro_rules! of_each {
 }
 
 impl Ring {
-    pub(crate) fn new(depth: usize) -> Result<Ring, GlommioError<()>> {
+    pub(crate) fn new(depth: usize, executors: usize) -> Result<Ring, GlommioError<()>> {
         match simulated::current() {
             Some(world) => Ok(Ring::Simulated(SimulatedRing::new(depth, world)?)),
-            None => KernelRing::new(depth).map(Ring::Kernel),
+            None => KernelRing::new(depth, executors).map(Ring::Kernel),
         }
     }
 

@@ -91,19 +91,24 @@ pub(crate) struct KernelRing {
 pub(crate) struct QueueFull;
 
 impl KernelRing {
-    /// Builds a ring of `depth` submission entries for the calling thread.
+    /// Builds a ring of `depth` submission entries for the calling thread, for one of `executors` that
+    /// share the descriptors of the process.
     ///
     /// # Errors
     ///
     /// `IoError` of kind `Unsupported` or `PermissionDenied` if this kernel has no io_uring,
     /// forbids it, or lacks an operation; `ReactorError(MemLockLimit)` if locked memory ran
     /// out; other OS errors as they come.
-    pub(crate) fn new(depth: usize) -> Result<KernelRing, GlommioError<()>> {
-        Self::with_first_mode(depth, setup::requested_mode())
+    pub(crate) fn new(depth: usize, executors: usize) -> Result<KernelRing, GlommioError<()>> {
+        Self::with_first_mode(depth, executors, setup::requested_mode())
     }
 
-    fn with_first_mode(depth: usize, first: Mode) -> Result<KernelRing, GlommioError<()>> {
-        setup::build_best(depth, first).map(KernelRing::of)
+    fn with_first_mode(
+        depth: usize,
+        executors: usize,
+        first: Mode,
+    ) -> Result<KernelRing, GlommioError<()>> {
+        setup::build_best(depth, executors, first).map(KernelRing::of)
     }
 
     /// Builds a ring for direct reads and writes alone, whose completions appear when this thread

@@ -43,12 +43,12 @@ const COMPLETIONS_PER_SUBMISSION: u32 = 4;
 /// The kernel looks for an operation to cancel in a table whose size goes by the completion queue:
 /// one list for 32 entries, and 256 lists at most, which so many entries give. With the 16 lists of
 /// 512 entries, a cancellation took 456 µs with 100,000 idle connections and 8 µs with 1,000;
-/// with 256 it is 40 and 9 µs (Linux 6.18). It costs 120 KiB, and 35 µs when the ring is made, so
-/// only a process that may have that many descriptors gets it.
+/// with 256 it is 40 and 9 µs (Linux 6.18). It costs 120 KiB, and 20 to 35 µs when the ring is made,
+/// so only an executor that may come to have that many descriptors gets it.
 const COMPLETIONS: u32 = 8192;
 
-/// Descriptors that the process may have, for each entry of the completion queue: with one
-/// connection for each, a cancellation looks at some 128 of them, as long as there are fewer than
+/// Descriptors that an executor may come to have, for each entry of the completion queue: with one
+/// connection for each, a cancellation looks at 128 to 256 of them, as long as there are fewer than
 /// 256 lists.
 const DESCRIPTORS_PER_COMPLETION: u64 = 4;
 
@@ -96,12 +96,16 @@ pub(super) struct Built {
 
 /// Builds a ring of the first mode from `first` on that the kernel takes. See
 /// [`Ring::new`](super::Ring::new).
-pub(super) fn build_best(depth: usize, first: Mode) -> Result<Built, GlommioError<()>> {
+pub(super) fn build_best(
+    depth: usize,
+    executors: usize,
+    first: Mode,
+) -> Result<Built, GlommioError<()>> {
     let depth = clamp_depth(depth);
     let origin = Origin::here()?;
     let mut refused = Vec::new();
     for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
-        match build_patiently(mode, depth) {
+        match build_patiently(mode, depth, executors) {
             Ok(ring) => {
                 try_enter(&ring).map_err(explain_refusal)?;
                 let found = check_capabilities(&ring)?;
@@ -169,12 +173,12 @@ fn log(
 /// some ten to thirty milliseconds after the ring was closed, more if many were: a program that
 /// drops and makes executors one after the other may find none left for a moment. Waits a second in
 /// all, then makes do with a smaller ring, which only means smaller batches.
-fn build_patiently(mode: Mode, mut depth: u32) -> io::Result<IoUring> {
+fn build_patiently(mode: Mode, mut depth: u32, executors: usize) -> io::Result<IoUring> {
     const LONGEST_PAUSE: Duration = Duration::from_millis(512);
     const SMALLEST_DEPTH: u32 = 8;
     let mut pause = Duration::from_millis(1);
     loop {
-        match build(mode, depth) {
+        match build(mode, depth, executors) {
             Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
                 if pause <= LONGEST_PAUSE {
                     thread::sleep(pause);
@@ -190,10 +194,11 @@ fn build_patiently(mode: Mode, mut depth: u32) -> io::Result<IoUring> {
     }
 }
 
-fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
+fn build(mode: Mode, depth: u32, executors: usize) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     let lockable_bytes = limits::locked_memory_limit_bytes().unwrap_or(u64::MAX);
-    let completions = completions_wanted(depth, limits::descriptor_limit(), lockable_bytes);
+    let descriptors = limits::descriptor_limit() / executors.max(1) as u64;
+    let completions = completions_wanted(depth, descriptors, lockable_bytes);
     builder.setup_clamp().setup_cqsize(completions);
     match mode {
         Mode::Defer => builder
@@ -210,16 +215,18 @@ fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
     builder.dontfork().build(depth)
 }
 
-/// The size of the completion queue of the main ring of a process that may have so many descriptors, and
-/// lock so many bytes.
+/// The size of the completion queue of the main ring of an executor that may come to have so many
+/// descriptors, in a process that may lock so many bytes. A power of two, as the kernel would make it.
 pub(super) fn completions_wanted(depth: u32, descriptors: u64, lockable_bytes: u64) -> u32 {
     let multiple = depth.saturating_mul(COMPLETIONS_PER_SUBMISSION);
     if depth < SMALL_DEPTH {
-        return multiple;
+        return multiple.next_power_of_two();
     }
     let wanted = (descriptors / DESCRIPTORS_PER_COMPLETION).min(u64::from(COMPLETIONS));
     let allowed = lockable_bytes / LOCKED_PART / COMPLETION_BYTES;
-    multiple.max(wanted.min(allowed) as u32)
+    // Rounded down: a queue that is half empty costs as much.
+    let fitting = wanted.min(allowed).checked_ilog2().map_or(0, |it| 1 << it);
+    multiple.next_power_of_two().max(fitting)
 }
 
 /// The depth that is asked of the kernel, which rounds up to a power of two.
@@ -478,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_cannot_do_what_is_needed_is_refused() {
-        let ring = build(Mode::Plain, 2).expect("this machine has io_uring");
+        let ring = build(Mode::Plain, 2, 1).expect("this machine has io_uring");
         assert_eq!(abilities_missing(ring.params()).count(), 0);
         for (flag, name) in [
             (1_u32 << 8, "EXT_ARG"),

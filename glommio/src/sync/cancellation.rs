@@ -65,11 +65,15 @@ pub struct CancellationToken {
     node: Rc<Node>,
 }
 
+/// In this order: cancelling one that is a leaf without anything to tell touches its beginning alone.
 #[derive(Default)]
+#[repr(C)]
 struct Node {
     is_cancelled: Cell<bool>,
+    /// It has children, or something to tell of its end; or has had.
+    is_used: Cell<bool>,
     /// With the key among its children.
-    parent: RefCell<Option<(Weak<Node>, usize)>>,
+    parent: Cell<Option<(Weak<Node>, usize)>>,
     children: RefCell<Slab<Weak<Node>>>,
     waiters: RefCell<WaitQueue>,
     /// Made at the first request for one.
@@ -139,6 +143,7 @@ impl CancellationToken {
         if self.is_cancelled() {
             return Origin::default().child();
         }
+        self.node.is_used.set(true);
         let mut foreign = self.node.foreign.borrow_mut();
         foreign.get_or_insert_default().child()
     }
@@ -152,16 +157,15 @@ impl CancellationToken {
         }
         node.unlink();
         // All are cancelled before the first task hears of it.
-        let mut below: Vec<Rc<Node>> = node.take_children();
+        let mut used = Vec::new();
+        node.cancel_children(&mut used);
         let mut at = 0;
-        while let Some(node) = below.get(at) {
-            node.is_cancelled.set(true);
-            let children = node.take_children();
-            below.extend(children);
+        while let Some(node) = used.get(at).cloned() {
+            node.cancel_children(&mut used);
             at += 1;
         }
         node.announce();
-        below.iter().for_each(|node| node.announce());
+        used.iter().for_each(|node| node.announce());
     }
 
     /// Whether this token was cancelled, by itself or with one above it.
@@ -208,8 +212,9 @@ impl fmt::Debug for CancellationToken {
 
 impl Node {
     fn adopt(self: &Rc<Node>, child: &Rc<Node>) {
+        self.is_used.set(true);
         let key = self.children.borrow_mut().insert(Rc::downgrade(child));
-        child.parent.replace(Some((Rc::downgrade(self), key)));
+        child.parent.set(Some((Rc::downgrade(self), key)));
     }
 
     /// Leaves the parent.
@@ -217,31 +222,43 @@ impl Node {
         let Some((parent, key)) = self.parent.take() else {
             return;
         };
-        let Some(parent) = parent.upgrade() else {
-            return;
-        };
-        let mut siblings = parent.children.borrow_mut();
-        siblings.remove(key);
-        let is_last = siblings.is_empty();
-        if is_last && siblings.capacity() > KEPT_WHEN_EMPTY {
-            *siblings = Slab::new();
+        if let Some(parent) = parent.upgrade() {
+            parent.forget(key);
         }
-        drop(siblings);
+    }
+
+    /// A child leaves.
+    fn forget(&self, key: usize) {
+        let mut children = self.children.borrow_mut();
+        children.remove(key);
+        let is_last = children.is_empty();
+        if is_last && children.capacity() > KEPT_WHEN_EMPTY {
+            *children = Slab::new();
+        }
+        drop(children);
         if is_last {
-            drop(parent.watcher.take());
+            drop(self.watcher.take());
         }
     }
 
     /// The children, which have no parent then.
-    fn take_children(&self) -> Vec<Rc<Node>> {
+    fn take_children(&self) -> impl Iterator<Item = Rc<Node>> + use<> {
         let children = mem::take(&mut *self.children.borrow_mut());
         let alive = children
             .into_iter()
             .filter_map(|(_, child)| child.upgrade());
-        alive.inspect(|child| drop(child.parent.take())).collect()
+        alive.inspect(|child| drop(child.parent.take()))
     }
 
-    /// Tells everybody that this node is cancelled.
+    /// Cancels the children without telling of it; adds those that are [used](Self::is_used) to `used`.
+    fn cancel_children(&self, used: &mut Vec<Rc<Node>>) {
+        used.extend(self.take_children().filter(|child| {
+            child.is_cancelled.set(true);
+            child.is_used.get()
+        }));
+    }
+
+    /// Tells all who want to know that this node is cancelled.
     fn announce(&self) {
         drop((self.foreign.take(), self.watcher.take()));
         let waiting = self.waiters.borrow().waiting();
@@ -253,14 +270,17 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let parent = self.parent.borrow().as_ref().map(|(it, _)| it.clone());
-        let parent = parent.and_then(|parent| parent.upgrade());
+        let linked = self.parent.take();
+        let linked = linked.and_then(|(parent, key)| Some((parent.upgrade()?, key)));
         let children = self.take_children();
-        if let Some(parent) = parent {
-            children.iter().for_each(|child| parent.adopt(child));
+        match linked {
+            None => children.for_each(drop),
+            Some((parent, key)) => {
+                children.for_each(|child| parent.adopt(&child));
+                // Behind that, as a parent that is an anchor ends with its last child.
+                parent.forget(key);
+            }
         }
-        // Behind that, as a parent that is an anchor ends with its last child.
-        self.unlink();
     }
 }
 
@@ -283,6 +303,7 @@ impl Future for Cancelled<'_> {
                 waiters.finish(key, waker);
                 return Poll::Ready(());
             }
+            node.is_used.set(true);
             waiters.wait(key, waker, ());
             Poll::Pending
         }));

@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Waker;
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -183,6 +184,49 @@ fn destructors_may_use_timers_wake_others_and_start_blocking_calls() {
     });
     drop(executor);
     assert_eq!(witness.drops.count(), 2);
+}
+
+/// Wakers of timers are dropped when the tasks are over, and the executor is still there.
+#[test]
+fn the_waker_of_a_timer_may_spawn_when_it_is_dropped() {
+    struct Spawns(Arc<AtomicUsize>);
+    impl Wake for Spawns {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Spawns {
+        fn drop(&mut self) {
+            let drops = Arc::clone(&self.0);
+            let guard = on_drop(move || {
+                drops.fetch_add(1, Ordering::Relaxed);
+            });
+            spawn_local(async move {
+                let _guard = guard;
+                sleep(Duration::from_secs(3600)).await;
+            })
+            .detach();
+        }
+    }
+    let drops = Arc::new(AtomicUsize::new(0));
+    let executor = LocalExecutor::default();
+    executor.run(async {
+        for _ in 0..100 {
+            let waker = Waker::from(Arc::new(Spawns(Arc::clone(&drops))));
+            let mut timer = Timer::new(Duration::from_secs(3600));
+            assert!(
+                Pin::new(&mut timer)
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+            spawn_local(async move {
+                let _timer = timer;
+                pending::<()>().await;
+            })
+            .detach();
+        }
+    });
+    assert_eq!(drops.load(Ordering::Relaxed), 0);
+    drop(executor);
+    assert_eq!(drops.load(Ordering::Relaxed), 100);
 }
 
 #[test]

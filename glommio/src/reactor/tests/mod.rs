@@ -31,7 +31,6 @@ use ops::{Nop, readable, watch};
 
 use super::user_data::{IGNORED, OpKey, PREEMPTION, WAKE_UP};
 use super::*;
-use crate::blocking::PoolSettings;
 use crate::panic::FirstPanic;
 use crate::ring::{Completion, Feature, Ring, Wait};
 use std::cell::{Cell, RefCell};
@@ -47,15 +46,11 @@ fn notifier() -> Arc<Notifier> {
 }
 
 fn reactor_with(settings: Settings) -> Rc<Reactor> {
-    let pool = || PoolSettings {
-        thread_name: String::from("test"),
-        affinity: Vec::new(),
-    };
     let pools = PoolsSettings {
-        blocking: pool(),
-        is_placed: true,
-        files: pool(),
-        lookups: pool(),
+        thread_name: String::from("test"),
+        placed: Some(Vec::new()),
+        own: None,
+        inherited: None,
     };
     Reactor::new(settings, notifier(), pools).expect("this machine has io_uring")
 }
@@ -63,6 +58,7 @@ fn reactor_with(settings: Settings) -> Rc<Reactor> {
 fn settings(ring_depth: usize) -> Settings {
     Settings {
         ring_depth,
+        executors: 1,
         spin_before_park: Duration::ZERO,
         timer_slack: Duration::ZERO,
         timer_precision: TimerPrecision::Balanced,
