@@ -410,6 +410,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 
     #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        self.tick.gathered()
+    }
+
+    #[cfg(test)]
     pub(super) fn is_selecting(&self) -> bool {
         self.selection.is_some()
     }
