@@ -189,4 +189,4 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
 /// Deadlines that a poll may look at for each record that it may move: reading them in the order in
 /// which they lie takes less than a nanosecond each.
-const LOOKS_PER_MOVE: usize = 64;
+const LOOKS_PER_MOVE: usize = 16;
