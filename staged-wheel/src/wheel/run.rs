@@ -1,8 +1,9 @@
 //! The run: what becomes due with the next ticks, in firing order.
 //!
-//! When the cursor arrives at a slot of level 0, the keys of its records are gathered into the run
-//! and sorted once. A slot may hold any number of timers while a poll may not; so a large slot is
-//! gathered in sorted chunks, and consumed by merging the chunks as it fires:
+//! The keys of a slot of level 0 are gathered into the run, piece by piece before the cursor arrives or
+//! all at once, and sorted when the last piece has come. A slot may hold any number of timers while a
+//! poll may not; so a large slot is gathered in sorted chunks, and consumed by merging the chunks as it
+//! fires:
 //!
 //! ```text
 //!   chunk 0   · · · · ▪ ▪ ▪ ▪ ▪      · consumed
@@ -22,7 +23,7 @@
 //! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
 //! over.
 //!
-//! Invariants: each chunk ascends; `heads` has one entry for each chunk with keys, no later than
+//! Invariants: each chunk ascends, but for what is `open` at the end of the last one; `heads` has one entry for each chunk with keys, no later than
 //! its first one; every record in state `InRun` has exactly one key that matches its arming count,
 //! in the chunk that its link names in `next`. Costs: appending is the sort's share, popping is
 //! O(1) inside a chunk and O(log chunks) when another chunk takes over, cancelling is O(1)
