@@ -231,3 +231,62 @@ fn crowds_without_end_do_not_outgrow_the_run() {
     sleep_and_fire(&mut pair);
     assert!(pair.queue.is_empty());
 }
+
+/// The poll in which a tick began read the records of all of its timers, which no cache held.
+#[test]
+#[cfg_attr(
+    small_pages,
+    ignore = "it counts what a poll takes of pages of the usual size"
+)]
+fn the_next_tick_is_gathered_while_this_one_lasts() {
+    const TIMERS: u64 = 200;
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    for n in 0..TIMERS {
+        pair.arm(50 * TICK + n * 7_919 % TIMERS * TICK / TIMERS);
+    }
+    let mut gathered = Vec::new();
+    for step in 1..16 {
+        // It is not asked for: an executor that sleeps gathers them at once.
+        assert!(pair.queue.next_upkeep().is_none());
+        assert_eq!(pair.poll(49 * TICK + step * TICK / 16, BUDGET), (0, false));
+        gathered.push(pair.queue.gathered());
+        pair.check();
+    }
+    let pieces = gathered.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(pieces.max() < Some(TIMERS as usize / 4), "{gathered:?}");
+    assert_eq!(gathered.last(), Some(&(TIMERS as usize)));
+    // One that is armed meanwhile comes in its turn.
+    let late = pair.arm(50 * TICK + 1);
+    assert_eq!(pair.poll(50 * TICK + 1, BUDGET), (2, false));
+    assert_eq!(pair.deadline_of(late), None);
+    assert_eq!(pair.poll(51 * TICK, BUDGET).0, TIMERS as usize - 1);
+}
+
+/// Timers of a tick that is gathered may leave it, and others come.
+#[test]
+fn a_tick_changes_while_it_is_gathered() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    let timers: Vec<usize> = (0..300)
+        .map(|n| pair.arm(50 * TICK + n * 7_919 % 300 * 3_000))
+        .collect();
+    for step in 1..16 {
+        let polled = 49 * TICK + step * TICK / 16;
+        pair.poll_all(polled, BUDGET);
+        for n in 0..6 {
+            let id = timers[(step * 17 + n * 41) as usize % 300];
+            if pair.deadline_of(id).is_none() {
+                continue;
+            }
+            match n % 3 {
+                0 => pair.cancel(id),
+                // Into the same tick, and out of it.
+                1 => pair.rearm(id, 50 * TICK + step),
+                _ => pair.rearm(id, polled + 1),
+            }
+        }
+        pair.arm(50 * TICK);
+        pair.check();
+    }
+    pair.poll_all(52 * TICK, BUDGET);
+    assert!(pair.queue.is_empty());
+}

@@ -3,7 +3,7 @@
 
 use super::entry::{Key, NIL, Order, RecordState};
 use super::heap::NearHeap;
-use super::run::{Gathered, Run};
+use super::run::{Gathered, List, Run};
 use super::slab::Slab;
 use crate::epoch::NEVER;
 
@@ -88,17 +88,17 @@ impl CurrentTick {
         self.heap.push(slab, index);
     }
 
-    /// Enters up to `limit` timers from the front of a list, with deadlines from the first to the last
-    /// of an interval.
+    /// Enters up to `limit` timers of a list, which has as many, with deadlines from the first to the
+    /// last of an interval. [`close`](Self::close) says that there are no more in it.
     #[inline]
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
         interval: (u64, u64),
-        head: u32,
+        list: List,
         limit: usize,
     ) -> Gathered {
-        let gathered = self.run.gather(slab, interval, head, limit);
+        let gathered = self.run.gather(slab, interval, list, limit);
         let mut index = gathered.misfits;
         while index != NIL {
             let next = slab.link(index).next;
@@ -106,6 +106,18 @@ impl CurrentTick {
             index = next;
         }
         gathered
+    }
+
+    /// The list that was gathered from has ended.
+    #[inline]
+    pub(super) fn close(&mut self) {
+        self.run.close();
+    }
+
+    /// Whether more of the slot that begins at `begin_ns` is to come.
+    #[inline]
+    pub(super) fn is_open(&self, begin_ns: u64) -> bool {
+        self.run.is_open(begin_ns)
     }
 
     /// Timers in the run.

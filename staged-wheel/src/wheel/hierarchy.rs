@@ -15,7 +15,7 @@
 //! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
 //! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
 //! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
-//! standing one tick short of it; level 0 is gathered the same way. So the invariants hold at every
+//! standing one tick short of it; the next slot of level 0 is gathered the same way. So the invariants hold at every
 //! moment, a poll may stop in the middle of any slot, and a timer armed meanwhile for an earlier
 //! moment still goes first.
 //!
@@ -31,7 +31,7 @@
 //! `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 64
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 16
 //! times as many deadlines looked at; the next expiry one
 //! slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
 //! tick and before each sleep.
@@ -407,6 +407,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[cfg(any(test, fuzzing))]
     pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
         self.moves_per_poll = moves;
+    }
+
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        self.tick.gathered()
     }
 
     #[cfg(test)]

@@ -273,6 +273,15 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.seq += arms;
     }
 
+    /// Timers that have left the levels for the run.
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        match &self.stage {
+            Stage::Wheel(wheel) => wheel.gathered(),
+            _ => 0,
+        }
+    }
+
     /// Whether a selection is under way.
     #[cfg(test)]
     pub(super) fn is_selecting(&self) -> bool {
@@ -404,6 +413,6 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
 const QUIET_WINDOWS: u32 = 3;
 
 const _: () = assert!(
-    size_of::<Wheel<32, 8, 24>>() <= 16_000 && size_of::<Dense>() <= 4_000,
+    size_of::<Wheel<32, 8, 24>>() <= 16_384 - 32 && size_of::<Dense>() <= 4_000,
     "the fixed tables of a stage stay under 16 KiB, allocator's share included",
 );

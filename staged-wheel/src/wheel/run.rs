@@ -1,8 +1,9 @@
 //! The run: what becomes due with the next ticks, in firing order.
 //!
-//! When the cursor arrives at a slot of level 0, the keys of its records are gathered into the run
-//! and sorted once. A slot may hold any number of timers while a poll may not; so a large slot is
-//! gathered in sorted chunks, and consumed by merging the chunks as it fires:
+//! The keys of a slot of level 0 are gathered into the run, piece by piece before the cursor arrives or
+//! all at once, and sorted when the last piece has come. A slot may hold any number of timers while a
+//! poll may not; so a large slot is gathered in sorted chunks, and consumed by merging the chunks as it
+//! fires:
 //!
 //! ```text
 //!   chunk 0   · · · · ▪ ▪ ▪ ▪ ▪      · consumed
@@ -22,17 +23,19 @@
 //! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
 //! over.
 //!
-//! Invariants: each chunk ascends; `heads` has one entry for each chunk with keys, no later than
+//! Invariants: each chunk ascends, but for what is `open` at the end of the last one; `heads` has one entry for each chunk with keys, no later than
 //! its first one; every record in state `InRun` has exactly one key that matches its arming count,
 //! in the chunk that its link names in `next`. Costs: appending is the sort's share, popping is
 //! O(1) inside a chunk and O(log chunks) when another chunk takes over, cancelling is O(1)
 //! amortised and one chunk at most.
 
-use std::cmp::Ordering;
+mod keys;
+
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use super::entry::{Key, Link, NIL, Order, RecordState};
+use self::keys::{Head, RunKey, Sieve};
+use super::entry::{Key, NIL, Order};
 use super::slab::Slab;
 use crate::peak::Peak;
 
@@ -45,6 +48,8 @@ pub(super) struct Run {
     free: Vec<u32>,
     /// The chunk that was filled last.
     last: usize,
+    /// What it has of a slot of which more is to come.
+    open: Option<Open>,
     /// The first key of each chunk, or one before it that has been dropped.
     heads: BinaryHeap<Head>,
     /// Records that are in state `InRun`.
@@ -63,76 +68,12 @@ struct Chunk {
     live: usize,
 }
 
-/// The first key of the chunk at `chunk`, or one before it. In a [`BinaryHeap`] the smallest key comes
-/// first; no two chunks share a key, so that nothing else is compared.
+/// Keys of a slot at the end of a chunk that are not sorted yet.
 #[derive(Clone, Copy, Debug)]
-struct Head {
-    key: RunKey,
-    chunk: u32,
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Head {}
-
-impl PartialOrd for Head {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-
-    #[inline]
-    fn le(&self, other: &Self) -> bool {
-        self.key >= other.key
-    }
-
-    #[inline]
-    fn ge(&self, other: &Self) -> bool {
-        self.key <= other.key
-    }
-}
-
-impl Ord for Head {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key.cmp(&self.key)
-    }
-}
-
-/// Deadline (64 bits), arming count from the base of the run (32), index (32).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct RunKey(u128);
-
-impl RunKey {
-    #[inline]
-    fn new(deadline_ns: u64, arm: u32, index: u32) -> Self {
-        RunKey(u128::from(deadline_ns) << 64 | u128::from(arm) << 32 | u128::from(index))
-    }
-
-    #[inline]
-    fn deadline_ns(self) -> u64 {
-        (self.0 >> 64) as u64
-    }
-
-    #[inline]
-    fn seq(self, base_seq: u64) -> u64 {
-        base_seq + u64::from((self.0 >> 32) as u32)
-    }
-
-    #[inline]
-    fn index(self) -> u32 {
-        self.0 as u32
-    }
-
-    /// Whether the timer that the key was made for is still armed and in the run.
-    #[inline]
-    fn is_current<T>(self, slab: &Slab<T>, base_seq: u64) -> bool {
-        slab.is_current(self.index(), self.seq(base_seq), RecordState::InRun)
-    }
+struct Open {
+    from: u32,
+    /// They are no earlier than this.
+    begin_ns: u64,
 }
 
 impl Run {
@@ -143,6 +84,7 @@ impl Run {
             chunks: Vec::new(),
             free: Vec::new(),
             last: 0,
+            open: None,
             heads: BinaryHeap::new(),
             live: 0,
             capacity: 0,
@@ -156,8 +98,9 @@ impl Run {
         self.live
     }
 
-    /// Takes records from the front of a list whose deadlines begin with `begin_ns`: up to `limit`,
-    /// and no more than a chunk holds.
+    /// Takes records from a list whose deadlines begin with `begin_ns`, which has `limit` at least: so
+    /// many, and no more than a chunk holds. They are sorted when one of them may be the first to fire,
+    /// or when the list [ends](Self::close).
     ///
     /// Records that were re-armed to a deadline after `last_ns` are not taken, nor are those whose
     /// arming count is out of reach.
@@ -165,68 +108,85 @@ impl Run {
         &mut self,
         slab: &mut Slab<T>,
         (begin_ns, last_ns): (u64, u64),
-        head: u32,
+        list: List,
         limit: usize,
     ) -> Gathered {
         if self.live == 0 {
             self.clear();
-            self.base_seq = slab.at(head).seq.saturating_sub(REACH);
+            self.base_seq = slab.at(list.head).seq.saturating_sub(REACH);
         }
-        let base_seq = self.base_seq;
-        let limit = limit.min(CHUNK);
-        let at = self.chunk_with_room(RunKey::new(begin_ns, 0, 0), limit);
+        let visited = limit.min(CHUNK);
+        let begin = RunKey::before(begin_ns, 0);
+        let at = self.chunk_with_room(begin, visited);
         let chunk = &mut self.chunks[at];
         let held = chunk.keys.len();
-        let (mut visited, mut strays, mut misfits, mut index) = (0, NIL, NIL, head);
-        let mut is_ascending = true;
-        let mut last = RunKey::default();
-        while index != NIL && visited < limit {
-            let Link {
-                deadline_ns, next, ..
-            } = *slab.link(index);
-            debug_assert!(deadline_ns >= begin_ns);
-            let record = slab.at_mut(index);
-            let arm = u32::try_from(record.seq.wrapping_sub(base_seq));
-            if deadline_ns > last_ns {
-                slab.link_mut(index).next = strays;
-                strays = index;
-            } else if let Ok(arm) = arm {
-                let key = RunKey::new(deadline_ns, arm, index);
-                record.state = RecordState::InRun;
-                slab.link_mut(index).next = at as u32;
-                is_ascending &= last < key;
-                last = key;
-                chunk.keys.push(key);
-            } else {
-                slab.link_mut(index).next = misfits;
-                misfits = index;
+        let mut sieve = Sieve {
+            keys: &mut chunk.keys,
+            base_seq: self.base_seq,
+            chunk: at as u32,
+            last_ns,
+            strays: NIL,
+            misfits: NIL,
+        };
+        // Each step waits for the link before it, which no cache may hold: two chains wait at the same time.
+        let from_back = if list.has_two_ends { visited / 2 } else { 0 };
+        let List {
+            mut head, mut tail, ..
+        } = list;
+        for step in 0..visited - from_back {
+            if step < from_back {
+                let previous = slab.link(tail).prev;
+                sieve.take(slab, tail);
+                tail = previous;
             }
-            visited += 1;
-            index = next;
+            let next = slab.link(head).next;
+            sieve.take(slab, head);
+            head = next;
         }
-        let added = &mut chunk.keys[held..];
-        if !is_ascending {
-            added.sort_unstable();
-        }
-        self.live += added.len();
-        chunk.live += added.len();
+        let Sieve {
+            strays, misfits, ..
+        } = sieve;
+        let added = chunk.keys.len() - held;
+        self.live += added;
+        chunk.live += added;
         if held == 0 {
-            match added.first() {
-                Some(&key) => self.heads.push(Head {
-                    key,
+            if added == 0 {
+                self.free.push(at as u32);
+            } else {
+                self.heads.push(Head {
+                    key: begin,
                     chunk: at as u32,
-                }),
-                None => self.free.push(at as u32),
+                });
             }
+        }
+        if added > 0 && self.open.is_none() {
+            self.open = Some(Open {
+                from: held as u32,
+                begin_ns,
+            });
         }
         self.last = at;
         self.peak.note(self.live);
         Gathered {
             visited,
-            rest: index,
+            rest: (head, tail),
             strays,
             misfits,
         }
+    }
+
+    /// Sorts what was gathered last: the list has ended.
+    #[inline]
+    pub(super) fn close(&mut self) {
+        if let Some(Open { from, .. }) = self.open.take() {
+            self.chunks[self.last].keys[from as usize..].sort_unstable();
+        }
+    }
+
+    /// Whether some of the slot that begins at `begin_ns` was gathered, and is not sorted yet.
+    #[inline]
+    pub(super) fn is_open(&self, begin_ns: u64) -> bool {
+        self.open.is_some_and(|open| open.begin_ns == begin_ns)
     }
 
     /// Drops the keys of cancelled timers in front of the first one that stands, each for a move.
@@ -276,9 +236,9 @@ impl Run {
         let end_key = match last.seq.checked_sub(self.base_seq) {
             Some(arm) => {
                 let arm = u32::try_from(arm).unwrap_or(u32::MAX);
-                RunKey::new(last.deadline_ns, arm, u32::MAX)
+                RunKey::behind(last.deadline_ns, arm)
             }
-            None => RunKey::new(last.deadline_ns, 0, 0),
+            None => RunKey::before(last.deadline_ns, 0),
         };
         let base_seq = self.base_seq;
         let (mut fired, mut is_stuck) = (0, false);
@@ -323,11 +283,16 @@ impl Run {
     #[inline]
     pub(super) fn forget<T>(&mut self, slab: &Slab<T>, index: u32) {
         let base_seq = self.base_seq;
-        let chunk = &mut self.chunks[slab.link(index).next as usize];
+        let at = slab.link(index).next as usize;
+        let chunk = &mut self.chunks[at];
         self.live -= 1;
         chunk.live -= 1;
         let waiting = chunk.keys.len() - chunk.next;
         if waiting > 3 * chunk.live {
+            if self.open.is_some() && at == self.last {
+                self.close();
+            }
+            let chunk = &mut self.chunks[at];
             chunk.keys.drain(..chunk.next);
             chunk.next = 0;
             chunk.keys.retain(|key| key.is_current(slab, base_seq));
@@ -337,6 +302,7 @@ impl Run {
     /// Forgets all keys, whose timers are long gone, and keeps the memory.
     fn clear(&mut self) {
         debug_assert_eq!(self.live, 0);
+        self.open = None;
         for head in self.heads.drain() {
             let chunk = &mut self.chunks[head.chunk as usize];
             chunk.keys.clear();
@@ -359,6 +325,7 @@ impl Run {
             self.chunks = Vec::new();
             self.free = Vec::new();
             self.heads = BinaryHeap::new();
+            self.open = None;
             self.capacity = 0;
         }
         for &at in &self.free {
@@ -376,6 +343,11 @@ impl Run {
         loop {
             let mut head = self.heads.peek_mut().expect("a chunk with keys has a head");
             let at = head.chunk;
+            if self.open.is_some() && at as usize == self.last {
+                drop(head);
+                self.close();
+                continue;
+            }
             let chunk = &self.chunks[at as usize];
             let waiting = chunk.keys.get(chunk.next);
             match waiting.filter(|_| chunk.live > 0) {
@@ -396,11 +368,16 @@ impl Run {
     }
 
     /// A chunk that takes `count` keys of which none lies before `first`: the one filled last, if
-    /// they ascend together, or an empty one.
+    /// more of the same slot goes there or they ascend together, or an empty one.
     fn chunk_with_room(&mut self, first: RunKey, count: usize) -> usize {
+        let goes_on =
+            self.is_open(first.deadline_ns()) && self.chunks[self.last].keys.len() + count <= CHUNK;
+        if !goes_on {
+            self.close();
+        }
         let is_before = |chunk: &&Chunk| {
             let last = chunk.keys.last();
-            last.is_some_and(|&last| last < first) && chunk.keys.len() + count <= CHUNK
+            last.is_some_and(|&last| goes_on || last < first) && chunk.keys.len() + count <= CHUNK
         };
         let at = match self.chunks.get(self.last).filter(is_before) {
             Some(_) => self.last,
@@ -439,7 +416,9 @@ impl Run {
             let is_second = std::mem::replace(&mut has_head[at as usize], true);
             assert!(!is_second, "two heads for a chunk");
             let chunk = &self.chunks[at as usize];
-            assert!(chunk.keys.is_sorted());
+            let open = self.open.filter(|_| at as usize == self.last);
+            let sorted = open.map_or(chunk.keys.len(), |open| open.from as usize);
+            assert!(chunk.keys[..sorted].is_sorted());
             let keys = &chunk.keys[chunk.next..];
             assert!(keys.iter().all(|&key| head <= key));
             let held = live.len();
@@ -470,11 +449,20 @@ impl Run {
     }
 }
 
-/// What became of the front of a list.
+/// A list to gather from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    pub(super) head: u32,
+    pub(super) tail: u32,
+    /// It may be taken from its tail as well: it is linked both ways, and in no order.
+    pub(super) has_two_ends: bool,
+}
+
+/// What became of a part of a list.
 pub(super) struct Gathered {
     pub(super) visited: usize,
-    /// The first record that was left.
-    pub(super) rest: u32,
+    /// The first and the last record that were left.
+    pub(super) rest: (u32, u32),
     /// Records that belong to a later slot, linked by `next`.
     pub(super) strays: u32,
     /// Records for the heap, linked by `next`.

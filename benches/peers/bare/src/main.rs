@@ -1,8 +1,9 @@
 //! The kernel without a runtime: the least that the same work takes.
 //!
 //! Direct reads and writes by one ring whose loop does nothing else, reads into memory that it knows; what the page cache
-//! has, appending, and names by plain system calls, one after the other.
+//! has, appending, and names by plain system calls, one after the other. Deadlines by a ring that only waits.
 
+mod deadlines;
 mod lanes;
 
 use std::fs::{self, File};
@@ -46,7 +47,11 @@ fn main() {
         case("open-stat-close", || sound(open_stat_close())),
         case("list", || sound(list())),
     ];
-    workloads::main(&[direct, calls]);
+    let waits: &[Case] = &[
+        case("overshoot", || sound(deadlines::overshoot())),
+        case("expire-spread", || sound(deadlines::spread_over_a_second())),
+    ];
+    workloads::main(&[direct, calls, waits]);
 }
 
 fn sound(done: io::Result<()>) {

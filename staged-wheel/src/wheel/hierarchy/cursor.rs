@@ -7,6 +7,7 @@
 use super::{Due, Wheel};
 use crate::wheel::entry::{NIL, Order};
 use crate::wheel::level::{Levels, Position};
+use crate::wheel::run::List;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
 
@@ -189,13 +190,51 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             let slot = self.levels.slot(at);
             let count = (*moves_left).min(slot.len() as usize);
             let interval = Levels::<ROW, WIDE, ROWS>::interval(at);
-            let tail = slot.tail();
-            let gathered = self.tick.gather(slab, interval, slot.head(), count);
+            let list = List {
+                head: slot.head(),
+                tail: slot.tail(),
+                has_two_ends: !slot.is_in_order(),
+            };
+            let gathered = self.tick.gather(slab, interval, list, count);
             self.levels
-                .cut(slab, at, gathered.visited as u32, (gathered.rest, tail));
+                .cut(slab, at, gathered.visited as u32, gathered.rest);
             *moves_left -= gathered.visited;
             self.link_all(slab, gathered.strays);
         }
+        if self.levels.slot(at).is_empty() {
+            self.tick.close();
+        }
+    }
+
+    /// Takes a share of the next tick's timers into the run, which sorts them with the last: the poll in
+    /// which the tick begins would else wait for the memory of all of them.
+    fn gather_ahead<T>(&mut self, slab: &mut Slab<T>, moves_left: &mut usize) {
+        let Some(at) = self.gathered_ahead() else {
+            return;
+        };
+        let start = Levels::<ROW, WIDE, ROWS>::start(at);
+        let share = self.pace.share(self.levels.slot(at).len(), start);
+        let mut share_left = share.min(*moves_left);
+        *moves_left -= share_left;
+        self.gather(slab, at, &mut share_left);
+        *moves_left += share_left;
+    }
+
+    /// The next tick's slot, if it has so many timers that it is worth the while, and not so many that
+    /// [`prepare`](Self::prepare) sees to them.
+    #[inline]
+    fn gathered_ahead(&self) -> Option<Position> {
+        if self.levels.active() & 1 == 0 {
+            return None;
+        }
+        let at = self.levels.first_slot(0, self.cursor);
+        let slot = self.levels.slot(at);
+        let (begin_ns, _) = Levels::<ROW, WIDE, ROWS>::interval(at);
+        let is_worth_it = slot.len() >= AHEAD_MIN || self.tick.is_open(begin_ns);
+        let is_wanted = Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor)
+            && is_worth_it
+            && slot.len() as usize <= self.moves_per_poll;
+        is_wanted.then_some(at)
     }
 
     /// Takes the small slots of level 0 that follow along: the most frequent ones, found with less
@@ -233,7 +272,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// Moves a share of each level's next slot down.
     pub(super) fn refine<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
         let is_same_step = !self.pace.advance(self.cursor, now_ns);
-        if is_same_step || self.is_refined() {
+        if is_same_step {
+            return;
+        }
+        self.gather_ahead(slab, moves_left);
+        if self.is_refined() {
             return;
         }
         let mut is_refined = true;
@@ -264,7 +307,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// The time before which a poll has nothing to do, given that nothing is due.
     pub(super) fn idle_until(&self) -> u64 {
-        let refine_ns = if self.is_refined() {
+        let refine_ns = if self.is_refined() && self.gathered_ahead().is_none() {
             self.last_before_coarse().end_ns()
         } else {
             self.pace.next_ns()
@@ -279,6 +322,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         refine_ns.min(gather_ns).min(near_ns).min(self.prepare_ns)
     }
 }
+
+/// Fewer timers are gathered when their tick begins.
+const AHEAD_MIN: u32 = if cfg!(any(test, fuzzing)) { 2 } else { 16 };
 
 /// With so many timers in the run no further slots are gathered: as many as the reactor fires at
 /// once.

@@ -36,6 +36,7 @@ use super::selection::Selection;
 use crate::epoch::NEVER;
 use crate::wheel::entry::{NIL, Order, PAGE, PAGE_BITS};
 use crate::wheel::level::Levels;
+use crate::wheel::run::List;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
 
@@ -167,10 +168,16 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
         }
         while taken > 0 {
-            let gathered = self.tick.gather(slab, (0, NEVER), head, taken);
-            head = gathered.rest;
+            let list = List {
+                head,
+                tail: NIL,
+                has_two_ends: false,
+            };
+            let gathered = self.tick.gather(slab, (0, NEVER), list, taken);
+            (head, _) = gathered.rest;
             taken -= gathered.visited;
         }
+        self.tick.close();
         !is_stuck && selection.page >= slab.table_len()
     }
 
@@ -182,4 +189,4 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
 /// Deadlines that a poll may look at for each record that it may move: reading them in the order in
 /// which they lie takes less than a nanosecond each.
-const LOOKS_PER_MOVE: usize = 64;
+const LOOKS_PER_MOVE: usize = 16;
