@@ -17,7 +17,7 @@ use socket2::SockAddr;
 #[cfg(feature = "simulation")]
 use crate::simulated;
 use crate::sys::socket::Socket;
-pub(super) use crate::sys::socket::{receive, receive_all, receive_record, send};
+pub(super) use crate::sys::socket::{has_urgent_data, receive, receive_record, send};
 use crate::sys::{self, unix_address};
 use crate::tuning;
 
