@@ -27,7 +27,7 @@
 //!   the wake: `POLLPRI` in any case, and `POLLRDBAND`, which no look at a TCP socket gives. So
 //!   events are counted. Urgent data wakes once when it arrives, and, as any data, once when it is
 //!   next in line. Data that was not there at the last receive has an event that was not cleared
-//!   by then. So if each receive that got something has cleared one event at most, and the others
+//!   by then (with the usual `SO_RCVLOWAT`). So if each receive that got something has cleared one event at most, and the others
 //!   none, either one more event is to come, or the mark has been passed. Where there were more
 //!   events, `poll(2)` tells whether there is urgent data: it does from the first wake until the
 //!   mark is passed. Once there was, the socket is not taken for empty any more.

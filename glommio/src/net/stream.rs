@@ -277,6 +277,8 @@ impl<B: RxBuf> Stream<B> {
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
+        let count = bufs.len().min(nonblocking::MAX_SLICES);
+        let bufs = &mut bufs[..count];
         let room: usize = bufs.iter().map(|buf| buf.len()).sum();
         if room == 0 {
             return Poll::Ready(Ok(0));
