@@ -110,8 +110,7 @@ tuning! {
     turn_time: Duration = Duration::from_millis(10), off = Duration::ZERO;
 
     /// Waits for a stream to become readable after which more are to be expected, so that one operation
-    /// reports them all, and the kernel tells how much is left (`TCP_INQ`). Few connections live on
-    /// after that to be closed soon. Off: an operation for each wait.
+    /// reports them all. Few connections live on after that to be closed soon. Off: an operation for each wait.
     /// Rows: `tcp`, `serve-echo:64-cpu`.
     often: u8 = 8, off = 0;
 

@@ -12,6 +12,28 @@
 //!
 //! Events cost time even if no task waits for them. So the poll of a socket that is not read ends,
 //! until a task waits again.
+//!
+//! # When a TCP socket is empty
+//!
+//! A receive that gets less than it asked for has taken everything, as users of edge-triggered
+//! polls know (`epoll(7)`), but for two cases. What is left then was there before the receive, and
+//! its event may have been cleared, so that none follows:
+//!
+//! - *The end of the stream, or an error.* Both wake polls without saying what has happened, or with
+//!   `POLLERR`, so the kernel looks at the socket: the event has `POLLRDHUP`, `POLLERR` or
+//!   `POLLHUP`, whatever else has come by then. From there on the socket is not taken for empty.
+//! - *Urgent data*, where a receive stops short of the mark. An event has `POLLPRI` then if the
+//!   kernel has looked. But if it stands for one wake alone, which data is, its bits are those of
+//!   the wake: `POLLPRI` in any case, and `POLLRDBAND`, which no look at a TCP socket gives. So
+//!   events are counted. Urgent data wakes once when it arrives, and, as any data, once when it is
+//!   next in line. Data that was not there at the last receive has an event that was not cleared
+//!   by then (with the usual `SO_RCVLOWAT`). So if each receive that got something has cleared one event at most, and the others
+//!   none, either one more event is to come, or the mark has been passed. Where there were more
+//!   events, `poll(2)` tells whether there is urgent data: it does from the first wake until the
+//!   mark is passed. Once there was, the socket is not taken for empty any more.
+//!
+//! That merged wakes have the kernel look is so since Linux 6.1. TLS of the kernel, which returns
+//! record by record, wakes for each when the one before it is received.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +46,7 @@ use std::os::fd::RawFd;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 
+use super::nonblocking;
 use crate::panic::{self, wake_by_ref};
 use crate::reactor::{PollMany, Reactor, Sink, SinkHandle, executor_is_gone};
 use crate::tuning;
@@ -38,13 +61,22 @@ pub(super) struct MultishotPoll {
 /// Events after which a receive does not wait, as a rule.
 const ENDS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) as u32;
 
+/// Urgent data, if the other is not there.
+const URGENT: u32 = libc::POLLPRI as u32;
+const WAKE_OF_DATA: u32 = libc::POLLRDBAND as u32;
+
 /// The events of the socket, and the task that waits for them.
 #[derive(Debug, Default)]
 struct ReadinessEvents {
     /// Events since this was last cleared.
     count: Cell<u32>,
-    /// There has been an error, or an end of one direction.
-    has_ended: Cell<bool>,
+    /// Events that were cleared since the socket was last found empty, and whether a receive has
+    /// got something since.
+    cleared: Cell<u32>,
+    has_received: Cell<bool>,
+    /// There has been an error, an end of one direction, or urgent data: the socket is never taken
+    /// for empty.
+    is_unsure: Cell<bool>,
     is_awaited: Cell<bool>,
     /// The waker of the last wait. Kept from wait to wait, since it is nearly always the same.
     waker: RefCell<Option<Waker>>,
@@ -78,12 +110,30 @@ impl MultishotPoll {
     /// socket holds no more of them, and the end is still to be reported: from then on the
     /// socket is always tried.
     pub(super) fn is_quiet(&self) -> bool {
-        !self.has_events() && !self.events.has_ended.get()
+        !self.has_events() && !self.events.is_unsure.get()
     }
 
     /// To be called before the system call that receives.
     pub(super) fn clear_events(&self) {
-        self.events.count.set(0);
+        let events = &self.events;
+        let cleared = events.cleared.get().saturating_add(events.count.take());
+        events.cleared.set(cleared);
+    }
+
+    /// Takes note that a receive has got something.
+    pub(super) fn note_data(&self) {
+        self.events.has_received.set(true);
+    }
+
+    /// Takes note that a receive has got less than it asked for, or nothing since that would have
+    /// blocked. Returns whether the socket is empty, as the module has it.
+    pub(super) fn note_end_of_data(&self, fd: RawFd) -> bool {
+        let events = &self.events;
+        let explained = u32::from(events.has_received.take());
+        if events.cleared.take() > explained && nonblocking::has_urgent_data(fd) {
+            events.is_unsure.set(true);
+        }
+        !events.is_unsure.get()
     }
 
     /// Has `waker` woken by the next event.
@@ -125,7 +175,7 @@ impl MultishotPoll {
             operation: RefCell::new(None),
         });
         // Errors and hang-ups of both sides are always reported.
-        let events = libc::POLLIN | libc::POLLRDHUP;
+        let events = libc::POLLIN | libc::POLLRDHUP | libc::POLLPRI | libc::POLLRDBAND;
         let operation = reactor.submit_to(PollMany { fd, events }, sink.clone());
         *sink.operation.borrow_mut() = Some(operation);
         *self.events.in_flight.borrow_mut() = Some(sink);
@@ -169,8 +219,9 @@ impl Sink for EventSink {
         }
         match ready.map_err(|error| error.raw_os_error()) {
             Ok(mask) => {
-                if mask & ENDS != 0 {
-                    events.has_ended.set(true);
+                let has_urgent_data = mask & (URGENT | WAKE_OF_DATA) == URGENT;
+                if mask & ENDS != 0 || has_urgent_data {
+                    events.is_unsure.set(true);
                 }
             }
             Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {}

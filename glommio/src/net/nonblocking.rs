@@ -17,7 +17,7 @@ use socket2::SockAddr;
 #[cfg(feature = "simulation")]
 use crate::simulated;
 use crate::sys::socket::Socket;
-pub(super) use crate::sys::socket::{receive, receive_all, receive_record, send};
+pub(super) use crate::sys::socket::{has_urgent_data, receive, receive_record, send};
 use crate::sys::{self, unix_address};
 use crate::tuning;
 
@@ -26,7 +26,7 @@ const RECEIVE: MsgFlags = MsgFlags::MSG_DONTWAIT;
 const PEEK: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_PEEK);
 
 /// The kernel refuses more slices in one call (`UIO_MAXIOV`).
-const MAX_SLICES: usize = 1024;
+pub(super) const MAX_SLICES: usize = 1024;
 
 /// Whether an attempt at `fd` is made at once, before a wait for `events` of `poll(2)`. In a simulation the seed
 /// has some come too early, though the wait is over as soon as it begins.
@@ -49,6 +49,7 @@ pub(super) fn peek(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     Ok(socket::recv(fd, buf, PEEK)?)
 }
 
+/// As [`receive`], into no more than [`MAX_SLICES`].
 pub(super) fn receive_vectored(fd: RawFd, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
     #[cfg(feature = "simulation")]
     if let Some(socket) = simulated::socket(fd) {
@@ -62,8 +63,7 @@ pub(super) fn receive_vectored(fd: RawFd, bufs: &mut [IoSliceMut<'_>]) -> io::Re
         }
         return Ok(received);
     }
-    let count = bufs.len().min(MAX_SLICES);
-    let message = socket::recvmsg::<()>(fd, &mut bufs[..count], None, RECEIVE)?;
+    let message = socket::recvmsg::<()>(fd, bufs, None, RECEIVE)?;
     Ok(message.bytes)
 }
 

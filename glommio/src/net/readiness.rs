@@ -126,10 +126,20 @@ impl Readiness {
         reactor.is_some_and(|it| it.has(Feature::PollMulti))
     }
 
-    /// From here on, one operation reports all data that arrives. The caller of `poll_io` then has
-    /// to know when the socket is empty.
+    /// From here on, one operation reports all data that arrives: for TCP alone. The caller of
+    /// `poll_io` then has to [tell](Self::note_received) what it has received.
     pub(super) fn use_multishot_poll(&mut self) {
         self.source = Source::Multishot(MultishotPoll::new(self.reactor.clone()));
+    }
+
+    /// Takes note that a receive has got something: less than it asked for if it `is_short`.
+    /// Returns whether the socket is taken for empty.
+    pub(super) fn note_received(&self, fd: RawFd, is_short: bool) -> bool {
+        if let Source::Multishot(poll) = &self.source {
+            poll.note_data();
+            return is_short && poll.note_end_of_data(fd);
+        }
+        is_short
     }
 
     /// Waits keep one operation each.
@@ -181,6 +191,9 @@ impl Readiness {
                 }
                 if let Some(done) = outcome(&mut attempt) {
                     return self.end(done);
+                }
+                if let Source::Multishot(poll) = &self.source {
+                    poll.note_end_of_data(fd);
                 }
             }
             match self.poll_ready(fd, cx) {

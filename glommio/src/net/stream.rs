@@ -5,9 +5,8 @@
 //! not so, or more has come in the meantime, the wait ends in the same turn.
 //!
 //! A TCP connection that is read often has a [multishot poll](super::multishot_poll): its waits
-//! cost no submission then. But they also do not find out by themselves that something was left. So
-//! the kernel reports with each receive whether it has emptied the socket, and only that report
-//! counts.
+//! cost no submission then. But they also do not find out by themselves that something was left,
+//! so whether a receive has emptied the socket is judged there.
 //!
 //! The [budget] of a task is asked where data may be at hand: before each system call, which is done
 //! by [`Readiness::poll_io`], and here before the receive buffer is read.
@@ -24,6 +23,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+
+use socket2::Protocol;
 
 use super::buffer::{Buffered, NonBuffered, RxBuf};
 use super::detached::Detached;
@@ -53,8 +54,6 @@ struct Connection {
     socket: Socket,
     /// The last receive took all there was.
     is_empty: bool,
-    /// The socket says itself whether it is empty.
-    tells_rest: bool,
     /// The error of a peek that had bytes to return. The kernel reports it once.
     peeked_error: Cell<Option<i32>>,
 }
@@ -72,7 +71,6 @@ impl<B> Stream<B> {
             reactor,
             socket,
             is_empty: false,
-            tells_rest: false,
             peeked_error: Cell::new(None),
         };
         Stream {
@@ -93,7 +91,7 @@ impl<B> Stream<B> {
 
     /// The bare descriptor; timers are gone, and nothing is in flight for it.
     pub(super) fn into_fd(self) -> OwnedFd {
-        OwnedFd::from(self.connection.into_socket())
+        OwnedFd::from(self.connection.socket)
     }
 
     /// As [`into_fd`](Self::into_fd), with all that the stream keeps.
@@ -102,7 +100,7 @@ impl<B> Stream<B> {
             read_timeout: self.read_timeout(),
             write_timeout: self.write_timeout(),
             peeked_error: self.connection.peeked_error.get(),
-            socket: self.connection.into_socket(),
+            socket: self.connection.socket,
             buffer: self.buffer,
         }
     }
@@ -279,6 +277,8 @@ impl<B: RxBuf> Stream<B> {
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
+        let count = bufs.len().min(nonblocking::MAX_SLICES);
+        let bufs = &mut bufs[..count];
         let room: usize = bufs.iter().map(|buf| buf.len()).sum();
         if room == 0 {
             return Poll::Ready(Ok(0));
@@ -391,20 +391,10 @@ impl Connection {
         if self.directions.read.is_waited_for_often() {
             self.begin_multishot_poll();
         }
-        let fd = self.fd();
+        let (fd, asked) = (self.fd(), buf.len());
         let read = &mut self.directions.read;
-        if !self.tells_rest {
-            let asked = buf.len();
-            let received = read.poll_io(fd, cx, self.is_empty, || nonblocking::receive(fd, buf));
-            return self.note_received(received, asked);
-        }
-        let received = read.poll_io(fd, cx, self.is_empty, || nonblocking::receive_all(fd, buf));
-        received.map(|received| {
-            let (count, is_empty) = received.inspect_err(|_| self.is_empty = false)?;
-            // After the end of the stream there is no waiting: the kernel answers at once.
-            self.is_empty = is_empty && count > 0;
-            Ok(count)
-        })
+        let received = read.poll_io(fd, cx, self.is_empty, || nonblocking::receive(fd, buf));
+        self.note_received(received, asked)
     }
 
     fn poll_receive_vectored(
@@ -432,8 +422,10 @@ impl Connection {
         if let Poll::Ready(result) = &received {
             // After the end of the stream or an error there is no waiting: the kernel answers at
             // once.
-            let looks_empty = result.as_ref().is_ok_and(|&got| 0 < got && got < asked);
-            self.is_empty = looks_empty && !self.tells_rest;
+            self.is_empty = match *result {
+                Ok(got @ 1..) => self.directions.read.note_received(self.fd(), got < asked),
+                _ => false,
+            };
         }
         received
     }
@@ -458,31 +450,17 @@ impl Connection {
         self.peeked_error.take().map(io::Error::from_raw_os_error)
     }
 
-    /// Waits cost no submission from here on, if the socket can say when it is empty.
+    /// Waits cost no submission from here on, if the socket is one of which an event and a receive
+    /// tell when it is empty.
     fn begin_multishot_poll(&mut self) {
         let read = &mut self.directions.read;
-        let socket = self.socket.as_fd();
-        // The kernel's TLS would take records out of the stream that are not data, and no plain
-        // receive does.
-        let is_plain = || socket::has_upper_layer(socket).is_ok_and(|has| !has);
-        if read.supports_multishot_poll()
-            && is_plain()
-            && socket::set_reports_rest(socket, true).is_ok()
-        {
+        let is_tcp = || matches!(self.socket.protocol(), Ok(Some(Protocol::TCP)));
+        let is_plain = || socket::has_upper_layer(self.socket.as_fd()).is_ok_and(|has| !has);
+        if read.supports_multishot_poll() && is_tcp() && is_plain() {
             read.use_multishot_poll();
-            self.tells_rest = true;
         } else {
             read.keep_single_polls();
         }
-    }
-
-    /// Leaves the descriptor as it came.
-    fn into_socket(self) -> Socket {
-        if self.tells_rest {
-            // It could be set once, so it can be again.
-            let _ = socket::set_reports_rest(self.socket.as_fd(), false);
-        }
-        self.socket
     }
 }
 

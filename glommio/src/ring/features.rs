@@ -3,7 +3,7 @@
 //! | feature         | what for                                             | kernel | known by           |
 //! |-----------------|------------------------------------------------------|--------|--------------------|
 //! | `accept_multi`  | one submission accepts all connections of a listener | 5.19   | operation `SOCKET` |
-//! | `poll_multi`    | one submission reports all data of a socket          | 5.19   | operation `SOCKET` |
+//! | `poll_multi`    | one submission reports all data of a socket          | 6.1    | operation `SENDMSG_ZC` |
 //! | `absolute_wait` | waits and timeouts end at a moment, not after a time | 6.12   | flag `MIN_TIMEOUT` |
 //! | `paths`         | renaming and removing files                          | 5.11   | both operations    |
 //! | `make_directory`| making directories                                   | 5.15   | the operation      |
@@ -17,8 +17,8 @@
 //! `absolute_wait` is lacking in a time namespace, too: see
 //! [`time_namespace`](crate::sys::time_namespace).
 //!
-//! Multishot polls are older (5.13, and a ring needs one for wake-ups), but those of sockets are
-//! left to kernels in which they have settled.
+//! Multishot polls are older (5.13, and a ring needs one for wake-ups), but before 6.1 the event of
+//! several wakes has the bits of the first alone: the end of a stream may be missing.
 //!
 //! Which of them a kernel has shows in what it says of itself: each is told by an operation or a
 //! flag that came with the same release. Version strings say nothing of what was ported back.
@@ -96,7 +96,8 @@ pub(crate) struct Features(u32);
 impl Features {
     pub(super) fn of_kernel(probe: &Probe, flags: KernelFlags) -> Self {
         let is_present = |feature: &Feature| match feature {
-            Feature::AcceptMulti | Feature::PollMulti => probe.is_supported(opcode::Socket::CODE),
+            Feature::AcceptMulti => probe.is_supported(opcode::Socket::CODE),
+            Feature::PollMulti => probe.is_supported(opcode::SendMsgZc::CODE),
             Feature::AbsoluteWait => flags.has_min_timeout,
             Feature::NoIoWait => flags.has_no_iowait,
             Feature::Paths => [opcode::RenameAt::CODE, opcode::UnlinkAt::CODE]

@@ -138,11 +138,6 @@ impl SimulatedSocket {
         self.with(|network, id| network.shutdown(id, how))
     }
 
-    /// How much it holds, of a stream: none if that is at its end.
-    pub(crate) fn unread(&self) -> io::Result<usize> {
-        self.with(|network, id| network.inq(id))
-    }
-
     pub(crate) fn readiness(&self) -> i16 {
         self.world
             .with_network(|network| network.readiness(self.id))

@@ -68,14 +68,26 @@ pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
     count(sent)
 }
 
-/// Has a TCP socket say with each message how much more it holds (`TCP_INQ`, Linux 4.18), or stop
-/// it.
-///
-/// # Errors
-///
-/// What `setsockopt(2)` gives: other sockets know no such thing.
-pub fn set_reports_rest(fd: BorrowedFd<'_>, reports: bool) -> io::Result<()> {
-    set_tcp_option(fd, libc::TCP_INQ, libc::c_int::from(reports))
+/// Whether there is urgent data that was not received yet (`POLLPRI`).
+pub(crate) fn has_urgent_data(fd: RawFd) -> bool {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated_socket(fd) {
+        return socket.readiness() & libc::POLLPRI != 0;
+    }
+    let mut polled = libc::pollfd {
+        fd,
+        events: libc::POLLPRI,
+        revents: 0,
+    };
+    loop {
+        // SAFETY: the kernel reads and writes the one record that `polled` is, during the call.
+        let ready = unsafe { libc::poll(&raw mut polled, 1, 0) };
+        let is_interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if ready >= 0 || !is_interrupted() {
+            // That it cannot be told is as good as yes: the socket is tried more often then.
+            return ready < 0 || polled.revents & libc::POLLPRI != 0;
+        }
+    }
 }
 
 /// Sets an option of TCP that is a number, one that socket2 does not know.
@@ -154,23 +166,6 @@ pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
     }
 }
 
-/// As [`receive`], for a socket that [reports the rest](set_reports_rest). Also returns whether the
-/// socket is known to be empty now: nothing is left, and the peer has not ended the stream.
-///
-/// # Errors
-///
-/// As [`receive`] of the kernel's TLS: `EIO` for a record that is not application data. Unlike
-/// there, the record is gone then.
-pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated_socket(fd) {
-        let count = socket.receive(buf, false)?.len;
-        return Ok((count, socket.unread()? == 0));
-    }
-    let (bytes, control, written, flags) = receive_with_control(fd, buf)?;
-    Ok((bytes, control.rest(written, flags)? == Some(0)))
-}
-
 /// As [`receive`], for a socket with the kernel's TLS: from no more than one record, whose content
 /// type is returned, too; none on other sockets.
 ///
@@ -182,16 +177,6 @@ pub(crate) fn receive_record(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, Op
     if let Some(socket) = simulated_socket(fd) {
         return Ok((socket.receive(buf, false)?.len, None));
     }
-    let (bytes, control, written, _flags) = receive_with_control(fd, buf)?;
-    Ok((bytes, control.record_kind(written)))
-}
-
-/// As [`receive`]. Also returns what the kernel has said of it, how many bytes of that are valid,
-/// and the flags of the message.
-fn receive_with_control(
-    fd: RawFd,
-    buf: &mut [u8],
-) -> io::Result<(usize, Control, usize, libc::c_int)> {
     let mut slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
@@ -208,12 +193,11 @@ fn receive_with_control(
     let received =
         unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, libc::MSG_DONTWAIT) };
     let bytes = count(received)?;
-    Ok((bytes, control, header.msg_controllen as _, header.msg_flags))
+    Ok((bytes, control.record_kind(header.msg_controllen as _)))
 }
 
-/// Room for one control message of the kernel: the report of how much is left. With this room, the
-/// kernel's TLS delivers records of other kinds than application data and says in a message of its
-/// own what they are.
+/// Room for one control message of the kernel. With this room, the kernel's TLS delivers records of
+/// other kinds than application data and says in a message of its own what they are.
 #[repr(C)]
 struct Control {
     header: libc::cmsghdr,
@@ -238,26 +222,6 @@ impl Control {
         Some((header.cmsg_level, header.cmsg_type, data))
     }
 
-    /// How much is left in the socket, if the kernel has said so in the `written` bytes.
-    ///
-    /// # Errors
-    ///
-    /// `EIO` if what was received is no application data.
-    fn rest(&self, written: usize, flags: libc::c_int) -> io::Result<Option<libc::c_int>> {
-        match self.message(written) {
-            Some((libc::SOL_TLS, libc::TLS_GET_RECORD_TYPE, data))
-                if data != [TLS_APPLICATION_DATA] =>
-            {
-                Err(io::Error::from_raw_os_error(libc::EIO))
-            }
-            // After a cut, what is there need not be what was meant.
-            Some((libc::SOL_TCP, libc::TCP_CM_INQ, data)) if flags & libc::MSG_CTRUNC == 0 => {
-                Ok(data.try_into().ok().map(libc::c_int::from_ne_bytes))
-            }
-            _ => Ok(None),
-        }
-    }
-
     /// The content type of the record that was received from, if the kernel has said so.
     fn record_kind(&self, written: usize) -> Option<u8> {
         match self.message(written)? {
@@ -266,9 +230,6 @@ impl Control {
         }
     }
 }
-
-/// The kind of record that carries data (RFC 8446, section 5.1).
-const TLS_APPLICATION_DATA: u8 = 23;
 
 /// Receives a message into `buf` without waiting, with `flags` of `recv(2)`, and the address of its
 /// sender. That is one of length zero where the kernel gives none: on connections, and for Unix

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -163,4 +164,100 @@ async fn ready_again(poll: &MultishotPoll, socket: &UnixStream) {
         .await
         .expect("it has told of its error");
     assert!(sink_of(poll).is_some());
+}
+
+/// `POLLIN`, `POLLPRI`, `POLLRDNORM` and `POLLRDBAND`, as far as they are asked for: one wake of data.
+const ONE_WAKE: u32 = libc::POLLIN as u32 | URGENT | WAKE_OF_DATA;
+
+/// A connection whose poll is in flight, and what it reports to.
+async fn tcp_pair(poll: &MultishotPoll) -> (TcpStream, TcpStream, Rc<EventSink>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    let address = listener.local_addr().expect("it is bound");
+    let mut peer = TcpStream::connect(address).expect("it listens");
+    peer.set_nodelay(true).expect("it is TCP");
+    let (socket, _) = listener.accept().expect("a client came");
+    peer.write_all(b"x").expect("the socket buffer is not full");
+    next_event(poll, socket.as_raw_fd()).await;
+    poll.note_data();
+    assert!(poll.note_end_of_data(socket.as_raw_fd()));
+    let sink = sink_of(poll).expect("it was waited for");
+    (socket, peer, sink)
+}
+
+/// The socket has urgent data, and what the kernel will report of that itself is left out.
+fn send_urgent(socket: &TcpStream, peer: &TcpStream) {
+    let sent = socket2::SockRef::from(peer).send_out_of_band(b"!");
+    sent.expect("there is space");
+    while !nonblocking::has_urgent_data(socket.as_raw_fd()) {}
+}
+
+#[test]
+fn the_events_of_data_are_not_taken_for_urgent() {
+    run(async |poll, _, _| {
+        let (mut socket, mut peer, _sink) = tcp_pair(poll).await;
+        for _ in 0..100 {
+            peer.write_all(b"x").expect("the socket buffer is not full");
+            next_event(poll, socket.as_raw_fd()).await;
+            socket.read_exact(&mut [0]).expect("there was an event");
+            poll.note_data();
+            assert!(poll.note_end_of_data(socket.as_raw_fd()));
+            assert!(poll.is_quiet());
+        }
+    });
+}
+
+#[test]
+fn an_event_that_data_does_not_explain_may_be_one_of_urgent_data() {
+    for (events, has_received) in [(1, false), (2, true), (5, true)] {
+        for is_urgent in [false, true] {
+            run(async |poll, _, _| {
+                let (socket, peer, sink) = tcp_pair(poll).await;
+                if is_urgent {
+                    send_urgent(&socket, &peer);
+                }
+                for _ in 0..events {
+                    sink.complete(Ok(ONE_WAKE), true);
+                }
+                poll.clear_events();
+                if has_received {
+                    poll.note_data();
+                }
+                let is_empty = poll.note_end_of_data(socket.as_raw_fd());
+                assert_eq!(is_empty, !is_urgent, "{events} {has_received}");
+                assert_eq!(poll.is_quiet(), !is_urgent);
+            });
+        }
+    }
+}
+
+/// The event of urgent data that is not next in line yet, and then data of which the events are to come.
+#[test]
+fn an_event_that_is_not_explained_stays_so_until_the_socket_is_empty() {
+    run(async |poll, _, _| {
+        let (socket, peer, sink) = tcp_pair(poll).await;
+        send_urgent(&socket, &peer);
+        sink.complete(Ok(ONE_WAKE), true);
+        poll.clear_events();
+        // A receive that has filled its buffer, and one that has not.
+        poll.note_data();
+        sink.complete(Ok(ONE_WAKE), true);
+        poll.clear_events();
+        poll.note_data();
+        assert!(!poll.note_end_of_data(socket.as_raw_fd()));
+    });
+}
+
+#[test]
+fn ends_and_urgent_data_that_the_kernel_has_seen_are_known_at_once() {
+    let ends = [libc::POLLRDHUP, libc::POLLHUP, libc::POLLERR, libc::POLLPRI];
+    for mask in ends {
+        run(async |poll, _, _| {
+            let (socket, _peer, sink) = tcp_pair(poll).await;
+            sink.complete(Ok((libc::POLLIN | mask) as u32), true);
+            poll.clear_events();
+            poll.note_data();
+            assert!(!poll.note_end_of_data(socket.as_raw_fd()));
+            assert!(!poll.is_quiet());
+        });
+    }
 }

@@ -136,12 +136,4 @@ impl Network {
             Body::Unix(unix) => unix.unread(self.get(id)?.kind),
         }
     }
-
-    /// What `TCP_INQ` tells after a receive: bytes that are left, and 1 at the end of the data.
-    pub(crate) fn inq(&self, id: SocketId) -> Result<usize> {
-        match &self.get(id)?.body {
-            Body::Tcp(connection) => Ok(connection.inq()),
-            _ => Err(Errno(libc::ENOPROTOOPT)),
-        }
-    }
 }

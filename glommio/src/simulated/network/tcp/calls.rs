@@ -289,13 +289,6 @@ impl Connection {
         self.receive_queue.len()
     }
 
-    /// What `TCP_INQ` tells: 1 also at the end of the data, so that the reader goes on.
-    pub(in super::super) fn inq(&self) -> usize {
-        match self.receive_queue.len() {
-            0 => usize::from(self.is_finished),
-            len => len,
-        }
-    }
     pub(in super::super) fn set_send_capacity(&mut self, bytes: usize) {
         self.send_capacity = bytes;
     }
