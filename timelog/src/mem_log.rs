@@ -90,7 +90,17 @@ impl<V: Clone + 'static> MemLog<V> {
     /// assert!(snapshot.at(5).map(|row| *row.1).eq(["first", "second"]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     pub fn append(&mut self, ts: Ts, value: V) -> Result<Appended, WriteError<V>> {
+        match self.state.append_plain(ts, value) {
+            Ok(appended) => Ok(appended),
+            Err(value) => self.append_any(ts, value),
+        }
+    }
+
+    /// Apart, so that what most appends need becomes part of the caller.
+    #[inline(never)]
+    fn append_any(&mut self, ts: Ts, value: V) -> Result<Appended, WriteError<V>> {
         self.state.access().append(ts, value)
     }
 
