@@ -24,12 +24,15 @@ pub(crate) fn count_while(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
         found += passed;
         rest = &rest[passed..passed + (rest.len() - half)];
     }
-    let lines = rest
-        .chunks_exact(LINE)
-        .filter(|line| holds(line[LINE - 1]))
-        .count();
-    let line = &rest[lines * LINE..rest.len().min((lines + 1) * LINE)];
-    found + lines * LINE + line.iter().filter(|ts| holds(**ts)).count()
+    let (lines, last) = rest.as_chunks::<LINE>();
+    let passed = lines.iter().map(|line| usize::from(holds(line[LINE - 1])));
+    let passed: usize = passed.sum();
+    let in_line: usize = match lines.get(passed) {
+        // Of a known length, without a loop.
+        Some(line) => line.iter().map(|ts| usize::from(holds(*ts))).sum(),
+        None => last.iter().map(|ts| usize::from(holds(*ts))).sum(),
+    };
+    found + passed * LINE + in_line
 }
 
 /// Two searches at once, level by level: neither waits for what the other loads.
@@ -100,7 +103,7 @@ impl Marked<'_> {
         // The blocks that begin after the first of the rows.
         let next = rows.start / MARK_ROWS + 1;
         let marks = &self.marks[next..rows.end.div_ceil(MARK_ROWS)];
-        let block = next - 1 + gallop(marks, &holds);
+        let block = next - 1 + count_while(marks, &holds);
         let start = rows.start.max(block * MARK_ROWS);
         let end = rows.end.min((block + 1) * MARK_ROWS);
         start + count_while(&self.ts[start..end], holds)

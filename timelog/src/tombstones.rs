@@ -333,25 +333,40 @@ impl Skyline {
         }
         let (first, last) = (page.ts[rows.start], page.ts[end - 1]);
         *passed = self.seek(*passed, first);
-        let mut start = rows.start;
-        let reached = self
-            .from(*passed)
-            .take_while(|piece| piece.first <= last)
-            .filter(|piece| piece.seq > watermark);
-        for piece in reached {
-            let Some(next) = page.ts[..end].get(start) else {
-                break;
-            };
-            // The second search does not wait for the first: both meet rows that are not in the
-            // cache.
-            let visible = page.end_of(start..end, |ts| ts < piece.first);
-            let hidden = page.end_of(start..end, |ts| ts <= piece.last);
-            if *next < piece.first {
-                return (start..visible, hidden);
+        let (mut start, mut at) = (rows.start, *passed);
+        while start < end
+            && let Some(piece) = self.get(at).filter(|piece| piece.first <= last)
+        {
+            if piece.seq > watermark {
+                // The second search does not wait for the first: both meet rows that are not in the
+                // cache.
+                let visible = page.end_of(start..end, |ts| ts < piece.first);
+                let hidden = page.end_of(start..end, |ts| ts <= piece.last);
+                if start < visible {
+                    return (start..visible, hidden);
+                }
+                start = hidden;
             }
-            start = hidden;
+            at = self.after(at);
         }
         (start..end, end)
+    }
+
+    fn get(&self, at: At) -> Option<&Piece> {
+        self.blocks.get(at.block)?.get(at.piece)
+    }
+
+    /// The place after one that has a piece.
+    fn after(&self, at: At) -> At {
+        let piece = at.piece + 1;
+        if piece < self.blocks[at.block].len() {
+            At { piece, ..at }
+        } else {
+            At {
+                block: at.block + 1,
+                piece: 0,
+            }
+        }
     }
 
     /// The last visible ones of some rows of a page, not empty unless all are hidden.

@@ -13,6 +13,7 @@
 //! It is written under another name, and gets its own when all of it is durable. So one that has
 //! its name is whole, and whatever is wrong in it is damage.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use glommio::executor;
@@ -202,7 +203,7 @@ pub(super) async fn load<V: Record>(
 ) -> Result<Checkpoint, Error> {
     let path = file.path().to_owned();
     let size = file.size().await?;
-    let mut reader = ReadAhead::new(file, size);
+    let mut reader = ReadAhead::new(file, size, false);
     let head = reader.head().await?;
     let [from, to, has_floor, floor, rows, pages] =
         parse_file_head(&head, CHECKPOINT_MAGIC, kind, &path)?;
@@ -234,9 +235,15 @@ pub(super) async fn load<V: Record>(
             _ => {
                 loaded += items as u64;
                 let (timestamps, values) = payload.split_at(items * size_of::<Ts>());
-                let ts = |place| ts_at(timestamps, place * size_of::<Ts>());
-                let value = |place| V::decode(&values[place * V::BYTES..][..V::BYTES]);
-                replay.rows(0..items, ts, value).await?;
+                let columns = |rows: Range<usize>| {
+                    let ts = rows.start * size_of::<Ts>()..rows.end * size_of::<Ts>();
+                    let ts = timestamps[ts].chunks_exact(size_of::<Ts>());
+                    (
+                        ts.map(|ts| ts_at(ts, 0)).collect(),
+                        decode_all(values, rows),
+                    )
+                };
+                replay.rows(0..items, columns).await?;
             }
         }
     }
@@ -246,6 +253,15 @@ pub(super) async fn load<V: Record>(
     }
     replay.applied = to;
     Ok(Checkpoint { stretch, rows })
+}
+
+/// Values that lie one after the other.
+fn decode_all<V: Record>(bytes: &[u8], rows: Range<usize>) -> Vec<V> {
+    if V::BYTES == 0 {
+        return rows.map(|_| V::decode(&[])).collect();
+    }
+    let bytes = &bytes[rows.start * V::BYTES..rows.end * V::BYTES];
+    bytes.chunks_exact(V::BYTES).map(V::decode).collect()
 }
 
 fn item_bytes<V: Record>(kind: u32) -> Option<usize> {

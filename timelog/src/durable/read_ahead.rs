@@ -3,19 +3,23 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use glommio::{Task, spawn_local};
+use glommio::{Task, executor, spawn_local};
 
 use super::disk::{Bytes, File};
 use super::error::Error;
 use super::format::{PAGE_BYTES, UNIT};
 
-/// Read at once: a page of a checkpoint.
+/// Read at once: a page of a checkpoint; next to other tasks less, as the kernel does not let others
+/// run while it takes hold of the memory.
 const CHUNK: u64 = PAGE_BYTES as u64;
-const AHEAD: usize = 3;
+const BACKGROUND_CHUNK: u64 = 128 << 10;
+/// Besides the one that is waited for: the device is not to wait while a chunk is decoded.
+const AHEAD: usize = 4;
 
 pub(super) struct ReadAhead {
     file: Rc<File>,
     size: u64,
+    chunk_bytes: u64,
     /// Chunks are counted from the end of the header.
     chunk: Option<(u64, Bytes)>,
     /// Those after it.
@@ -25,10 +29,16 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    pub fn new(file: Rc<File>, size: u64) -> Self {
+    /// If it `is_background`, other tasks run after each chunk of what lies in several.
+    pub fn new(file: Rc<File>, size: u64, is_background: bool) -> Self {
         Self {
             file,
             size,
+            chunk_bytes: if is_background {
+                BACKGROUND_CHUNK
+            } else {
+                CHUNK
+            },
             chunk: None,
             ahead: VecDeque::new(),
             joined: Vec::new(),
@@ -46,9 +56,10 @@ impl ReadAhead {
         if offset >= end {
             return Ok(&[]);
         }
+        let chunk_bytes = self.chunk_bytes;
         let position = |offset: u64| {
             let at = offset - UNIT as u64;
-            (at / CHUNK, (at % CHUNK) as usize)
+            (at / chunk_bytes, (at % chunk_bytes) as usize)
         };
         let ((first, start), (last, _)) = (position(offset), position(end - 1));
         let length = (end - offset) as usize;
@@ -63,6 +74,9 @@ impl ReadAhead {
             let from = if index == first { start } else { 0 };
             let wanted = (length - joined.len()).min(chunk.len().saturating_sub(from));
             joined.extend_from_slice(chunk.get(from..from + wanted).unwrap_or(&[]));
+            if chunk_bytes == BACKGROUND_CHUNK {
+                executor().yield_task_queue_now().await;
+            }
         }
         self.joined = joined;
         Ok(&self.joined)
@@ -76,8 +90,9 @@ impl ReadAhead {
             }
             self.read_ahead(index);
             let (_, read) = self.ahead.pop_front().expect("it was asked for");
-            self.chunk = Some((index, read.await?));
+            // Before this task waits, so that they begin while it does.
             self.read_ahead(index + 1);
+            self.chunk = Some((index, read.await?));
         }
         let (_, bytes) = self.chunk.as_ref().expect("it was just read");
         Ok(bytes)
@@ -87,12 +102,12 @@ impl ReadAhead {
     fn read_ahead(&mut self, index: u64) {
         let mut next = self.ahead.back().map_or(index, |(held, _)| held + 1);
         while self.ahead.len() < AHEAD {
-            let offset = UNIT as u64 + next * CHUNK;
-            if offset >= self.size && next != index {
+            let offset = UNIT as u64 + next * self.chunk_bytes;
+            if offset >= self.size {
                 return;
             }
             let file = Rc::clone(&self.file);
-            let length = (self.size.saturating_sub(offset)).min(CHUNK) as usize;
+            let length = (self.size - offset).min(self.chunk_bytes) as usize;
             let read = spawn_local(async move { file.read(offset, length).await });
             self.ahead.push_back((next, read));
             next += 1;

@@ -90,14 +90,12 @@ impl<V: Record> Replay<V> {
     pub async fn rows(
         &mut self,
         places: Range<usize>,
-        ts: impl Fn(usize) -> Ts,
-        value: impl Fn(usize) -> V,
+        columns: impl Fn(Range<usize>) -> (Vec<Ts>, Vec<V>),
     ) -> Result<(), Error> {
         let page_rows = self.mem.page_rows();
         for start in places.clone().step_by(page_rows) {
             let end = places.end.min(start + page_rows);
-            let timestamps = (start..end).map(&ts).collect();
-            let values = (start..end).map(&value).collect();
+            let (timestamps, values) = columns(start..end);
             let added = self.mem.add_page(&mut self.bulk, timestamps, values);
             if let Err((timestamps, values)) = added {
                 let rows = timestamps.into_iter().zip(values);
@@ -132,6 +130,17 @@ impl<V: Record> Replay<V> {
             self.pause().await;
         }
         Ok(())
+    }
+
+    /// In pieces, since a block is as large as a batch may be.
+    async fn checksum(&self, payload: &[u8]) -> u32 {
+        const PIECE: usize = 128 << 10;
+        let mut hasher = crc32fast::Hasher::new();
+        for piece in payload.chunks(PIECE) {
+            hasher.update(piece);
+            self.pause().await;
+        }
+        hasher.finalize()
     }
 
     /// Whether a log is open meanwhile.
@@ -171,12 +180,13 @@ impl<V: Record> Replay<V> {
                 Operation::Rows(bytes) => {
                     let done = (self.applied + 1 - first) as usize;
                     let rows = (end.min(last) - first) as usize;
-                    let ts = |place| ts_at(bytes, place * row_bytes);
-                    let value = |place| {
-                        let row = &bytes[place * row_bytes..][..row_bytes];
-                        V::decode(&row[size_of::<Ts>()..])
+                    let columns = |places: Range<usize>| {
+                        let bytes = &bytes[places.start * row_bytes..places.end * row_bytes];
+                        let rows = bytes.chunks_exact(row_bytes);
+                        let values = rows.clone().map(|row| V::decode(&row[size_of::<Ts>()..]));
+                        (rows.map(|row| ts_at(row, 0)).collect(), values.collect())
                     };
-                    self.rows(done..rows, ts, value).await?;
+                    self.rows(done..rows, columns).await?;
                 }
                 Operation::Delete(first, last) => self.delete(first, last),
                 Operation::Floor(ts) => self.raise_floor(ts),
@@ -204,7 +214,7 @@ impl<V: Record> Replay<V> {
     ) -> Result<WalEnd, Error> {
         let path = file.path().to_owned();
         let size = file.size().await?;
-        let mut reader = ReadAhead::new(file, size);
+        let mut reader = ReadAhead::new(file, size, self.is_background());
         let head = reader.head().await?;
         let [_, salt, first] = parse_file_head(&head, WAL_MAGIC, kind, &path)?;
         if first > self.applied + 1 {
@@ -225,12 +235,14 @@ impl<V: Record> Replay<V> {
             }
             let bytes = reader.at(offset, head.len()).await?;
             let length = BLOCK_HEAD + head.payload_bytes as usize;
-            let payload = bytes.get(BLOCK_HEAD..length);
-            let payload = payload.filter(|it| crc32fast::hash(it) == head.payload_checksum);
-            let Some(payload) = payload else {
+            let Some(payload) = bytes.get(BLOCK_HEAD..length) else {
                 is_torn = true;
                 break;
             };
+            if self.checksum(payload).await != head.payload_checksum {
+                is_torn = true;
+                break;
+            }
             let done = self.block(&head, payload, bound).await;
             done.map_err(|error| error.at(&path, offset))?;
             next += u64::from(head.operations);

@@ -187,10 +187,44 @@ impl<V: Clone + 'static> Core<V> {
         let first = self.next_seq();
         self.memtable.insert(ts, value, &self.limits, self.seq);
         self.seq = first;
+        let pressure = self.after_write(1);
+        self.plain_appends = self.count_plain_appends();
         Ok(Appended {
             first,
             rows: 1,
-            pressure: self.after_write(1),
+            pressure,
         })
+    }
+
+    /// Appends a row that is one of `plain_appends`, or gives its value back.
+    #[inline]
+    pub fn append_plain(&mut self, ts: Ts, value: V) -> Result<Appended, V> {
+        if self.plain_appends == 0 {
+            return Err(value);
+        }
+        self.memtable.push_plain(ts, value)?;
+        self.plain_appends -= 1;
+        self.seq = self.next_seq();
+        Ok(Appended {
+            first: self.seq,
+            rows: 1,
+            pressure: false,
+        })
+    }
+
+    /// How many rows in order would find nothing due and nothing to report, after a write.
+    fn count_plain_appends(&self) -> usize {
+        let limits = &*self.limits;
+        // What `after_write` would do for each of them.
+        let is_due = self.memtable.is_unsettled(limits)
+            || (!self.is_quiet && (limits.busy == Busy::Flush || self.is_under_pressure()));
+        let is_below = |floor| self.memtable.tail() < floor;
+        if is_due || self.floor.is_some_and(is_below) {
+            return 0;
+        }
+        let allowed = limits.memory_limit_bytes.map_or(usize::MAX, |bytes| {
+            bytes.saturating_sub(self.unflushed_bytes()) / limits.row_bytes
+        });
+        self.memtable.plain_rows(limits).min(allowed)
     }
 }

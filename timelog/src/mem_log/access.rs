@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Appended;
 use super::core::Core;
-use crate::{Snapshot, Stats};
+use crate::{Snapshot, Stats, Ts};
 
 /// The state of a log, which is behind a lock once there was a reader.
 pub(super) enum State<V> {
@@ -54,9 +55,26 @@ impl<V> State<V> {
     #[inline]
     pub fn access(&mut self) -> Access<'_, V> {
         match self {
-            Self::Own(core) => Access::Own(core),
+            Self::Own(core) => {
+                // Whoever has access may change what they depend on.
+                core.plain_appends = 0;
+                Access::Own(core)
+            }
             Self::Shared(core) => Access::Locked(lock(core)),
             Self::Moved => unreachable!("`share` puts a state back"),
+        }
+    }
+
+    /// Appends a row if nothing else is to be done for it, or gives its value back. For most rows
+    /// this is all of an append.
+    #[inline]
+    pub fn append_plain(&mut self, ts: Ts, value: V) -> Result<Appended, V>
+    where
+        V: Clone + 'static,
+    {
+        match self {
+            Self::Own(core) => core.append_plain(ts, value),
+            _ => Err(value),
         }
     }
 

@@ -18,6 +18,10 @@ pub(crate) struct Core<V> {
     pub seq: Seq,
     pub floor: Option<Ts>,
     pub memtable: Memtable<V>,
+    /// So many rows may follow the last one of the first lane, one by one, without a look at
+    /// anything else. Only what [`State::access`](super::access::State::access) does not give may
+    /// rely on it.
+    pub plain_appends: usize,
     pub version: Arc<Version<V>>,
     /// Rows in sealed memtables.
     pub sealed_rows: usize,
@@ -65,6 +69,7 @@ impl<V> Core<V> {
             seq: Seq(0),
             floor,
             memtable: Memtable::new(),
+            plain_appends: 0,
             version: Arc::new(Version::new()),
             sealed_rows: 0,
             skyline: Arc::new(Skyline::new()),

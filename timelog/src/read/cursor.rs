@@ -176,6 +176,9 @@ impl<'s, V> Cursor<'s, V> {
     }
 
     fn load_front(&mut self) {
+        if self.cut.is_empty() {
+            return self.load_uncut_front();
+        }
         while self.lo < self.hi {
             let Place {
                 segment: index,
@@ -210,6 +213,32 @@ impl<'s, V> Cursor<'s, V> {
         }
         // A jump may pass the end of the range.
         self.lo = self.hi;
+    }
+
+    /// As `load_front` where nothing is hidden, and `lo` is before `hi`.
+    fn load_uncut_front(&mut self) {
+        let Place { segment, page, row } = self.lo;
+        let pages = self.run.segment(segment).pages();
+        let rows = &pages[page];
+        let is_last = (self.hi.segment, self.hi.page) == (segment, page);
+        let end = if is_last { self.hi.row } else { rows.len() };
+        self.front = rows.span(row..end);
+        self.front_at = self.lo;
+        self.lo = if is_last {
+            self.hi
+        } else if page + 1 < pages.len() {
+            Place {
+                segment,
+                page: page + 1,
+                row: 0,
+            }
+        } else {
+            Place {
+                segment: self.run.after(segment),
+                page: 0,
+                row: 0,
+            }
+        };
     }
 
     fn load_back(&mut self) {

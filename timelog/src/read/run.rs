@@ -82,7 +82,8 @@ impl<'s, V> Run<'s, V> {
         }
     }
 
-    fn after(&self, at: Slot) -> Slot {
+    /// The slot after one that has a segment.
+    pub fn after(&self, at: Slot) -> Slot {
         match self.body {
             Some(body) if at < self.body_end => body.after(at),
             _ => at + 1,

@@ -33,6 +33,10 @@ pub(super) struct Route {
     pub output: usize,
 }
 
+/// What it costs to find the next source and the stretch that it gives, in rows that are copied: a
+/// step is to take about as long whether its inputs interleave or not.
+const STRETCH_ROWS: usize = 3;
+
 /// Inputs, how far they are read, and outputs in the making.
 ///
 /// Deletes that are accepted while it runs are newer than its watermark and go on hiding rows of
@@ -84,8 +88,8 @@ impl<V: Clone> Job<V> {
         self.span
     }
 
-    /// Moves at most `rows` rows, rounded up to a stretch of one page, and gives their number and
-    /// whether all are moved.
+    /// Moves at most `rows` rows, rounded up to a stretch of one page, and fewer where the inputs
+    /// interleave; gives their number and whether all are moved.
     ///
     /// If a clone panics the job must not be stepped again.
     pub fn step(&mut self, rows: usize, limits: &Limits) -> (usize, bool) {
@@ -94,13 +98,14 @@ impl<V: Clone> Job<V> {
         for (list, at) in cursors {
             merge.push(Cursor::resume(Run::from(list), &self.cut, *at));
         }
-        let mut moved = 0;
-        while moved < rows.max(1) {
+        let (mut moved, mut stretches) = (0, 0);
+        while moved + stretches * STRETCH_ROWS < rows.max(1) {
             let Some((mut span, whole)) = merge.take_front_and_page() else {
                 break;
             };
             let count = span.len();
             moved += count;
+            stretches += 1;
             while !span.is_empty() {
                 let route = self.routes[self
                     .routes

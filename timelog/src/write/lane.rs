@@ -84,10 +84,25 @@ impl<V> Lane<V> {
         applied: Seq,
         memory: &mut Memory<V>,
     ) {
-        debug_assert!(self.tail <= ts, "a lane is in order");
         if self.open.len() >= limits.chunk_rows || self.open.is_full() {
             self.make_space(limits, applied, memory);
         }
+        self.push_into_space(ts, value);
+    }
+
+    /// The rows that the open chunk still takes without more memory.
+    pub fn space(&self, limits: &Limits) -> usize {
+        self.open
+            .ts
+            .capacity()
+            .min(limits.chunk_rows)
+            .saturating_sub(self.open.len())
+    }
+
+    /// As `push`, of one of the rows that there is space for.
+    #[inline]
+    pub fn push_into_space(&mut self, ts: Ts, value: V) {
+        debug_assert!(self.tail <= ts, "a lane is in order");
         self.open.ts.push(ts);
         self.open.values.push(value);
         self.tail = ts;

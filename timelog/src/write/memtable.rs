@@ -103,6 +103,29 @@ impl<V> Memtable<V> {
         }
     }
 
+    /// The last timestamp of the first lane, or the least there is.
+    pub fn tail(&self) -> Ts {
+        self.lanes[0].tail()
+    }
+
+    /// How many rows may follow the last one of the first lane by `push_plain`.
+    pub fn plain_rows(&self, limits: &Limits) -> usize {
+        // The last one that the memtable takes makes it full, which is for `settle` to find.
+        let until_full = limits.memtable_rows.saturating_sub(self.rows + 1);
+        self.lanes[0].space(limits).min(until_full)
+    }
+
+    /// Takes one of `plain_rows`, if it is in order, or gives its value back.
+    #[inline]
+    pub fn push_plain(&mut self, ts: Ts, value: V) -> Result<(), V> {
+        if ts < self.lanes[0].tail() {
+            return Err(value);
+        }
+        self.rows += 1;
+        self.lanes[0].push_into_space(ts, value);
+        Ok(())
+    }
+
     /// As `insert`, of many rows in order.
     pub fn insert_sorted(&mut self, rows: Vec<(Ts, V)>, limits: &Limits, applied: Seq) {
         // Lanes that have rows from the future are passed by.

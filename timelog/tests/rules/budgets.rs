@@ -105,6 +105,32 @@ fn no_call_does_more_than_its_budget() {
     assert!(most.iter().all(|rows| *rows <= 200), "{most:?}");
 }
 
+/// Where rows come from another source each time, a step takes fewer of them: each costs more.
+#[test]
+fn a_step_takes_fewer_rows_where_sources_interleave() {
+    let moved_by_steps = |stride: Ts, apart: Ts| {
+        let mut log = MemLog::new(small().memtable_bytes(64 << 10)).unwrap();
+        for round in 0..4 {
+            log.extend((0..1_000).map(|row| (row * stride + round * apart, 0u64)))
+                .unwrap();
+            log.flush();
+        }
+        log.request_compaction();
+        let mut most = 0;
+        let mut moved = log.stats().rows_moved;
+        while log.step(200) == Progress::More {
+            most = most.max(log.stats().rows_moved - moved);
+            moved = log.stats().rows_moved;
+        }
+        assert_eq!(log.snapshot().count(..), 4_000);
+        log.check().unwrap();
+        most
+    };
+    assert!(moved_by_steps(4, 1) <= 200 / 3);
+    // Each overlaps the next one at its end.
+    assert!(moved_by_steps(1, 990) > 200 / 3);
+}
+
 /// A compaction is parked while there is something to flush, and then goes on where it was.
 #[test]
 fn a_flush_overtakes_a_compaction() {
@@ -115,7 +141,8 @@ fn a_flush_overtakes_a_compaction() {
         log.flush();
     }
     log.request_compaction();
-    for _ in 0..100 {
+    let flushed = log.stats().rows_moved;
+    while log.stats().rows_moved < flushed + 1_000 {
         log.step(10);
     }
     let parked = log.stats();

@@ -18,6 +18,41 @@ fn multimap() {
     });
 }
 
+/// Appends in order take a short way as long as nothing else is called.
+#[test]
+fn an_append_sees_what_was_called_before_it() {
+    let limit = 40 * 16;
+    let mut log = MemLog::new(Config::default().memory_limit_bytes(limit)).unwrap();
+    let append = |log: &mut MemLog<u64>, ts| log.append(ts, 0).map(|it| it.first.0);
+    for ts in 0..10 {
+        assert_eq!(append(&mut log, ts).unwrap(), ts as u64 + 1);
+    }
+    let held = log.snapshot();
+    append(&mut log, 10).unwrap();
+    assert_eq!((held.count(..), log.snapshot().count(..)), (10, 11));
+    append(&mut log, 10).unwrap();
+
+    log.delete_at(10);
+    append(&mut log, 10).unwrap();
+    assert_eq!(log.snapshot().count(10..), 1, "deletes hide what is older");
+
+    assert!(log.raise_floor(30).is_some());
+    let refused = log.append(29, 0).unwrap_err().kind;
+    assert!(matches!(refused, WriteErrorKind::BelowFloor { .. }));
+    let mut accepted = log.stats().unflushed_bytes / 16;
+    while append(&mut log, 30).is_ok() {
+        accepted += 1;
+    }
+    assert_eq!(accepted, 40, "the limit is of so many rows");
+    log.flush();
+    let first = append(&mut log, 30).unwrap();
+    assert_eq!(
+        (first, log.stats().seq),
+        (log.snapshot().seq().0, Seq(first))
+    );
+    log.check().unwrap();
+}
+
 #[test]
 fn batch_atomic() {
     let mut log = MemLog::new(small().floor(0)).unwrap();

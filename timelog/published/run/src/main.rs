@@ -76,8 +76,13 @@ macro_rules! on {
 on!(ours, glommio, timelog);
 on!(published, published_glommio, timelog_published);
 
-/// Median, least, greatest.
-fn print(what: &str, unit: &str, mut figures: Vec<f64>) {
+/// Median, least, greatest; or, for programs, all figures, behind tabs.
+fn print(what: &str, unit: &str, mut figures: Vec<f64>, is_raw: bool) {
+    if is_raw {
+        let figures: Vec<_> = figures.iter().map(f64::to_string).collect();
+        println!("{what}\t{unit}\t{}", figures.join("\t"));
+        return;
+    }
     figures.sort_by(f64::total_cmp);
     let (least, most) = (figures[0], figures[figures.len() - 1]);
     let median = figures[figures.len() / 2];
@@ -85,15 +90,17 @@ fn print(what: &str, unit: &str, mut figures: Vec<f64>) {
 }
 
 fn main() {
-    let folder = std::env::args().nth(1);
+    let (options, folders): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|it| it == "--raw");
+    let folder = folders.into_iter().next();
     let folder = folder.map_or_else(std::env::temp_dir, Into::into);
     let folder = tempfile::tempdir_in(folder).expect("the folder can be written to");
     let paths = ["ours", "published"].map(|name| folder.path().join(name));
     let [of_ours, of_published]: &[_; 2] = &paths;
-    measure(of_ours, of_published);
+    measure(of_ours, of_published, !options.is_empty());
 }
 
-fn measure(of_ours: &Path, of_published: &Path) {
+fn measure(of_ours: &Path, of_published: &Path, is_raw: bool) {
     let mut ours = ours::Store::open(of_ours);
     let mut published = published::Store::open(of_published);
     let mut figures = [const { Vec::new() }; 6];
@@ -107,10 +114,10 @@ fn measure(of_ours: &Path, of_published: &Path) {
         }
     }
     let [commits, writers, commits_, writers_, of_commits, of_writers] = figures;
-    print("append and commit, ours", "µs", commits);
-    print("append and commit, 0.9.0", "µs", commits_);
-    print("– times as fast", "", of_commits);
-    print("1,000 writers, ours", "MB/s", writers);
-    print("1,000 writers, 0.9.0", "MB/s", writers_);
-    print("– times as fast", "", of_writers);
+    print("append and commit, ours", "µs", commits, is_raw);
+    print("append and commit, on 0.9.0", "µs", commits_, is_raw);
+    print("– times as fast", "", of_commits, is_raw);
+    print("1,000 writers, ours", "MB/s", writers, is_raw);
+    print("1,000 writers, on 0.9.0", "MB/s", writers_, is_raw);
+    print("– times as fast", "", of_writers, is_raw);
 }

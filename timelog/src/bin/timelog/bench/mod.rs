@@ -64,6 +64,10 @@ pub struct Options {
     /// temporary files by default.
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// Durable logs on the published glommio 0.9.0, too. Has cargo compile them, in a checkout of this
+    /// repository, which takes a C compiler.
+    #[arg(long)]
+    published: bool,
     /// JSON on stdout instead of tables.
     #[arg(long)]
     json: bool,
@@ -188,7 +192,11 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
             progress.inc(1)
         });
         progress.finish_and_clear();
-        measured.map_err(|error| told(&folder, &error))?
+        let mut rows = measured.map_err(|error| told(&folder, &error))?;
+        if options.published {
+            rows.extend(durable::measure_published(&folder)?);
+        }
+        rows
     } else {
         Vec::new()
     };

@@ -395,7 +395,9 @@ fn span_gaps(fixture: &Fixture, _: Form) -> Sample {
     sample
 }
 
-/// Least, greatest, sum and sum of squares of what lies after `t0`.
+/// Least, greatest, sum and sum of squares of what lies after `t0`. Once for all callers, as
+/// `sum_of`.
+#[inline(never)]
 pub fn moments(ts: &[Ts], t0: Ts, so_far: (Ts, Ts, i64, f64)) -> (Ts, Ts, i64, f64) {
     let (mut least, mut greatest, mut sum, squares) = so_far;
     // Four sums of squares, since one would wait for each addition.

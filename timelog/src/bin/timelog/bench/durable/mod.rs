@@ -3,6 +3,7 @@
 //! What is compared runs in turns in each round, on one disk.
 
 mod peers;
+mod published;
 mod row;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ use glommio::{LocalExecutor, spawn_local};
 use timelog::durable::{Config, Log};
 
 use super::bars::Wanted;
+pub use published::measure as measure_published;
 pub use row::Row;
 
 const UNIT: usize = 4096;
