@@ -142,7 +142,11 @@ impl Clients {
                     break;
                 }
                 Err(_) => {
-                    complain(&self.checker, format!("no stream back in {PATIENCE:?}"));
+                    let stats = connection.stats();
+                    complain(
+                        &self.checker,
+                        format!("no stream back in {PATIENCE:?}: {stats:?}"),
+                    );
                     break;
                 }
             }
