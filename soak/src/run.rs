@@ -306,11 +306,12 @@ impl Run {
     /// The numbers since the last sample, with the latencies that came before `until`.
     fn sample(&mut self, until: Instant) -> io::Result<Sample> {
         let all_stats = all_stats(&self.executors);
+        let is_complete = all_stats.clone().all(ExecutorStats::is_complete);
         let sample = self.sampler.sample(&self.control, all_stats, until)?;
         self.series.push(sample);
         self.control
             .set_patience(patience(self.slowness, self.sampler.noise_max));
-        self.resources.look(&sample)?;
+        self.resources.look(&sample, is_complete)?;
         Ok(sample)
     }
 

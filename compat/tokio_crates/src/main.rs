@@ -12,15 +12,20 @@ mod greeting;
 mod grpc;
 mod http;
 mod local;
+mod mappers;
 mod messages;
+mod mongo;
+mod quic;
 mod s3;
 mod scheduled;
 mod serve;
+mod servers;
 #[path = "../../../examples/src/bin/grpc_server/service.rs"]
 mod service;
 mod sql;
 mod store;
 mod tls;
+mod traces;
 mod web_socket;
 
 use std::error::Error;
@@ -44,6 +49,10 @@ fn main() -> Result {
             "reqwest" => http::reqwest().await,
             "ureq" => http::ureq().await,
             "tower-http" => http::tower_http().await,
+            "actix-web" => servers::actix_web().await,
+            "warp" => servers::warp().await,
+            "rocket" => servers::rocket().await,
+            "quinn" => quic::quinn().await,
             "tokio-rustls" => tls::tokio_rustls().await,
             "reqwest-https" => tls::reqwest().await,
             "tonic" => grpc::tonic().await,
@@ -56,11 +65,17 @@ fn main() -> Result {
             "tokio-postgres" => sql::tokio_postgres(&place).await,
             "bb8" => sql::bb8(&place).await,
             "deadpool" => sql::deadpool(&place).await,
+            "diesel" => mappers::diesel().await,
+            "diesel-async" => mappers::diesel_async(&place).await,
+            "diesel-async-native" => mappers::diesel_async_native(&place).await,
+            "sea-orm" => mappers::sea_orm(&place).await,
+            "mongodb" => mongo::mongodb().await,
             "redis" => store::redis(&place).await,
             "redis-native" => store::redis_native(&place).await,
             "moka" => store::moka().await,
             "async-nats" => messages::async_nats(&place).await,
             "rumqttc" => messages::rumqttc(&place).await,
+            "lapin" => messages::lapin(&place).await,
             "flume" => messages::flume().await,
             "tokio-sync" => messages::tokio_sync().await,
             "tokio-cron-scheduler" => scheduled::tokio_cron_scheduler().await,
@@ -69,6 +84,7 @@ fn main() -> Result {
             "tokio-process" => local::tokio_process().await,
             "tokio-signal" => local::tokio_signal().await,
             "tracing" => local::tracing().await,
+            "opentelemetry-otlp" => traces::opentelemetry_otlp().await,
             "metrics" => local::metrics().await,
             _ => Err(format!("there is no case `{case}`").into()),
         }

@@ -3,6 +3,11 @@
 use futures_util::StreamExt;
 use glommio::{LocalExecutorBuilder, spawn_local};
 use glommio_tokio::with_tokio;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, QueueDeclareOptions,
+};
+use lapin::types::FieldTable;
+use lapin::{BasicProperties, Connection, ConnectionProperties};
 use rumqttc::{AsyncClient, Event, MqttOptions, Packet, QoS};
 
 use crate::Result;
@@ -44,6 +49,43 @@ pub async fn rumqttc(port: &str) -> Result<String> {
             }
         }
         Ok(format!("{received} messages"))
+    })
+    .await
+}
+
+pub async fn lapin(port: &str) -> Result<String> {
+    let url = format!("amqp://127.0.0.1:{port}");
+    with_tokio(async {
+        let connection = Connection::connect(&url, ConnectionProperties::default()).await?;
+        let channel = connection.create_channel().await?;
+        let queue = QueueDeclareOptions::default();
+        let none = FieldTable::default;
+        channel.queue_declare("queue".into(), queue, none()).await?;
+        let consume = BasicConsumeOptions::default();
+        let mut messages = channel
+            .basic_consume("queue".into(), "consumer".into(), consume, none())
+            .await?;
+        for number in 0..100 {
+            let (options, text) = (BasicPublishOptions::default(), number.to_string());
+            let properties = BasicProperties::default();
+            channel
+                .basic_publish(
+                    "".into(),
+                    "queue".into(),
+                    options,
+                    text.as_bytes(),
+                    properties,
+                )
+                .await?
+                .await?;
+        }
+        for number in 0..100 {
+            let message = messages.next().await.ok_or("it has ended")??;
+            assert_eq!(message.data, number.to_string().as_bytes());
+            message.ack(BasicAckOptions::default()).await?;
+        }
+        connection.close(200, "done".into()).await?;
+        Ok("100 messages".to_owned())
     })
     .await
 }

@@ -52,7 +52,7 @@ pub async fn sqlx_sqlite() -> Result<String> {
 }
 
 /// On a socket of ours, without a tokio runtime.
-async fn connect(url: &str) -> Result<Client> {
+pub async fn connect(url: &str) -> Result<Client> {
     let config: Config = url.parse()?;
     let (tokio_postgres::config::Host::Tcp(host), port) =
         (&config.get_hosts()[0], config.get_ports()[0])

@@ -23,18 +23,21 @@ const AUTHORITY: &[u8] = include_bytes!("../../../examples/tests/keys/authority.
 const CERTIFICATE: &[u8] = include_bytes!("../../../examples/tests/keys/server.pem");
 const KEY: &[u8] = include_bytes!("../../../examples/tests/keys/server.key");
 
+pub fn identity() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
+    Ok((certificates, PrivateKeyDer::from_pem_slice(KEY)?))
+}
+
 fn server() -> Result<TlsAcceptor> {
+    let (certificates, key) = identity()?;
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(CERTIFICATE)?],
-            PrivateKeyDer::from_pem_slice(KEY)?,
-        )?;
+        .with_single_cert(certificates, key)?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-fn client() -> Result<ClientConfig> {
+pub fn client() -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(AUTHORITY)?)?;
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

@@ -11,8 +11,10 @@ use glommio::GlommioError;
 use glommio::net::{DatagramPool, Ecn, ReceivedDatagrams, Segments, UdpSocket};
 use outgoing::Prepared;
 use quinn_proto::{ConnectError, EcnCodepoint, Transmit};
+use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::{Rc, Weak};
 
 /// A datagram that was received.
 pub(crate) struct Datagram {
@@ -27,11 +29,24 @@ pub(crate) struct Socket {
     socket: UdpSocket,
     is_ipv6: bool,
     never_fragments: bool,
-    pool: DatagramPool,
+    buffers: Rc<Buffers>,
 }
 
-/// Buffers that are received into in one go. They are made when they are needed.
-const BUFFERS: usize = 32;
+/// Buffers of all sockets of a thread. What was received is copied before another task runs, and few
+/// sockets send at a time, so that buffers of their own would only take memory: up to 4 MiB each.
+struct Buffers {
+    pool: DatagramPool,
+    /// Empty ones to send from, kept for their memory.
+    spare: RefCell<Vec<Vec<u8>>>,
+}
+
+thread_local! {
+    /// As long as there is a socket.
+    static BUFFERS: RefCell<Weak<Buffers>> = const { RefCell::new(Weak::new()) };
+}
+
+/// That are received into in one go. They are made when they are needed.
+const RECEIVED: usize = 32;
 /// What may be sent by one call in all, in bytes.
 const LONGEST: usize = 65_507;
 
@@ -51,7 +66,7 @@ impl Socket {
             socket,
             is_ipv6: address.is_ipv6(),
             never_fragments,
-            pool: DatagramPool::new(BUFFERS, DatagramPool::MAX_BYTES),
+            buffers: Buffers::of_thread(),
         })
     }
 
@@ -90,7 +105,7 @@ impl Socket {
     ///
     /// None is lost when it is dropped.
     pub(crate) async fn receive(&self, batch: &mut Vec<ReceivedDatagrams>) -> io::Result<()> {
-        self.socket.recv_many(&self.pool, batch).await?;
+        self.socket.recv_many(&self.buffers.pool, batch).await?;
         Ok(())
     }
 
@@ -116,7 +131,7 @@ impl Socket {
             };
             left = &left[count..];
         }
-        outgoing.clear();
+        outgoing.clear(self);
     }
 
     /// Sends what has failed with `error` without the offload, if that is what has failed.
@@ -140,6 +155,21 @@ impl Socket {
             self.socket.send_segments(&one).await?;
         }
         Ok(())
+    }
+}
+
+impl Buffers {
+    fn of_thread() -> Rc<Buffers> {
+        BUFFERS.with_borrow_mut(|shared| {
+            shared.upgrade().unwrap_or_else(|| {
+                let buffers = Rc::new(Buffers {
+                    pool: DatagramPool::new(RECEIVED, DatagramPool::MAX_BYTES),
+                    spare: RefCell::default(),
+                });
+                *shared = Rc::downgrade(&buffers);
+                buffers
+            })
+        })
     }
 }
 
@@ -177,4 +207,26 @@ pub(crate) fn datagrams(received: &ReceivedDatagrams) -> impl Iterator<Item = Da
             payload: rest.split_to(length),
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glommio::LocalExecutor;
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    /// Four MiB for each would be much for a client that moves, or has many endpoints.
+    #[test]
+    fn sockets_of_a_thread_share_their_buffers_and_the_last_drops_them() {
+        LocalExecutor::default().run(async {
+            let socket =
+                || Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).unwrap();
+            let (one, two) = (socket(), socket());
+            assert!(Rc::ptr_eq(&one.buffers, &two.buffers));
+            let buffers = Rc::downgrade(&one.buffers);
+            drop((one, two));
+            assert!(buffers.upgrade().is_none(), "kept without a socket");
+            assert_eq!(socket().buffers.pool.available(), RECEIVED);
+        });
+    }
 }

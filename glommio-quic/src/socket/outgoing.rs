@@ -10,8 +10,6 @@ pub(crate) struct Outgoing {
     sends: Vec<Prepared>,
     /// The next one is written here.
     next: Vec<u8>,
-    /// Empty ones, kept for their memory.
-    spare: Vec<Vec<u8>>,
 }
 
 /// Datagrams to one receiver.
@@ -46,7 +44,8 @@ impl Outgoing {
             last.transmit.size += transmit.size;
             return;
         }
-        let spare = self.spare.pop().unwrap_or_default();
+        let spare = socket.buffers.spare.borrow_mut().pop();
+        let spare = spare.unwrap_or_default();
         let payload = mem::replace(&mut self.next, spare);
         self.sends.push(Prepared { transmit, payload });
     }
@@ -62,8 +61,11 @@ impl Outgoing {
         &self.sends
     }
 
-    pub(super) fn clear(&mut self) {
-        self.spare.extend(self.sends.drain(..).map(|it| it.payload));
+    pub(super) fn clear(&mut self, socket: &Socket) {
+        let mut spare = socket.buffers.spare.borrow_mut();
+        let missing = SENDS.saturating_sub(spare.len());
+        let payloads = self.sends.drain(..).map(|it| it.payload);
+        spare.extend(payloads.take(missing));
     }
 }
 

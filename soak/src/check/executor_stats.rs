@@ -53,6 +53,12 @@ impl ExecutorStats {
         self.gauges.fired.load(Ordering::Relaxed)
     }
 
+    /// Whether all that it is to have has begun.
+    pub(crate) fn is_complete(&self) -> bool {
+        let to_come = &self.gauges.quic_connections_to_come;
+        to_come.load(Ordering::Relaxed) == 0
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -117,6 +123,8 @@ pub(crate) struct Gauges {
     pub(crate) requests_refused: AtomicU64,
 
     pub(crate) quic_connections: AtomicU64,
+    /// Connections that are still to be opened. They take memory, which is judged later.
+    pub(crate) quic_connections_to_come: AtomicU64,
     /// Streams that came back whole.
     pub(crate) quic_streams: AtomicU64,
     /// Changes of the address of a client.

@@ -76,10 +76,10 @@ impl Resources {
         })
     }
 
-    /// While the run goes on.
-    pub(crate) fn look(&mut self, sample: &Sample) -> io::Result<()> {
+    /// While the run goes on; `is_complete` once all that the workloads are to have has begun.
+    pub(crate) fn look(&mut self, sample: &Sample, is_complete: bool) -> io::Result<()> {
         self.live_max = self.live_max.max(sample.live_timers);
-        if !self.is_warm(sample) {
+        if !self.is_warm(sample, is_complete) {
             self.resident_max = self.resident_max.max(sample.resident_bytes);
             return Ok(());
         }
@@ -110,15 +110,15 @@ impl Resources {
         Ok(())
     }
 
-    /// Memory and descriptors are judged once the number of timers has stopped growing, in any case
-    /// after half the run.
-    fn is_warm(&mut self, sample: &Sample) -> bool {
+    /// Memory and descriptors are judged once everything has begun and the number of timers has
+    /// stopped growing, in any case after half the run.
+    fn is_warm(&mut self, sample: &Sample, is_complete: bool) -> bool {
         let live_before = std::mem::replace(&mut self.live_before, sample.live_timers);
         let is_steady = sample.live_timers - live_before <= live_before / STEADY_DIVISOR;
         let warm_after = (self.duration / 2).min(WARM_UP_MAX).as_secs_f64();
         self.memory.samples > 0
             || sample.at_s >= self.duration.as_secs_f64() / 2.0
-            || (sample.at_s >= warm_after && is_steady)
+            || (sample.at_s >= warm_after && is_steady && is_complete)
     }
 
     /// What is open for a moment, as by a thread that reads its own times, is gone at the next

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_lite::future::{or, zip};
@@ -13,7 +14,7 @@ use glommio_quic::{Connection, Endpoint, VarInt, crypto};
 use support::generator::{Draw, Rng, stream};
 use support::lossy_proxy::Proxy;
 
-use super::settings::{Ended, authority, complain, socket, transport};
+use super::settings::{Ended, PATIENCE, authority, complain, socket, transport};
 use crate::check::checker::Checker;
 use crate::check::executor_stats::{add, bump};
 use crate::check::invariants::Invariant;
@@ -39,6 +40,8 @@ pub(super) async fn run(
         server: proxy.address(),
         pauses: Rc::new(Semaphore::new(0)),
     };
+    let to_come = &checker.stats.gauges.quic_connections_to_come;
+    to_come.store(connections as u64, Ordering::Relaxed);
     let mut roots = RootCertStore::empty();
     roots.add(authority()?)?;
     let mut config = crypto::client_config(roots)?;
@@ -87,7 +90,11 @@ impl Clients {
             let handshakes: Vec<_> = handshakes.map(spawn_local).collect();
             for handshake in handshakes {
                 let connection = handshake.await?;
-                bump(&self.checker.stats.gauges.quic_connections);
+                let gauges = &self.checker.stats.gauges;
+                bump(&gauges.quic_connections);
+                gauges
+                    .quic_connections_to_come
+                    .fetch_sub(1, Ordering::Relaxed);
                 let rng = rng.fork();
                 connections.push(spawn_local(self.clone().connection(connection, rng)));
             }
@@ -135,7 +142,11 @@ impl Clients {
                     break;
                 }
                 Err(_) => {
-                    complain(&self.checker, format!("no stream back in {PATIENCE:?}"));
+                    let stats = connection.stats();
+                    complain(
+                        &self.checker,
+                        format!("no stream back in {PATIENCE:?}: {stats:?}"),
+                    );
                     break;
                 }
             }
@@ -188,9 +199,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// section 9): by then the first stream of each is over.
 const STAY_MIN: Duration = Duration::from_secs(10);
 const STAY_MAX: Duration = Duration::from_secs(60);
-
-/// With a stream.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

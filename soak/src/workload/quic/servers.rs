@@ -13,7 +13,7 @@ use glommio_quic::{
     Connection, Endpoint, Incoming, RecvStream, SendStream, Shard, Steering, VarInt, crypto,
 };
 
-use super::settings::{Ended, complain, transport};
+use super::settings::{Ended, PATIENCE, complain, transport};
 use crate::check::checker::Checker;
 
 /// Serves until the clients are gone.
@@ -25,6 +25,7 @@ pub(super) async fn serve(
     let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
     let mut config = crypto::server_config(certificates, PrivateKeyDer::from_pem_slice(KEY)?)?;
     config.transport_config(transport()?);
+    config.retry_token_lifetime(PATIENCE);
     let steering = shard.steering();
     let endpoint = Endpoint::shard(config, shard)?;
     let accept = async {
