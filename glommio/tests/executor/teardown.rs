@@ -196,7 +196,9 @@ fn the_waker_of_a_timer_may_spawn_when_it_is_dropped() {
     impl Drop for Spawns {
         fn drop(&mut self) {
             let drops = Arc::clone(&self.0);
+            let id = executor().id();
             let guard = on_drop(move || {
+                assert_eq!(executor().id(), id);
                 drops.fetch_add(1, Ordering::Relaxed);
             });
             spawn_local(async move {
