@@ -318,7 +318,8 @@ impl<V: Clone + 'static> MemLog<V> {
 
     /// Does a part of what is to be done: flushes sealed memtables, drops what is no longer needed,
     /// then compacts. Moves at most `rows` rows and one page, fewer where rows of several sources
-    /// alternate, or drops or searches as many; at least one. Asks for the memory that appends will need next, too.
+    /// alternate, or drops or searches as many; at least one. Asks for the memory that appends will
+    /// need next, too.
     ///
     /// # Examples
     ///

@@ -19,7 +19,7 @@ const AHEAD: usize = 4;
 pub(super) struct ReadAhead {
     file: Rc<File>,
     size: u64,
-    chunk_bytes: u64,
+    is_background: bool,
     /// Chunks are counted from the end of the header.
     chunk: Option<(u64, Bytes)>,
     /// Those after it.
@@ -34,14 +34,18 @@ impl ReadAhead {
         Self {
             file,
             size,
-            chunk_bytes: if is_background {
-                BACKGROUND_CHUNK
-            } else {
-                CHUNK
-            },
+            is_background,
             chunk: None,
             ahead: VecDeque::new(),
             joined: Vec::new(),
+        }
+    }
+
+    fn chunk_bytes(&self) -> u64 {
+        if self.is_background {
+            BACKGROUND_CHUNK
+        } else {
+            CHUNK
         }
     }
 
@@ -56,7 +60,7 @@ impl ReadAhead {
         if offset >= end {
             return Ok(&[]);
         }
-        let chunk_bytes = self.chunk_bytes;
+        let chunk_bytes = self.chunk_bytes();
         let position = |offset: u64| {
             let at = offset - UNIT as u64;
             (at / chunk_bytes, (at % chunk_bytes) as usize)
@@ -74,7 +78,7 @@ impl ReadAhead {
             let from = if index == first { start } else { 0 };
             let wanted = (length - joined.len()).min(chunk.len().saturating_sub(from));
             joined.extend_from_slice(chunk.get(from..from + wanted).unwrap_or(&[]));
-            if chunk_bytes == BACKGROUND_CHUNK {
+            if self.is_background {
                 executor().yield_task_queue_now().await;
             }
         }
@@ -100,14 +104,15 @@ impl ReadAhead {
 
     /// Begins to read the chunks from `index` on that are not being read.
     fn read_ahead(&mut self, index: u64) {
+        let chunk_bytes = self.chunk_bytes();
         let mut next = self.ahead.back().map_or(index, |(held, _)| held + 1);
         while self.ahead.len() < AHEAD {
-            let offset = UNIT as u64 + next * self.chunk_bytes;
+            let offset = UNIT as u64 + next * chunk_bytes;
             if offset >= self.size {
                 return;
             }
             let file = Rc::clone(&self.file);
-            let length = (self.size - offset).min(self.chunk_bytes) as usize;
+            let length = (self.size - offset).min(chunk_bytes) as usize;
             let read = spawn_local(async move { file.read(offset, length).await });
             self.ahead.push_back((next, read));
             next += 1;

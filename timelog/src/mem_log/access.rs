@@ -56,7 +56,7 @@ impl<V> State<V> {
     pub fn access(&mut self) -> Access<'_, V> {
         match self {
             Self::Own(core) => {
-                // Whoever has access may change what they depend on.
+                // What the caller does may change what they depend on.
                 core.plain_appends = 0;
                 Access::Own(core)
             }

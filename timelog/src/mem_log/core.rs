@@ -18,9 +18,8 @@ pub(crate) struct Core<V> {
     pub seq: Seq,
     pub floor: Option<Ts>,
     pub memtable: Memtable<V>,
-    /// So many rows may follow the last one of the first lane, one by one, without a look at
-    /// anything else. Only what [`State::access`](super::access::State::access) does not give may
-    /// rely on it.
+    /// So many rows may be appended to the first lane, one by one, without a look at anything else:
+    /// see `append_plain`. Every other access to the log sets it to 0.
     pub plain_appends: usize,
     pub version: Arc<Version<V>>,
     /// Rows in sealed memtables.

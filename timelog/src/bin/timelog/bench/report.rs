@@ -220,7 +220,8 @@ fn durable(measured: &[durable::Row]) -> Table {
         title: "Durable logs",
         before: "`timelog::durable::Log` of rows of 16 bytes, with the default configuration, next to bare direct writes \
                  and reads of the same disk, and to fjall and redb with keys of 16 bytes and values of 8. What is \
-                 compared runs in turns, at the end with `--published` the same source on ours and on the published glommio 0.9.0; a ratio is of the two in one round. The median, and the least and the greatest \
+                 compared runs in turns, with `--published` the same source on ours and on the published glommio 0.9.0 \
+                 too; a ratio is of the two in one round. The median, and the least and the greatest \
                  round. Bandwidth is of rows, which are written twice: to the write-ahead log and to a checkpoint. A timer's \
                  time is how late it was.",
         columns: &["What", "Median", "Rounds", "Bar", "Met"],
