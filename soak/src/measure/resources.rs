@@ -160,6 +160,7 @@ const STEADY_DIVISOR: i64 = 50;
 /// Every workload has had its peak by then, some of them together.
 const WARM_UP_MAX: Duration = Duration::from_secs(20);
 
-const LOOKS_AT_DESCRIPTORS: u32 = 20;
+/// For a second: so long a socket was seen to stay open whose owner had moved on and got no core.
+const LOOKS_AT_DESCRIPTORS: u32 = 200;
 const AGREEING: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
