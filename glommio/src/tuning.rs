@@ -73,11 +73,6 @@ tuning! {
     /// Rows: `expire-spread-cpu`.
     polled_delay_divisor: u32 = 2, off = u32::MAX;
 
-    /// Waits for near deadlines may take so many hundredths of the time; beyond, a sleep serves several
-    /// deadlines. Off: there is no bound.
-    /// Rows: `expire-spread-cpu`, `expire-spread-p50`, `expire-spread-p99`.
-    waiting_share: u32 = 40, off = 100;
-
     /// Sleeps in a row towards far deadlines before one timeout in the ring stands in for them, so that
     /// the kernel need not arm a timer for each. Off: each sleep has its own.
     /// Rows: `tcp-timeout`.

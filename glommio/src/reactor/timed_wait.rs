@@ -12,12 +12,6 @@
 //! took this for the price of a short sleep would poll where it could sleep, and as it does not sleep
 //! then, it would not learn better. For the same reason the reach shrinks with each deadline that was polled
 //! for, by little, until a sleep says again what it should be.
-//!
-//! Where deadlines lie closer together than a sleep takes, to wait for each of them takes nearly all of the
-//! CPU, whichever way. So the waits for near deadlines have a [`Budget`], a share of the time. Once it is
-//! spent, a sleep lasts for the usual delay at least, and all timers that come due until the thread is awake
-//! fire together. A shorter one would save nothing: the kernel takes that long to start its timer. And the
-//! clock is polled at most once between two sleeps, for a deadline in half of the reach.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -48,10 +42,6 @@ use crate::tuning;
 pub enum TimerPrecision {
     /// Polls the clock for deadlines that are at most a few microseconds away, because a sleep would
     /// take more CPU time.
-    ///
-    /// Where deadlines lie so close together that waiting for each would take more than two fifths of the
-    /// time, a sleep serves several of them: it lasts for as long as sleeps are late as a rule, 16 µs at
-    /// most, and the first of these timers are late by up to twice that.
     #[default]
     Balanced,
     /// Ends sleeps before the deadline, by their usual delay, and polls the clock for the rest: at most
@@ -76,12 +66,6 @@ const LONGEST_DELAY: Duration = Duration::from_micros(48);
 /// The clock is not polled for longer, whatever sleeps take.
 const LONGEST_REACH: Duration = Duration::from_micros(16);
 
-/// The part of the reach that is left for the first deadline after a sleep when the budget is spent.
-const SPENT_PART: u32 = 2;
-
-/// Waits that took less than their share so far may take more for so long.
-const SAVED: Duration = Duration::from_micros(500);
-
 /// By how much a sleep ends before the deadline is the delay and this part of it.
 const MARGIN_PART: u32 = 3;
 
@@ -93,38 +77,8 @@ pub(super) struct TimedWait {
     long: Delay,
     /// Whether the sleep that is about to begin is short.
     is_short: Cell<bool>,
-    /// When the clock was looked at for it.
-    looked: Cell<Instant>,
     /// When the running sleep is to end.
     until: Cell<Option<Instant>>,
-    /// Since when the clock is polled.
-    polling_since: Cell<Option<Instant>>,
-    /// The last wait for a deadline was no sleep.
-    has_polled: Cell<bool>,
-    budget: Budget,
-}
-
-/// What waits for near deadlines may cost: `waiting_share` of [`Tuning`](tuning::Tuning), in hundredths of
-/// the time, and what was saved up.
-///
-/// A leaky bucket, as the instant at which it will be empty (the generic cell rate algorithm, ITU-T I.371).
-#[derive(Debug)]
-struct Budget {
-    empty_at: Cell<Instant>,
-}
-
-impl Budget {
-    fn is_spent(&self, now: Instant) -> bool {
-        self.empty_at.get() > now
-    }
-
-    /// A wait that ended `now` has cost so much CPU time.
-    fn spend(&self, now: Instant, cost: Duration) {
-        let saved_from = now.checked_sub(SAVED).unwrap_or(now);
-        let from = self.empty_at.get().max(saved_from);
-        let share = tuning::get().waiting_share.clamp(1, 100);
-        self.empty_at.set(from + cost * 100 / share);
-    }
 }
 
 /// By how much sleeps outlast their ends.
@@ -147,19 +101,12 @@ impl Delay {
 
 impl TimedWait {
     pub(super) fn new(precision: TimerPrecision) -> Self {
-        let now = clock::real();
         TimedWait {
             precision,
             short: Delay(Cell::new(DELAY)),
             long: Delay(Cell::new(DELAY)),
             is_short: Cell::new(false),
-            looked: Cell::new(now),
             until: Cell::new(None),
-            polling_since: Cell::new(None),
-            has_polled: Cell::new(false),
-            budget: Budget {
-                empty_at: Cell::new(now),
-            },
         }
     }
 
@@ -202,40 +149,16 @@ impl TimedWait {
             Wait::Forever => false,
             // Nearly all that far from the last look at the clock still is: that saves another.
             Wait::Until(end) if end > looked + FAR => false,
-            Wait::Until(end) => self.is_near_at(clock::real(), end),
-        }
-    }
-
-    fn is_near_at(&self, now: Instant, end: Instant) -> bool {
-        self.looked.set(now);
-        self.is_short.set(end <= now + SHORT);
-        if end <= now {
-            return true;
-        }
-        let is_near = end <= now + self.reach_at(now);
-        if is_near {
-            self.polling_since.set(Some(now));
-        }
-        is_near
-    }
-
-    /// What the budget leaves of the reach.
-    fn reach_at(&self, now: Instant) -> Duration {
-        match self.precision {
-            TimerPrecision::Balanced if self.budget.is_spent(now) => {
-                if self.has_polled.get() {
-                    Duration::ZERO
-                } else {
-                    self.reach() / SPENT_PART
-                }
+            Wait::Until(end) => {
+                let now = clock::real();
+                self.is_short.set(end <= now + SHORT);
+                end <= now + self.reach()
             }
-            _ => self.reach(),
         }
     }
 
     /// A deadline was polled for.
     pub(super) fn polled(&self) {
-        self.has_polled.set(true);
         if self.precision == TimerPrecision::Balanced {
             self.short.0.update(|known| known - known / FORGOTTEN_PART);
         }
@@ -246,35 +169,16 @@ impl TimedWait {
         let Wait::Until(deadline) = wait else {
             return wait;
         };
-        let end = self.end_of_sleep(deadline);
+        let end = deadline.checked_sub(self.early_by()).unwrap_or(deadline);
         self.until.set(Some(end));
-        self.has_polled.set(false);
         Wait::Until(end)
-    }
-
-    fn end_of_sleep(&self, deadline: Instant) -> Instant {
-        let looked = self.looked.get();
-        match self.precision {
-            TimerPrecision::Balanced if self.is_short.get() && self.budget.is_spent(looked) => {
-                deadline.max(looked + self.short.0.get().min(LONGEST_REACH))
-            }
-            TimerPrecision::Balanced => deadline,
-            TimerPrecision::Tightest => deadline.checked_sub(self.early_by()).unwrap_or(deadline),
-        }
     }
 
     /// The thread is awake, and it is `now`.
     pub(super) fn end(&self, now: Instant) {
-        if let Some(since) = self.polling_since.take() {
-            self.budget.spend(now, now.saturating_duration_since(since));
-        }
         let until = self.until.take();
         // Another event may have ended the sleep.
         if let Some(delay) = until.and_then(|end| now.checked_duration_since(end)) {
-            if self.is_short.get() {
-                // It takes about as much CPU time as it is late.
-                self.budget.spend(now, self.short.0.get());
-            }
             self.delay().learn(delay);
         }
     }
@@ -374,79 +278,6 @@ mod tests {
         wait.end(end - Duration::from_nanos(1));
         wait.end(end + Duration::from_secs(1));
         assert_eq!(wait.long.0.get(), DELAY);
-    }
-
-    const SLEPT_LATE: Duration = Duration::from_micros(10);
-
-    /// Waits for `deadline` from `now` on as a reactor does, with sleeps that are late by [`SLEPT_LATE`].
-    /// When that is over, and how much CPU time it took.
-    fn wait_for(wait: &TimedWait, now: Instant, deadline: Instant) -> (Instant, Duration) {
-        let (over, cost) = if !wait.is_near_at(now, deadline) {
-            let end = end_of(wait.begin(Wait::Until(deadline)));
-            (end + SLEPT_LATE, SLEPT_LATE)
-        } else if deadline > now {
-            wait.polled();
-            (deadline, deadline - now)
-        } else {
-            (now, Duration::ZERO)
-        };
-        wait.end(over);
-        (over, cost)
-    }
-
-    /// Waits for deadlines so far apart, for a tenth of a second. The part of the time that it took, and the
-    /// longest delay.
-    fn waits(precision: TimerPrecision, apart: Duration) -> (f64, Duration) {
-        let wait = TimedWait::new(precision);
-        let start = Instant::now();
-        let (mut now, mut deadline) = (start, start);
-        let (mut cost, mut latest) = (Duration::ZERO, Duration::ZERO);
-        while now < start + Duration::from_millis(100) {
-            deadline += apart;
-            let (over, took) = wait_for(&wait, now, deadline);
-            cost += took;
-            latest = latest.max(over - deadline);
-            now = over;
-        }
-        (cost.as_secs_f64() / (now - start).as_secs_f64(), latest)
-    }
-
-    #[test]
-    fn waits_for_close_deadlines_leave_time() {
-        for nanos in [500, 1_000, 2_000, 5_000, 8_000, 10_000, 15_000] {
-            let apart = Duration::from_nanos(nanos);
-            let (part, latest) = waits(TimerPrecision::Balanced, apart);
-            assert!(part < 0.6, "{apart:?}: {part}");
-            assert!(latest < 3 * SLEPT_LATE, "{apart:?}: {latest:?}");
-        }
-        // Not so where it is asked for.
-        let (part, _) = waits(TimerPrecision::Tightest, Duration::from_micros(10));
-        assert!(part > 0.9, "{part}");
-    }
-
-    #[test]
-    fn near_deadlines_far_apart_are_polled_for() {
-        let wait = TimedWait::new(TimerPrecision::Balanced);
-        let start = Instant::now();
-        // Later a sleep is tried again.
-        for n in 1..100 {
-            let now = start + n * Duration::from_micros(100);
-            let deadline = now + Duration::from_micros(4);
-            assert_eq!(wait_for(&wait, now, deadline).0, deadline, "wait {n}");
-        }
-    }
-
-    #[test]
-    fn sleeps_that_other_events_end_cost_no_budget() {
-        let wait = TimedWait::new(TimerPrecision::Balanced);
-        let start = Instant::now();
-        for n in 1..1000 {
-            let now = start + n * Duration::from_micros(2);
-            let deadline = now + Duration::from_micros(20);
-            assert!(!wait.is_near_at(now, deadline));
-            assert_eq!(end_of(wait.begin(Wait::Until(deadline))), deadline);
-            wait.end(now + Duration::from_micros(1));
-        }
     }
 
     #[test]
