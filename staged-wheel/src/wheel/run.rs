@@ -23,11 +23,11 @@
 //! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
 //! over.
 //!
-//! Invariants: each chunk ascends, but for what is `open` at the end of the last one; `heads` has one entry for each chunk with keys, no later than
-//! its first one; every record in state `InRun` has exactly one key that matches its arming count,
-//! in the chunk that its link names in `next`. Costs: appending is the sort's share, popping is
-//! O(1) inside a chunk and O(log chunks) when another chunk takes over, cancelling is O(1)
-//! amortised and one chunk at most.
+//! Invariants: each chunk ascends, but for what is `open` at the end of the last one; `heads` has one
+//! entry for each chunk with keys, no later than its first one; every record in state `InRun` has
+//! exactly one key that matches its arming count, in the chunk that its link names in `next`. Costs:
+//! appending is the sort's share, popping is O(1) inside a chunk and O(log chunks) when another chunk
+//! takes over, cancelling is O(1) amortised and one chunk at most.
 
 mod keys;
 

@@ -218,26 +218,15 @@ impl<'s, V> Cursor<'s, V> {
     /// As `load_front` where nothing is hidden, and `lo` is before `hi`.
     fn load_uncut_front(&mut self) {
         let Place { segment, page, row } = self.lo;
-        let pages = self.run.segment(segment).pages();
-        let rows = &pages[page];
+        let rows = &self.run.segment(segment).pages()[page];
         let is_last = (self.hi.segment, self.hi.page) == (segment, page);
         let end = if is_last { self.hi.row } else { rows.len() };
         self.front = rows.span(row..end);
         self.front_at = self.lo;
         self.lo = if is_last {
             self.hi
-        } else if page + 1 < pages.len() {
-            Place {
-                segment,
-                page: page + 1,
-                row: 0,
-            }
         } else {
-            Place {
-                segment: self.run.after(segment),
-                page: 0,
-                row: 0,
-            }
+            self.run.next_page(segment, page)
         };
     }
 

@@ -83,7 +83,7 @@ impl<'s, V> Run<'s, V> {
     }
 
     /// The slot after one that has a segment.
-    pub fn after(&self, at: Slot) -> Slot {
+    fn after(&self, at: Slot) -> Slot {
         match self.body {
             Some(body) if at < self.body_end => body.after(at),
             _ => at + 1,
@@ -275,18 +275,23 @@ impl<'s, V> Run<'s, V> {
         let pages = self.segment(segment).pages();
         if pages.get(page).is_some_and(|page| row < page.len()) {
             Place { segment, page, row }
-        } else if page + 1 < pages.len() {
-            Place {
-                segment,
-                page: page + 1,
-                row: 0,
-            }
         } else {
-            Place {
-                segment: self.after(segment),
-                page: 0,
-                row: 0,
-            }
+            self.next_page(segment, page)
+        }
+    }
+
+    /// The first row after a page.
+    #[inline]
+    pub fn next_page(&self, segment: Slot, page: usize) -> Place {
+        let (segment, page) = if page + 1 < self.segment(segment).pages().len() {
+            (segment, page + 1)
+        } else {
+            (self.after(segment), 0)
+        };
+        Place {
+            segment,
+            page,
+            row: 0,
         }
     }
 
