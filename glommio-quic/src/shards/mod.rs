@@ -110,7 +110,10 @@ impl Shard {
             sockets.push(bind(addr)?);
         }
         let steering = match best {
-            Steering::Kernel if program::attach(&sockets[0]).is_ok() => Steering::Kernel,
+            // The kernel takes none for one socket that was given its port.
+            Steering::Kernel if program::attach(&sockets[0]).is_ok() || count == 1 => {
+                Steering::Kernel
+            }
             Steering::Kernel | Steering::PassingOn => Steering::PassingOn,
         };
         let shards = sockets
@@ -176,8 +179,11 @@ impl fmt::Debug for Shard {
 
 fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
     let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_reuse_port(true)?;
+    // With the option, the kernel may choose a port that another socket with it has.
+    let chooses_port = addr.port() == 0;
+    socket.set_reuse_port(!chooses_port)?;
     socket.bind(&SockAddr::from(addr))?;
+    socket.set_reuse_port(true)?;
     Ok(socket.into())
 }
 

@@ -4,6 +4,7 @@ use crate::peer::{Result, client, loopback, pattern, run, server_config};
 use futures_lite::future::{or, zip};
 use glommio::{LocalExecutorBuilder, Placement, spawn_local};
 use glommio_quic::{Endpoint, EndpointStats, Shard, Steering};
+use std::collections::HashSet;
 use std::net::UdpSocket;
 use std::sync::mpsc;
 use std::thread;
@@ -124,4 +125,18 @@ fn how_many_shards_there_can_be() {
     }
     let all = thread::spawn(|| Shard::bind(loopback(), Shard::MAX).map(|shards| shards.len()));
     assert_eq!(all.join().expect("no panic").expect("sockets"), Shard::MAX);
+}
+
+#[test]
+fn a_shard_that_is_alone_has_its_port_to_itself() -> Result {
+    // With SO_REUSEPORT at the time, two of so many are given one port in all likelihood.
+    let shards: Vec<_> = (0..500)
+        .map(|_| Shard::bind(loopback(), 1))
+        .collect::<std::io::Result<_>>()?;
+    let shards: Vec<_> = shards.into_iter().flatten().collect();
+    let ports: HashSet<_> =
+        (shards.iter().map(|shard| shard.local_addr())).collect::<std::io::Result<_>>()?;
+    assert_eq!(ports.len(), shards.len());
+    assert!((shards.iter()).all(|shard| shard.steering() == Steering::Kernel));
+    Ok(())
 }

@@ -65,7 +65,8 @@ impl UdpSocket {
     /// free one.
     ///
     /// `SO_REUSEPORT` is set: several executors may bind the same address, and the kernel shares
-    /// the senders out among them.
+    /// the senders out among them. For port 0 it is set once the port is found, which no other socket
+    /// has then.
     ///
     /// A host name is resolved on the spot, which blocks the thread.
     ///
@@ -78,8 +79,11 @@ impl UdpSocket {
             let domain = Domain::for_address(address);
             let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
             // Not SO_REUSEADDR: with UDP that lets the last socket bound take all datagrams.
-            socket.set_reuse_port(true)?;
+            // With SO_REUSEPORT, the kernel may choose a port that another such socket has.
+            let chooses_port = address.port() == 0;
+            socket.set_reuse_port(!chooses_port)?;
             socket.bind(&address.into())?;
+            socket.set_reuse_port(true)?;
             Ok(socket)
         })?;
         Ok(UdpSocket::new(socket))
