@@ -32,6 +32,7 @@ mod completion;
 mod door;
 mod features;
 mod instance;
+mod last_worker;
 mod setup;
 #[cfg(feature = "simulation")]
 mod simulated;

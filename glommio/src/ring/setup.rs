@@ -27,6 +27,7 @@ use std::{fmt, fs, io, thread};
 use io_uring::{IoUring, Parameters, Probe, opcode};
 
 use super::features::{Features, KernelFlags};
+use super::last_worker::replace_last_worker;
 use crate::error::{GlommioError, ReactorErrorKind};
 use crate::sys::limits;
 use crate::sys::origin::Origin;
@@ -106,9 +107,10 @@ pub(super) fn build_best(
     let mut refused = Vec::new();
     for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
         match build_patiently(mode, depth, executors) {
-            Ok(ring) => {
+            Ok(mut ring) => {
                 try_enter(&ring).map_err(explain_refusal)?;
                 let found = check_capabilities(&ring)?;
+                replace_last_worker(&mut ring).map_err(explain_refusal)?;
                 let mut features = found.features;
                 if is_clock_shifted(origin) {
                     features = features.in_shifted_time();
