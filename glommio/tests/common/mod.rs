@@ -243,11 +243,12 @@ pub fn descriptors() -> usize {
         .count()
 }
 
-/// Threads of this process.
+/// Threads of this process, without those of the kernel (io-wq), which come and go.
 pub fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task")
-        .expect("procfs is mounted")
-        .count()
+    let tasks = std::fs::read_dir("/proc/self/task").expect("procfs is mounted");
+    // A thread that ends meanwhile has no name any more.
+    let names = tasks.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("comm")).ok());
+    names.filter(|it| !it.starts_with("iou-wrk-")).count()
 }
 
 /// Resident memory of this process in bytes.
