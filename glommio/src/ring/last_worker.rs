@@ -20,7 +20,7 @@
 //!
 //! On Linux 6.18.44, with a CPU for the workers that interrupts kept for some 100 µs at a time, 13 of 56,003
 //! operations were not done within 30 seconds, and all of them after another operation. With this it was
-//! none of 63,065. It takes 60 to 100 µs, most of which is making a worker.
+//! none of 63,065. It takes some 150 µs, most of which is making a worker.
 
 #![allow(unsafe_code)]
 
