@@ -159,8 +159,8 @@ impl Connections {
             let mut over = pin!(shared.is_over.cancelled());
             let mut is_told = false;
             let end = poll_fn(|cx| {
-                let is_told_now = !is_told
-                    && (watched.has_panicked() || ending.as_mut().poll(cx).is_ready());
+                let is_told_now =
+                    !is_told && (watched.has_panicked() || ending.as_mut().poll(cx).is_ready());
                 is_told |= is_told_now;
                 let connection = &mut connection;
                 let poll_connection = || {
