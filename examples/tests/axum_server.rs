@@ -80,10 +80,11 @@ fn shards_share_nothing() {
     server.interrupt();
 }
 
-/// tower's `TimeoutLayer`, on tokio's clock. The handler waits on the executor's.
+/// And its permit is free again, since the limit is around the router.
 #[test]
 fn a_handler_that_takes_too_long_is_given_up() {
-    let server = start(&["--shards", "1", "--request-timeout", "50ms"]);
+    let limits = ["--request-timeout", "50ms", "--max-requests", "1"];
+    let server = start(&[&["--shards", "1"][..], &limits].concat());
     let mut client = server.connect();
     let begin = Instant::now();
     let (status, body) = ask(&mut client, &get("/slow/3600000"));

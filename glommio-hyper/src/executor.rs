@@ -4,7 +4,7 @@ use std::future::Future;
 
 use glommio::{Task, TaskQueueHandle, executor, spawn_local_into};
 
-use crate::connections::Watched;
+use crate::connections::ConnectionTasks;
 
 /// Spawns hyper's tasks, which HTTP/2 has for each stream: in the task queue of the connection's
 /// task, or in a queue of their own. To be used on threads that run an executor.
@@ -42,9 +42,9 @@ where
             .unwrap_or_else(|| executor().current_task_queue());
         // Queued, not polled inside the call: hyper is in the middle of something. The queue may be
         // gone, and then so is the future.
-        match Watched::current() {
-            Some(connection) => {
-                let future = connection.contain_future(future);
+        match ConnectionTasks::current() {
+            Some(tasks) => {
+                let future = tasks.contain_future(future);
                 let _ = spawn_local_into(future, queue).map(Task::detach);
             }
             None => {

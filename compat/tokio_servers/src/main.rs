@@ -1,5 +1,9 @@
 //! The twins of the examples `axum_server` and `grpc_server` on tokio's multi-thread runtime: the same
-//! app and the same service, with the servers that axum and tonic bring along.
+//! app and the same service.
+//!
+//! The app of axum is served by hyper, as the example does it, with the same limits for heads and
+//! for handlers, which `axum::serve` does not have. tokio's sockets have no read and write timeouts,
+//! so in that it does less. The service of tonic is served by the server that tonic brings along.
 //!
 //! ```console
 //! $ tokio_servers axum 2
@@ -17,13 +21,19 @@ mod service;
 use std::error::Error;
 use std::time::Duration;
 
-use app::Limits;
-use axum::serve::ListenerExt;
+use axum::http::{Request, StatusCode};
+use axum::response::IntoResponse;
 use greeting::greeter_server::GreeterServer;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
+use tokio::time::timeout;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tower::ServiceExt;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -49,17 +59,28 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn axum() -> Result<(), Box<dyn Error>> {
-    let limits = Limits {
-        requests: 1000,
-        timeout: Duration::from_secs(10),
-    };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}/", listener.local_addr()?);
-    let listener = listener.tap_io(|stream| {
+    let app = app::app(1000, tokio::time::sleep);
+    let answer = move |request: Request<Incoming>| {
+        let answered = app.clone().oneshot(request);
+        async move {
+            match timeout(Duration::from_secs(10), answered).await {
+                Ok(answered) => answered,
+                Err(late) => Ok((StatusCode::GATEWAY_TIMEOUT, late.to_string()).into_response()),
+            }
+        }
+    };
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(10));
+    loop {
+        let (stream, _) = listener.accept().await?;
         // It fails on a connection that the client has closed already.
         let _ = stream.set_nodelay(true);
-    });
-    Ok(axum::serve(listener, app::app(limits, tokio::time::sleep)).await?)
+        let service = service_fn(answer.clone());
+        tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
+    }
 }
 
 async fn grpc() -> Result<(), Box<dyn Error>> {

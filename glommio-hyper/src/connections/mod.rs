@@ -22,7 +22,8 @@ pub use self::builder::ConnectionsBuilder;
 pub use self::error::ConnectionError;
 pub use self::graceful::Graceful;
 use self::graceful::Upgraded;
-pub(crate) use self::watched::{Watched, count_read};
+use self::watched::Watched;
+pub(crate) use self::watched::{ConnectionTasks, count_read};
 use crate::{GlommioExecutor, GlommioTimer};
 
 /// The connections of a server.
@@ -148,7 +149,7 @@ impl Connections {
             // First, so that it is dropped after the connection.
             let place = place;
             let shared = &place.shared;
-            let watched = Watched::new(Rc::clone(shared));
+            let mut watched = Watched::new(shared);
             let limit = shared.options.handshake_timeout;
             let limit = limit.filter(|_| C::HANDSHAKE_BYTES > 0);
             // In a box: with HTTP/1 there is none, and with HTTP/2 it soon is over.
@@ -158,22 +159,27 @@ impl Connections {
             let mut over = pin!(shared.is_over.cancelled());
             let mut is_told = false;
             let end = poll_fn(|cx| {
-                let is_told_now = !is_told
-                    && (watched.poll_panicked(cx.waker()) || ending.as_mut().poll(cx).is_ready());
+                let is_told_now =
+                    !is_told && (watched.has_panicked() || ending.as_mut().poll(cx).is_ready());
                 is_told |= is_told_now;
-                let poll = watched.poll(|| {
+                let connection = &mut connection;
+                let poll_connection = || {
                     let connection = connection.as_mut()?;
                     if is_told_now {
                         connection.as_mut().graceful_shutdown();
                     }
                     Some(connection.as_mut().poll(cx))
-                });
+                };
+                let poll = watched.poll(|| shared.contain(poll_connection));
                 match poll.flatten() {
                     None => return Poll::Ready(Err(ConnectionError::Panicked)),
                     Some(Poll::Ready(end)) => {
                         return Poll::Ready(end.map_err(ConnectionError::Connection));
                     }
                     Some(Poll::Pending) => {}
+                }
+                if !is_told {
+                    watched.await_panic(cx.waker());
                 }
                 if is_told && over.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Err(ConnectionError::ShutDown));
@@ -194,7 +200,7 @@ impl Connections {
             })
             .await;
             // Destructors of a handler may panic as well.
-            match watched.contain(|| connection = None) {
+            match shared.contain(|| connection = None) {
                 Some(()) => end,
                 None => Err(ConnectionError::Panicked),
             }

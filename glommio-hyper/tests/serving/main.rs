@@ -134,6 +134,10 @@ async fn respond(
             let _local = panics::PanicsInDrop;
             Either::Left(Full::from("never"))
         }
+        None if path == "/panic/in-task" => {
+            panics::spawn_panicking();
+            Either::Left(Full::from("hello"))
+        }
         None if path == "/echo" => Either::Right(request.into_body()),
         None => Either::Left(Full::from("hello")),
     };

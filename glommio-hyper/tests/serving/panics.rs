@@ -69,6 +69,33 @@ fn a_server_goes_on_after_a_panic_that_panics() {
     run(goes_on_after("/panic/twice", 1));
 }
 
+/// Spawns as hyper does, a task that belongs to the connection that is being polled.
+pub fn spawn_panicking() {
+    let task = async {
+        sleep(Duration::from_millis(10)).await;
+        panic!("in a task, as asked");
+    };
+    hyper::rt::Executor::execute(&GlommioExecutor::new(), task);
+}
+
+/// It is idle by then, and has to be woken.
+#[test]
+fn a_connection_ends_after_a_panic_in_a_task_that_it_has_spawned() {
+    run(async {
+        let server = Server::start(Version::Http1)?;
+        for panics in 1..=2 {
+            let (mut client, connection) = Client::connect(Version::Http1, server.address).await?;
+            let response = client.send(get("/panic/in-task")).await?;
+            assert_eq!(text(response).await?, "hello");
+            // With the client still there.
+            connection.await?;
+            assert_eq!(server.connections.panics(), panics);
+        }
+        server.stop().await;
+        Ok(())
+    });
+}
+
 /// The client is told that the connection ends, and what has begun is answered before.
 #[test]
 fn other_streams_of_the_connection_are_answered() {

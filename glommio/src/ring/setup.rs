@@ -49,9 +49,9 @@ const COMPLETIONS_PER_SUBMISSION: u32 = 4;
 const COMPLETIONS: u32 = 8192;
 
 /// Descriptors that an executor may come to have, for each entry of the completion queue: with one
-/// connection for each, a cancellation looks at 128 to 256 of them, as long as there are fewer than
-/// 256 lists.
-const DESCRIPTORS_PER_COMPLETION: u64 = 4;
+/// connection for each, a list has 64 to 128 of them, as long as there are fewer than 256 lists. A
+/// client that is cut off for its silence is among the oldest, and so at the end of its list.
+const DESCRIPTORS_PER_COMPLETION: u64 = 2;
 
 /// The part of what the process may lock that a completion queue takes at most on that account: the
 /// kernel charges rings to it, and there may be several.

@@ -1,4 +1,4 @@
-//! What the server answers: a router of axum, with limits and timeouts of tower.
+//! What the server answers: a router of axum, with a limit of tower's.
 //!
 //! axum wants handlers, their futures and their state to be `Send`, for runtimes that move tasks.
 //! Each executor has an app of its own all the same, so that what its handlers share is shared with
@@ -17,20 +17,11 @@ use axum::routing::{get, post};
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::load_shed::LoadShedLayer;
 use tower::load_shed::error::Overloaded;
-use tower::timeout::TimeoutLayer;
 use tower::{BoxError, ServiceBuilder};
 
-/// The limits of an app.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Requests at a time; more are refused with status 503.
-    pub requests: usize,
-    /// How long a handler may take until status 504.
-    pub timeout: Duration,
-}
-
-/// An app whose handlers wait by `sleep`.
-pub fn app<F>(limits: Limits, sleep: fn(Duration) -> F) -> Router
+/// An app of `max_requests` at a time, which refuses more with status 503. Its handlers wait by
+/// `sleep`.
+pub fn app<F>(max_requests: usize, sleep: fn(Duration) -> F) -> Router
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -43,8 +34,7 @@ where
     let layers = ServiceBuilder::new()
         .layer(HandleErrorLayer::new(refuse))
         .layer(LoadShedLayer::new())
-        .layer(GlobalConcurrencyLimitLayer::new(limits.requests))
-        .layer(TimeoutLayer::new(limits.timeout));
+        .layer(GlobalConcurrencyLimitLayer::new(max_requests));
     Router::new()
         .route("/", get(hits))
         .route("/echo", post(|body: Bytes| async { body }))
@@ -67,8 +57,6 @@ async fn panic() -> &'static str {
 async fn refuse(error: BoxError) -> (StatusCode, String) {
     let status = if error.is::<Overloaded>() {
         StatusCode::SERVICE_UNAVAILABLE
-    } else if error.is::<tower::timeout::error::Elapsed>() {
-        StatusCode::GATEWAY_TIMEOUT
     } else {
         StatusCode::INTERNAL_SERVER_ERROR
     };

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! `axum::serve` needs tokio's runtime. A `Router` does not: it is a service of tower, which hyper
-//! serves on the sockets and timers of the executor. tower's `TimeoutLayer` does want tokio's clock,
-//! so each connection is polled in a tokio context (`glommio-tokio`). An app without it needs none.
+//! serves on the sockets and timers of the executor. tower's `TimeoutLayer` is not used: its timers
+//! are tokio's, so connections would have to be polled in a tokio context (`glommio-tokio`). The
+//! same limit around the router is a timer of the executor.
 //!
 //! A handler that waits for something of the executor's, which is not `Send`, wraps it: see `sleep`.
 
@@ -24,20 +25,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use app::Limits;
+use axum::http::{Request, StatusCode};
+use axum::response::IntoResponse;
 use clap::Parser;
 use futures_lite::future::or;
 use glommio::net::{BalancedTcpListener, ShardListener};
 use glommio::signal::{self, Signals};
 use glommio::sync::CancellationToken;
 use glommio::{
-    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, spawn_local, timer,
+    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, future, spawn_local, timer,
 };
 use glommio_hyper::{Connections, GlommioIo};
-use glommio_tokio::Tokio;
-use hyper_util::service::TowerToHyperService;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
 use libc::{SIGINT, SIGTERM};
 use send_wrapper::SendWrapper;
+use tower::ServiceExt;
 
 /// Serves axum with one executor per CPU.
 #[derive(Clone, Debug, Parser)]
@@ -106,12 +109,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Serves until `stopped`.
 async fn serve(mut listener: ShardListener, options: Options, stopped: CancellationToken) {
-    let tokio = Tokio::start().expect("a thread and descriptors are left");
-    let limits = Limits {
-        requests: options.max_requests,
-        timeout: *options.request_timeout,
+    let app = app::app(options.max_requests, sleep);
+    let answer = move |request: Request<Incoming>| {
+        // A service is ready once: each request has a clone of its own.
+        let answered = app.clone().oneshot(request);
+        async move {
+            match future::timeout(*options.request_timeout, answered).await {
+                Ok(answered) => answered,
+                Err(late) => Ok((StatusCode::GATEWAY_TIMEOUT, format!("{late}\n")).into_response()),
+            }
+        }
     };
-    let service = TowerToHyperService::new(app::app(limits, sleep));
     // Their limits are for clients that are slow, and a handler that panics ends its connection.
     let connections = Connections::new();
     let http = connections.http1();
@@ -132,8 +140,9 @@ async fn serve(mut listener: ShardListener, options: Options, stopped: Cancellat
             let _ = stream
                 .set_read_timeout(limit)
                 .and(stream.set_write_timeout(limit));
-            let connection = http.serve_connection(GlommioIo::new(stream), service.clone());
-            let served = tokio.with(connections.watch(connection));
+            let service = service_fn(answer.clone());
+            let connection = http.serve_connection(GlommioIo::new(stream), service);
+            let served = connections.watch(connection);
             spawn_local(async move {
                 let _guard = guard;
                 // A client that leaves or sends nonsense ends its own connection.
