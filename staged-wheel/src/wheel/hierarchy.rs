@@ -78,7 +78,7 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     selected: Order,
     selection: Option<Selection>,
     /// Of the one before: a load that has crowds again and again takes no memory for each.
-    selection_memory: Vec<Order>,
+    selection_memory: selection::Memory,
     /// Polls for which no other begins.
     selection_pause: u32,
     pace: Pace,
@@ -107,7 +107,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             near_until_ns: cursor.last_ns(),
             selected: Order::FIRST,
             selection: None,
-            selection_memory: Vec::new(),
+            selection_memory: selection::Memory::default(),
             selection_pause: 0,
             pace: Pace::new(cursor),
             refined_until: Tick::FIRST,

@@ -35,7 +35,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use self::keys::{Head, RunKey, Sieve};
-use super::entry::{Key, NIL, Order};
+use super::entry::{Key, NIL, Order, RecordState};
 use super::slab::Slab;
 use crate::peak::Peak;
 
@@ -66,6 +66,26 @@ struct Chunk {
     next: usize,
     /// Keys whose timers still stand.
     live: usize,
+    /// Where the bucket begins of which more may come: the keys are not sorted yet.
+    bucket_ns: Option<u64>,
+}
+
+/// A part of a crowd that is dealt: timers from a deadline on up to the next bucket's.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    begin_ns: u64,
+    /// The chunk that was filled last, which may hold something else by now.
+    chunk: usize,
+}
+
+impl Bucket {
+    /// One that begins with this deadline.
+    pub(super) fn from(begin_ns: u64) -> Self {
+        Bucket {
+            begin_ns,
+            chunk: usize::MAX,
+        }
+    }
 }
 
 /// Keys of a slot at the end of a chunk that are not sorted yet.
@@ -173,6 +193,51 @@ impl Run {
             strays,
             misfits,
         }
+    }
+
+    /// Takes a record, which is in no list, into a bucket. Buckets are disjoint, so that each is sorted
+    /// when it comes to fire, and those behind need not be looked at meanwhile. False if the
+    /// arming count is out of reach.
+    #[inline]
+    pub(super) fn deal<T>(&mut self, slab: &mut Slab<T>, index: u32, bucket: &mut Bucket) -> bool {
+        let record = slab.at_mut(index);
+        if self.live == 0 {
+            self.clear();
+            self.base_seq = record.seq.saturating_sub(REACH);
+        }
+        let Ok(arm) = u32::try_from(record.seq.wrapping_sub(self.base_seq)) else {
+            return false;
+        };
+        record.state = RecordState::InRun;
+        let is_open =
+            |chunk: &Chunk| chunk.bucket_ns == Some(bucket.begin_ns) && chunk.keys.len() < CHUNK;
+        if !self.chunks.get(bucket.chunk).is_some_and(is_open) {
+            bucket.chunk = self.open_bucket(bucket.begin_ns);
+        }
+        let link = slab.link_mut(index);
+        link.next = bucket.chunk as u32;
+        let chunk = &mut self.chunks[bucket.chunk];
+        chunk.keys.push(RunKey::new(link.deadline_ns, arm, index));
+        chunk.live += 1;
+        self.live += 1;
+        self.peak.note(self.live);
+        true
+    }
+
+    /// A chunk for a bucket.
+    #[cold]
+    fn open_bucket(&mut self, begin_ns: u64) -> usize {
+        let at = self.empty_chunk();
+        let chunk = &mut self.chunks[at];
+        chunk.bucket_ns = Some(begin_ns);
+        let held = chunk.keys.capacity();
+        chunk.keys.reserve_exact(CHUNK);
+        self.capacity += chunk.keys.capacity() - held;
+        self.heads.push(Head {
+            key: RunKey::before(begin_ns, 0),
+            chunk: at as u32,
+        });
+        at
     }
 
     /// Sorts what was gathered last: the list has ended.
@@ -292,6 +357,7 @@ impl Run {
             if self.open.is_some() && at == self.last {
                 self.close();
             }
+            self.close_bucket(at);
             let chunk = &mut self.chunks[at];
             chunk.keys.drain(..chunk.next);
             chunk.next = 0;
@@ -304,9 +370,7 @@ impl Run {
         debug_assert_eq!(self.live, 0);
         self.open = None;
         for head in self.heads.drain() {
-            let chunk = &mut self.chunks[head.chunk as usize];
-            chunk.keys.clear();
-            chunk.next = 0;
+            self.chunks[head.chunk as usize].clear();
             self.free.push(head.chunk);
         }
     }
@@ -349,6 +413,11 @@ impl Run {
                 continue;
             }
             let chunk = &self.chunks[at as usize];
+            if chunk.bucket_ns.is_some() {
+                drop(head);
+                self.close_bucket(at as usize);
+                continue;
+            }
             let waiting = chunk.keys.get(chunk.next);
             match waiting.filter(|_| chunk.live > 0) {
                 Some(&first) if first == head.key => {
@@ -358,9 +427,7 @@ impl Run {
                 Some(&first) => head.key = first,
                 None => {
                     PeekMut::pop(head);
-                    let chunk = &mut self.chunks[at as usize];
-                    chunk.keys.clear();
-                    chunk.next = 0;
+                    self.chunks[at as usize].clear();
                     self.free.push(at);
                 }
             }
@@ -377,17 +444,12 @@ impl Run {
         }
         let is_before = |chunk: &&Chunk| {
             let last = chunk.keys.last();
-            last.is_some_and(|&last| goes_on || last < first) && chunk.keys.len() + count <= CHUNK
+            let is_behind = |&last: &RunKey| goes_on || (chunk.bucket_ns.is_none() && last < first);
+            last.is_some_and(is_behind) && chunk.keys.len() + count <= CHUNK
         };
         let at = match self.chunks.get(self.last).filter(is_before) {
             Some(_) => self.last,
-            None => match self.free.pop() {
-                Some(at) => at as usize,
-                None => {
-                    self.chunks.push(Chunk::default());
-                    self.chunks.len() - 1
-                }
-            },
+            None => self.empty_chunk(),
         };
         let keys = &mut self.chunks[at].keys;
         let wanted = (keys.len() + count).next_power_of_two();
@@ -395,6 +457,25 @@ impl Run {
         keys.reserve_exact(wanted - keys.len());
         self.capacity += keys.capacity() - held;
         at
+    }
+
+    fn empty_chunk(&mut self) -> usize {
+        match self.free.pop() {
+            Some(at) => at as usize,
+            None => {
+                self.chunks.push(Chunk::default());
+                self.chunks.len() - 1
+            }
+        }
+    }
+
+    /// Sorts a bucket of which no more comes to this chunk, if it is one.
+    #[inline]
+    fn close_bucket(&mut self, at: usize) {
+        let chunk = &mut self.chunks[at];
+        if chunk.bucket_ns.take().is_some() {
+            chunk.keys.sort_unstable();
+        }
     }
 
     #[cfg(any(test, fuzzing))]
@@ -417,7 +498,10 @@ impl Run {
             assert!(!is_second, "two heads for a chunk");
             let chunk = &self.chunks[at as usize];
             let open = self.open.filter(|_| at as usize == self.last);
-            let sorted = open.map_or(chunk.keys.len(), |open| open.from as usize);
+            let sorted = match chunk.bucket_ns {
+                Some(_) => chunk.next,
+                None => open.map_or(chunk.keys.len(), |open| open.from as usize),
+            };
             assert!(chunk.keys[..sorted].is_sorted());
             let keys = &chunk.keys[chunk.next..];
             assert!(keys.iter().all(|&key| head <= key));
@@ -435,6 +519,7 @@ impl Run {
         for &at in &self.free {
             let chunk = &self.chunks[at as usize];
             assert!(chunk.keys.is_empty() && chunk.next == 0 && chunk.live == 0);
+            assert_eq!(chunk.bucket_ns, None);
         }
         assert_eq!(self.heads.len() + self.free.len(), self.chunks.len());
         let capacity: usize = self.chunks.iter().map(|it| it.keys.capacity()).sum();
@@ -446,6 +531,15 @@ impl Run {
             "two keys for a record"
         );
         live.len()
+    }
+}
+
+impl Chunk {
+    /// Keeps the memory.
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.next = 0;
+        self.bucket_ns = None;
     }
 }
 

@@ -234,6 +234,17 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Asks for the links of both neighbours of a listed record.
+    #[inline(always)]
+    pub(super) fn prefetch_neighbours(&self, index: u32) {
+        let Link { next, prev, .. } = *self.link(index);
+        for neighbour in [next, prev] {
+            if neighbour != NIL {
+                prefetch(self.link(neighbour));
+            }
+        }
+    }
+
     /// Whether there is such a record, its page being open.
     #[inline(always)]
     fn is_used(&self, index: u32) -> bool {
