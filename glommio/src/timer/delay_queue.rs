@@ -37,7 +37,6 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Weak;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
@@ -96,10 +95,9 @@ impl<T> DelayQueue<T> {
     ///
     /// Panics if no executor is running on this thread.
     pub fn new() -> Self {
-        static QUEUES: AtomicU64 = AtomicU64::new(0);
         DelayQueue {
             reactor: current::current(),
-            items: RefCell::new(Items::new(QUEUES.fetch_add(1, Ordering::Relaxed))),
+            items: RefCell::new(Items::new()),
             alarm: Cell::default(),
             alarm_at: Cell::default(),
             never: deadline_after(clock::now(), Duration::MAX),
@@ -292,9 +290,9 @@ impl<T> DelayQueue<T> {
     }
 
     fn take_expired(&self) -> Option<Expired<T>> {
-        let (item, key) = self.items.borrow_mut().take_due()?;
+        let (key, item) = self.items.borrow_mut().take_due()?;
         Some(Expired {
-            value: item.value,
+            value: item.payload,
             deadline: item.deadline,
             key,
         })

@@ -35,7 +35,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use self::keys::{Head, RunKey, Sieve};
-use super::entry::{Key, NIL, Order, RecordState};
+use super::entry::{FiredRecord, Key, NIL, Order, RecordState};
 use super::slab::Slab;
 use crate::peak::Peak;
 
@@ -287,15 +287,14 @@ impl Run {
         })
     }
 
-    /// Releases up to `budget` timers in order, as far as `last`, and pushes their payloads. Returns
-    /// how many. Stops when the moves are spent on keys of cancelled ones.
+    /// Releases up to `budget` timers in order, as far as `last`, and hands them out. Returns how many. Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
         last: Order,
         budget: usize,
         moves_left: &mut usize,
-        expired: &mut Vec<T>,
+        hand_out: &mut impl FnMut(FiredRecord<T>),
     ) -> usize {
         // The first key not to fire.
         let end_key = match last.seq.checked_sub(self.base_seq) {
@@ -328,7 +327,7 @@ impl Run {
                     slab.prefetch(soon.index());
                 }
                 if key.is_current(slab, base_seq) {
-                    expired.push(slab.release_fired(key.index()));
+                    hand_out(slab.fire(key.index(), key.deadline_ns()));
                     chunk.live -= 1;
                     self.live -= 1;
                     fired += 1;

@@ -20,7 +20,9 @@
 
 use std::num::NonZeroU32;
 
-use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split};
+use super::entry::{
+    FiredRecord, Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split,
+};
 use super::page_table::{FULL, Memory, Page, PageList};
 use crate::prefetch::prefetch;
 
@@ -132,6 +134,18 @@ impl<T> Slab<T> {
     #[inline(always)]
     pub(super) fn release_fired(&mut self, index: u32) -> T {
         self.end::<false>(index)
+    }
+
+    /// The same, with what the queue knew of it.
+    #[inline(always)]
+    pub(super) fn fire(&mut self, index: u32, deadline_ns: u64) -> FiredRecord<T> {
+        let generation = self.at(index).generation;
+        FiredRecord {
+            index,
+            generation,
+            deadline_ns,
+            payload: self.release_fired(index),
+        }
     }
 
     #[inline(always)]
