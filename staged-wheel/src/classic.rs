@@ -16,7 +16,7 @@ pub use keys::ClassicHandle;
 use keys::{Key, Keys};
 
 use super::epoch::{Epoch, NEVER};
-use crate::Fired;
+use crate::fired::Fired;
 
 /// A timer queue on an ordered map.
 #[derive(Debug)]

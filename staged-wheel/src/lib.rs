@@ -69,29 +69,18 @@
 
 mod classic;
 mod epoch;
+mod fired;
 mod peak;
 mod prefetch;
 #[cfg(any(test, fuzzing))]
 mod tests;
 mod wheel;
 
-use std::time::Instant;
-
 pub use self::classic::{ClassicHandle, ClassicQueue};
+pub use self::fired::Fired;
 #[cfg(fuzzing)]
 pub use self::tests::follow_bytes;
 pub use self::wheel::{StagedWheel, TimerHandle};
-
-/// A timer that has fired, with what the queue knew of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fired<H, T> {
-    /// What named it.
-    pub handle: H,
-    /// When it was due; the epoch if that was before it.
-    pub deadline: Instant,
-    /// What it was armed with.
-    pub payload: T,
-}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -53,7 +53,7 @@ use self::reclaim::ReclaimingSlab;
 #[cfg(any(test, fuzzing))]
 pub(super) use self::{hierarchy::MOVES_PER_POLL, tick::TICK_BITS};
 use super::epoch::{Epoch, NEVER};
-use crate::Fired;
+use crate::fired::Fired;
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.

@@ -12,7 +12,8 @@
 //!                     the smallest head fires next
 //! ```
 //!
-//! Small slots that follow each other share a chunk.
+//! Small slots that follow each other share a chunk. A crowd that is selected comes in buckets, whose
+//! chunks are disjoint and not merged (`run/buckets.rs`).
 //!
 //! A key is 16 bytes: the deadline, the record's arming count less that of a base, its index. That is
 //! the exact order of firing, and since no two arms share a count, it also tells whether the record
@@ -23,19 +24,22 @@
 //! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
 //! over.
 //!
-//! Invariants: each chunk ascends, but for what is `open` at the end of the last one; `heads` has one
+//! Invariants: each chunk ascends, but for what is `open` at the end of the last one, and those of
+//! buckets of which more may come; `heads` has one
 //! entry for each chunk with keys, no later than its first one; every record in state `InRun` has
 //! exactly one key that matches its arming count, in the chunk that its link names in `next`. Costs:
 //! appending is the sort's share, popping is O(1) inside a chunk and O(log chunks) when another chunk
 //! takes over, cancelling is O(1) amortised and one chunk at most.
 
+mod buckets;
 mod keys;
 
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
+pub(super) use self::buckets::Bucket;
 use self::keys::{Head, RunKey, Sieve};
-use super::entry::{FiredRecord, Key, NIL, Order, RecordState};
+use super::entry::{FiredRecord, Key, NIL, Order};
 use super::slab::Slab;
 use crate::peak::Peak;
 
@@ -68,24 +72,6 @@ struct Chunk {
     live: usize,
     /// Where the bucket begins of which more may come: the keys are not sorted yet.
     bucket_ns: Option<u64>,
-}
-
-/// A part of a crowd that is dealt: timers from a deadline on up to the next bucket's.
-#[derive(Debug)]
-pub(super) struct Bucket {
-    begin_ns: u64,
-    /// The chunk that was filled last, which may hold something else by now.
-    chunk: usize,
-}
-
-impl Bucket {
-    /// One that begins with this deadline.
-    pub(super) fn from(begin_ns: u64) -> Self {
-        Bucket {
-            begin_ns,
-            chunk: usize::MAX,
-        }
-    }
 }
 
 /// Keys of a slot at the end of a chunk that are not sorted yet.
@@ -193,51 +179,6 @@ impl Run {
             strays,
             misfits,
         }
-    }
-
-    /// Takes a record, which is in no list, into a bucket. Buckets are disjoint, so that each is sorted
-    /// when it comes to fire, and those behind need not be looked at meanwhile. False if the
-    /// arming count is out of reach.
-    #[inline]
-    pub(super) fn deal<T>(&mut self, slab: &mut Slab<T>, index: u32, bucket: &mut Bucket) -> bool {
-        let record = slab.at_mut(index);
-        if self.live == 0 {
-            self.clear();
-            self.base_seq = record.seq.saturating_sub(REACH);
-        }
-        let Ok(arm) = u32::try_from(record.seq.wrapping_sub(self.base_seq)) else {
-            return false;
-        };
-        record.state = RecordState::InRun;
-        let is_open =
-            |chunk: &Chunk| chunk.bucket_ns == Some(bucket.begin_ns) && chunk.keys.len() < CHUNK;
-        if !self.chunks.get(bucket.chunk).is_some_and(is_open) {
-            bucket.chunk = self.open_bucket(bucket.begin_ns);
-        }
-        let link = slab.link_mut(index);
-        link.next = bucket.chunk as u32;
-        let chunk = &mut self.chunks[bucket.chunk];
-        chunk.keys.push(RunKey::new(link.deadline_ns, arm, index));
-        chunk.live += 1;
-        self.live += 1;
-        self.peak.note(self.live);
-        true
-    }
-
-    /// A chunk for a bucket.
-    #[cold]
-    fn open_bucket(&mut self, begin_ns: u64) -> usize {
-        let at = self.empty_chunk();
-        let chunk = &mut self.chunks[at];
-        chunk.bucket_ns = Some(begin_ns);
-        let held = chunk.keys.capacity();
-        chunk.keys.reserve_exact(CHUNK);
-        self.capacity += chunk.keys.capacity() - held;
-        self.heads.push(Head {
-            key: RunKey::before(begin_ns, 0),
-            chunk: at as u32,
-        });
-        at
     }
 
     /// Sorts what was gathered last: the list has ended.
@@ -465,15 +406,6 @@ impl Run {
                 self.chunks.push(Chunk::default());
                 self.chunks.len() - 1
             }
-        }
-    }
-
-    /// Sorts a bucket of which no more comes to this chunk, if it is one.
-    #[inline]
-    fn close_bucket(&mut self, at: usize) {
-        let chunk = &mut self.chunks[at];
-        if chunk.bucket_ns.take().is_some() {
-            chunk.keys.sort_unstable();
         }
     }
 

@@ -43,6 +43,59 @@ pub struct Key {
     handle: Handle,
 }
 
+/// An item that has expired and left its [`DelayQueue`](super::DelayQueue).
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::timer::DelayQueue;
+/// use std::time::{Duration, Instant};
+///
+/// let queue = DelayQueue::new();
+/// let key = queue.insert(vec![1], Duration::from_millis(1));
+/// let mut expired = queue.next_expired().await;
+/// assert_eq!(expired.key(), key);
+/// assert!(expired.deadline() <= Instant::now());
+/// expired.get_mut().push(2);
+/// assert_eq!(expired.get_ref().len(), 2);
+/// assert_eq!(expired.into_inner(), [1, 2]);
+/// # });
+/// ```
+#[derive(Debug)]
+pub struct Expired<T> {
+    value: T,
+    deadline: Instant,
+    key: Key,
+}
+
+impl<T> Expired<T> {
+    /// The item.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+
+    /// The item, borrowed.
+    pub fn get_ref(&self) -> &T {
+        &self.value
+    }
+
+    /// The item, to change it.
+    pub fn get_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+
+    /// When it was to expire. `Instant::now()` less this is how late it was taken out.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// What named it while it was in the queue.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+}
+
 /// Where an item is.
 enum Place {
     Armed(Handle),
@@ -121,18 +174,23 @@ impl<T> Items<T> {
         self.timers.next_expiry()
     }
 
-    /// Takes the next item that is due, with its key.
-    pub(super) fn take_due(&mut self) -> Option<(Key, Fired<Handle, T>)> {
+    /// Takes the next item that is due.
+    #[inline]
+    pub(super) fn take_due(&mut self) -> Option<Expired<T>> {
         if self.due.is_empty() {
             self.find_due();
         }
-        let item = self.due.pop_front()?;
-        let key = Key {
-            queue: self.queue,
-            handle: item.handle,
-        };
+        let queue = self.queue;
+        let expired = self.due.pop_front().map(|item| Expired {
+            value: item.payload,
+            deadline: item.deadline,
+            key: Key {
+                queue,
+                handle: item.handle,
+            },
+        });
         self.has_lost_one();
-        Some((key, item))
+        expired
     }
 
     /// The items; none are left.
@@ -217,6 +275,7 @@ impl<T> Items<T> {
     }
 
     /// Gives the memory of a peak back when the last item has left.
+    #[inline]
     fn has_lost_one(&mut self) {
         if self.most > KEPT_WHEN_EMPTY && self.len() == 0 {
             self.take();

@@ -20,6 +20,8 @@
 //! timers fire after a look at eight pages, however many there are, and a pass leaves out the pages that begin
 //! behind its window.
 //!
+//! A pass deals the timers of its window into buckets of the run, which are not sorted before they fire.
+//!
 //! When the pass for a window has ended, what is left in the lists comes after it, so all of it can
 //! fire, wherever the cursor stands. The pass for the next one goes on meanwhile: a poll takes twice
 //! as many timers as it fires, so a window twice as long is ready in time. Eight passes or so sort
