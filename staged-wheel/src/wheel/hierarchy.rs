@@ -212,7 +212,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         now_ns < self.idle_before_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
+    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out.
+    /// True if more are due, or if the poll ran out of moves before it could tell.
     pub(super) fn expire<T>(
         &mut self,
         memory: &mut ReclaimingSlab<T>,

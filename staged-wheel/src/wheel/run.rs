@@ -228,7 +228,8 @@ impl Run {
         })
     }
 
-    /// Releases up to `budget` timers in order, as far as `last`, and hands them out. Returns how many. Stops when the moves are spent on keys of cancelled ones.
+    /// Releases up to `budget` timers in order, as far as `last`, and hands them out. Returns how many.
+    /// Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
