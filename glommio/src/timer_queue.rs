@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) use staged_wheel::Fired;
 #[cfg(not(feature = "timing-wheel"))]
 pub(crate) use staged_wheel::{ClassicHandle as Handle, ClassicQueue as TimerQueue};
 #[cfg(feature = "timing-wheel")]

@@ -16,6 +16,7 @@ pub use keys::ClassicHandle;
 use keys::{Key, Keys};
 
 use super::epoch::{Epoch, NEVER};
+use crate::fired::Fired;
 
 /// A timer queue on an ordered map.
 #[derive(Debug)]
@@ -83,9 +84,39 @@ impl<T> ClassicQueue<T> {
         self.timers.get_mut(key).map(|(_, payload)| payload)
     }
 
+    /// When an armed timer is due; the epoch if that was before it, and `None` if it is never or no timer.
+    pub fn deadline(&self, handle: ClassicHandle) -> Option<Instant> {
+        self.epoch.instant(self.keys.get(handle)?.deadline_ns)
+    }
+
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline
     /// and then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
+        self.expire_each(now, budget, |_, _, _, payload| expired.push(payload))
+    }
+
+    /// As [`expire`](Self::expire), with the handle and the deadline of each timer.
+    pub fn expire_fired(
+        &mut self,
+        now: Instant,
+        budget: usize,
+        expired: &mut Vec<Fired<ClassicHandle, T>>,
+    ) -> bool {
+        self.expire_each(now, budget, |epoch, deadline_ns, handle, payload| {
+            expired.push(Fired {
+                handle,
+                deadline: epoch.fired_at(deadline_ns),
+                payload,
+            });
+        })
+    }
+
+    fn expire_each(
+        &mut self,
+        now: Instant,
+        budget: usize,
+        mut hand_out: impl FnMut(&Epoch, u64, ClassicHandle, T),
+    ) -> bool {
         let now_ns = self.epoch.now_ns(now);
         if now_ns >= self.keys.next_review_ns() {
             self.keys.review(now_ns);
@@ -97,9 +128,9 @@ impl<T> ClassicQueue<T> {
             if fired == budget {
                 return true;
             }
-            let (handle, payload) = first.remove();
+            let (key, (handle, payload)) = first.remove_entry();
             self.keys.remove(handle);
-            expired.push(payload);
+            hand_out(&self.epoch, key.deadline_ns, handle, payload);
             fired += 1;
         }
         false

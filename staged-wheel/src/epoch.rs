@@ -77,6 +77,12 @@ impl Epoch {
         (deadline_ns != NEVER).then(|| self.instant + Duration::from_nanos(deadline_ns))
     }
 
+    /// The same for a timer that has fired, which those of [`NEVER`] do not.
+    #[inline]
+    pub(super) fn fired_at(&self, deadline_ns: u64) -> Instant {
+        self.instant + Duration::from_nanos(deadline_ns)
+    }
+
     #[cold]
     #[inline(never)]
     fn by_the_book(&self, deadline: Instant) -> u64 {

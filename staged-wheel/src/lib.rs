@@ -69,6 +69,7 @@
 
 mod classic;
 mod epoch;
+mod fired;
 mod peak;
 mod prefetch;
 #[cfg(any(test, fuzzing))]
@@ -76,6 +77,7 @@ mod tests;
 mod wheel;
 
 pub use self::classic::{ClassicHandle, ClassicQueue};
+pub use self::fired::Fired;
 #[cfg(fuzzing)]
 pub use self::tests::follow_bytes;
 pub use self::wheel::{StagedWheel, TimerHandle};

@@ -37,12 +37,11 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Weak;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use self::items::Items;
-pub use self::items::Key;
+pub use self::items::{Expired, Key};
 use crate::clock;
 use crate::reactor::{Reactor, TimerEntry, budget, current, deadline_after};
 use futures_core::Stream;
@@ -96,10 +95,9 @@ impl<T> DelayQueue<T> {
     ///
     /// Panics if no executor is running on this thread.
     pub fn new() -> Self {
-        static QUEUES: AtomicU64 = AtomicU64::new(0);
         DelayQueue {
             reactor: current::current(),
-            items: RefCell::new(Items::new(QUEUES.fetch_add(1, Ordering::Relaxed))),
+            items: RefCell::new(Items::new()),
             alarm: Cell::default(),
             alarm_at: Cell::default(),
             never: deadline_after(clock::now(), Duration::MAX),
@@ -283,21 +281,13 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<Expired<T>> {
         ready!(budget::poll_leave(cx));
-        if let Some(expired) = self.take_expired() {
+        let expired = self.items.borrow_mut().take_due();
+        if let Some(expired) = expired {
             budget::spend();
             return Poll::Ready(expired);
         }
         self.wait(cx.waker());
         Poll::Pending
-    }
-
-    fn take_expired(&self) -> Option<Expired<T>> {
-        let (item, key) = self.items.borrow_mut().take_due()?;
-        Some(Expired {
-            value: item.value,
-            deadline: item.deadline,
-            key,
-        })
     }
 
     /// Has `waker` woken when the next item is due.
@@ -386,58 +376,5 @@ impl<T> Future for NextExpired<'_, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Expired<T>> {
         self.queue.poll_expired(cx)
-    }
-}
-
-/// An item that has expired and left its [`DelayQueue`].
-///
-/// # Examples
-///
-/// ```
-/// # glommio::LocalExecutor::default().run(async {
-/// use glommio::timer::DelayQueue;
-/// use std::time::{Duration, Instant};
-///
-/// let queue = DelayQueue::new();
-/// let key = queue.insert(vec![1], Duration::from_millis(1));
-/// let mut expired = queue.next_expired().await;
-/// assert_eq!(expired.key(), key);
-/// assert!(expired.deadline() <= Instant::now());
-/// expired.get_mut().push(2);
-/// assert_eq!(expired.get_ref().len(), 2);
-/// assert_eq!(expired.into_inner(), [1, 2]);
-/// # });
-/// ```
-#[derive(Debug)]
-pub struct Expired<T> {
-    value: T,
-    deadline: Instant,
-    key: Key,
-}
-
-impl<T> Expired<T> {
-    /// The item.
-    pub fn into_inner(self) -> T {
-        self.value
-    }
-
-    /// The item, borrowed.
-    pub fn get_ref(&self) -> &T {
-        &self.value
-    }
-
-    /// The item, to change it.
-    pub fn get_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
-
-    /// When it was to expire. `Instant::now()` less this is how late it was taken out.
-    pub fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    /// What named it while it was in the queue.
-    pub fn key(&self) -> Key {
-        self.key
     }
 }

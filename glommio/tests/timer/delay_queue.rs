@@ -203,6 +203,35 @@ fn never_is_never() {
     });
 }
 
+/// The timers of a queue count from when it was made, and not for ever.
+#[test]
+fn deadlines_that_no_timer_holds_are_told_exactly() {
+    run(|| async {
+        let past = Instant::now();
+        hog_until(past + Duration::from_micros(1));
+        let queue = DelayQueue::new();
+        let far = past + HOUR * 24 * 365 * 700;
+        let (first, second) = (queue.insert_at(1, past), queue.insert_at(2, far));
+        assert_eq!(queue.deadline(first), Some(past));
+        assert_eq!(queue.deadline(second), Some(far));
+        // There and back, armed and expired.
+        let now = Instant::now();
+        assert!(queue.reset_at(first, now) && queue.reset_at(second, past));
+        assert_eq!(queue.deadline(first), Some(now));
+        assert_eq!(queue.deadline(second), Some(past));
+        let expired = queue.next_expired().await;
+        assert_eq!((expired.key(), expired.deadline()), (second, past));
+        assert_eq!(queue.deadline(first), Some(now), "it has expired, too");
+        assert!(queue.reset_at(first, far));
+        assert_eq!(queue.deadline(first), Some(far));
+        assert!(queue.reset_at(first, past));
+        let expired = queue.next_expired().await;
+        assert_eq!((expired.key(), expired.deadline()), (first, past));
+        assert_eq!(queue.deadline(first), None);
+        assert!(queue.is_empty());
+    });
+}
+
 #[test]
 fn as_a_stream_it_does_not_end() {
     run(|| async {

@@ -1,9 +1,9 @@
 //! What is near: the run of what the cursor found in its slots, the heap of what came too late for
 //! a slot, and which of their heads fires first.
 
-use super::entry::{Key, NIL, Order, RecordState};
+use super::entry::{FiredRecord, Key, NIL, Order, RecordState};
 use super::heap::NearHeap;
-use super::run::{Gathered, List, Run};
+use super::run::{Bucket, Gathered, List, Run};
 use super::slab::Slab;
 use crate::epoch::NEVER;
 
@@ -43,15 +43,15 @@ impl CurrentTick {
         run.into_iter().chain(heap).map(Key::order).min()
     }
 
-    /// Releases up to `budget` timers in order, as far as `last`, and pushes their payloads. Returns
-    /// how many. Stops when the moves are spent on keys of cancelled ones.
+    /// Releases up to `budget` timers in order, as far as `last`, and hands them out. Returns how many.
+    /// Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
         last: Order,
         budget: usize,
         moves_left: &mut usize,
-        expired: &mut Vec<T>,
+        hand_out: &mut impl FnMut(FiredRecord<T>),
     ) -> usize {
         let mut fired = 0;
         loop {
@@ -63,7 +63,7 @@ impl CurrentTick {
             };
             let left = budget - fired;
             let run_last = near.map_or(last, Key::order);
-            fired += self.run.fire(slab, run_last, left, moves_left, expired);
+            fired += self.run.fire(slab, run_last, left, moves_left, hand_out);
             // What the run still holds is behind the heap's head, or `last`, or beyond budget or
             // moves.
             let Some(near) = near else {
@@ -77,7 +77,7 @@ impl CurrentTick {
                 return fired;
             }
             self.heap.pop();
-            expired.push(slab.release_fired(near.index));
+            hand_out(slab.fire(near.index, near.deadline_ns));
             fired += 1;
         }
     }
@@ -106,6 +106,14 @@ impl CurrentTick {
             index = next;
         }
         gathered
+    }
+
+    /// Enters a timer that is in no list, whose deadline is in `bucket`.
+    #[inline]
+    pub(super) fn deal<T>(&mut self, slab: &mut Slab<T>, index: u32, bucket: &mut Bucket) {
+        if !self.run.deal(slab, index, bucket) {
+            self.heap.push(slab, index);
+        }
     }
 
     /// The list that was gathered from has ended.

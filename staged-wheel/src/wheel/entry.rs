@@ -47,6 +47,15 @@ pub(super) struct Record<T> {
     pub(super) state: RecordState,
 }
 
+/// What fires.
+pub(super) struct FiredRecord<T> {
+    pub(super) index: u32,
+    /// Of the handle that fitted.
+    pub(super) generation: u32,
+    pub(super) deadline_ns: u64,
+    pub(super) payload: T,
+}
+
 /// What a list needs of a timer. It lies apart, four to a cache line, so that lists are walked,
 /// moved and mended without waiting for the records.
 #[derive(Clone, Copy, Debug)]

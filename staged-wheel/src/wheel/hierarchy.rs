@@ -43,7 +43,7 @@ mod silence;
 
 use self::selection::Selection;
 use super::current_tick::CurrentTick;
-use super::entry::{Link, NIL, Order, RecordState, TimerHandle};
+use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
 use super::pace::Pace;
 use super::reclaim::ReclaimingSlab;
@@ -78,7 +78,7 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     selected: Order,
     selection: Option<Selection>,
     /// Of the one before: a load that has crowds again and again takes no memory for each.
-    selection_memory: Vec<Order>,
+    selection_memory: selection::Memory,
     /// Polls for which no other begins.
     selection_pause: u32,
     pace: Pace,
@@ -107,7 +107,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             near_until_ns: cursor.last_ns(),
             selected: Order::FIRST,
             selection: None,
-            selection_memory: Vec::new(),
+            selection_memory: selection::Memory::default(),
             selection_pause: 0,
             pace: Pace::new(cursor),
             refined_until: Tick::FIRST,
@@ -212,14 +212,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         now_ns < self.idle_before_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then pushes its
-    /// payload. True if more are due, or if the poll ran out of moves before it could tell.
+    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out.
+    /// True if more are due, or if the poll ran out of moves before it could tell.
     pub(super) fn expire<T>(
         &mut self,
         memory: &mut ReclaimingSlab<T>,
         now_ns: u64,
         budget: usize,
-        expired: &mut Vec<T>,
+        mut hand_out: impl FnMut(FiredRecord<T>),
     ) -> bool {
         let slab = &mut memory.slab;
         let mut moves_left = self.moves_per_poll;
@@ -227,7 +227,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let mut fired = 0;
         let has_more = loop {
             let (last, left) = (self.last_ready(now_ns), budget - fired);
-            fired += self.tick.fire(slab, last, left, &mut moves_left, expired);
+            fired += self
+                .tick
+                .fire(slab, last, left, &mut moves_left, &mut hand_out);
             match self.next_due(slab, now_ns, &mut moves_left) {
                 Due::Timer if fired == budget => break true,
                 Due::Timer => {}

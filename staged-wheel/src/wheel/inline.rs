@@ -14,6 +14,7 @@
 //! Invariants: the record at `indices[p]` is in state `Dense` and has `place == p`; `deadline_ns`
 //! from `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
 
+use super::entry::FiredRecord;
 #[cfg(any(test, fuzzing))]
 use super::entry::RecordState;
 use super::reclaim::ReclaimingSlab;
@@ -93,14 +94,14 @@ impl Dense {
         now_ns < self.min_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then pushes its
-    /// payload. True if more are due.
+    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out. True
+    /// if more are due.
     pub(super) fn expire<T>(
         &mut self,
         memory: &mut ReclaimingSlab<T>,
         now_ns: u64,
         budget: usize,
-        expired: &mut Vec<T>,
+        hand_out: &mut impl FnMut(FiredRecord<T>),
     ) -> bool {
         if now_ns < self.next_ns() {
             return false;
@@ -121,7 +122,11 @@ impl Dense {
         });
         let fired = &mut due[..count.min(budget)];
         for &position in &*fired {
-            expired.push(memory.slab.release_fired(self.indices[position as usize]));
+            let position = usize::from(position);
+            let fired = memory
+                .slab
+                .fire(self.indices[position], self.deadline_ns[position]);
+            hand_out(fired);
         }
         // From the back, so that no hole is filled with one that is to go as well.
         fired.sort_unstable();

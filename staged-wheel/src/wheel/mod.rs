@@ -39,12 +39,13 @@ mod slot;
 mod tests;
 mod tick;
 
+use std::num::NonZeroU32;
 use std::time::Instant;
 
 #[cfg(all(test, not(small_pages)))]
 pub(super) use self::entry::PAGE;
 pub use self::entry::TimerHandle;
-use self::entry::{Link, NIL, RecordState};
+use self::entry::{FiredRecord, Link, NIL, RecordState};
 use self::hierarchy::Wheel;
 use self::inline::Dense;
 pub(super) use self::inline::INLINE_MAX;
@@ -52,6 +53,7 @@ use self::reclaim::ReclaimingSlab;
 #[cfg(any(test, fuzzing))]
 pub(super) use self::{hierarchy::MOVES_PER_POLL, tick::TICK_BITS};
 use super::epoch::{Epoch, NEVER};
+use crate::fired::Fired;
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.
@@ -162,9 +164,49 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.memory.slab.at_mut(index).payload.as_mut()
     }
 
+    /// When an armed timer is due; the epoch if that was before it, and `None` if it is never or no timer.
+    #[inline]
+    pub fn deadline(&self, handle: TimerHandle) -> Option<Instant> {
+        let index = self.memory.slab.find(handle)?;
+        self.epoch.instant(self.memory.slab.link(index).deadline_ns)
+    }
+
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline
     /// and then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
+        self.expire_each(now, budget, |_, fired| expired.push(fired.payload))
+    }
+
+    /// As [`expire`](Self::expire), with the handle and the deadline of each timer.
+    pub fn expire_fired(
+        &mut self,
+        now: Instant,
+        budget: usize,
+        expired: &mut Vec<Fired<TimerHandle, T>>,
+    ) -> bool {
+        self.expire_each(now, budget, |epoch, fired| {
+            let generation = NonZeroU32::new(fired.generation).expect("it was armed");
+            expired.push(Fired {
+                handle: TimerHandle {
+                    index: fired.index,
+                    generation,
+                },
+                deadline: epoch.fired_at(fired.deadline_ns),
+                payload: fired.payload,
+            });
+        })
+    }
+
+    /// `hand_out` must not panic: the queue is in the middle of a poll.
+    #[inline(always)]
+    fn expire_each(
+        &mut self,
+        now: Instant,
+        budget: usize,
+        mut hand_out: impl FnMut(&Epoch, FiredRecord<T>),
+    ) -> bool {
+        let epoch = self.epoch;
+        let mut hand_out = |fired| hand_out(&epoch, fired);
         let now_ns = self.epoch.now_ns(now);
         self.now_ns = self.now_ns.max(now_ns);
         let memory = &mut self.memory;
@@ -173,10 +215,10 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
                 if wheel.is_idle_at(now_ns) {
                     return false;
                 }
-                wheel.expire(memory, now_ns, budget, expired)
+                wheel.expire(memory, now_ns, budget, &mut hand_out)
             }
             Stage::Inline(dense) => {
-                !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, expired)
+                !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, &mut hand_out)
             }
             Stage::Unused => false,
         };

@@ -12,7 +12,8 @@
 //!                     the smallest head fires next
 //! ```
 //!
-//! Small slots that follow each other share a chunk.
+//! Small slots that follow each other share a chunk. A crowd that is selected comes in buckets, whose
+//! chunks are disjoint and not merged (`run/buckets.rs`).
 //!
 //! A key is 16 bytes: the deadline, the record's arming count less that of a base, its index. That is
 //! the exact order of firing, and since no two arms share a count, it also tells whether the record
@@ -23,19 +24,22 @@
 //! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
 //! over.
 //!
-//! Invariants: each chunk ascends, but for what is `open` at the end of the last one; `heads` has one
+//! Invariants: each chunk ascends, but for what is `open` at the end of the last one, and those of
+//! buckets of which more may come; `heads` has one
 //! entry for each chunk with keys, no later than its first one; every record in state `InRun` has
 //! exactly one key that matches its arming count, in the chunk that its link names in `next`. Costs:
 //! appending is the sort's share, popping is O(1) inside a chunk and O(log chunks) when another chunk
 //! takes over, cancelling is O(1) amortised and one chunk at most.
 
+mod buckets;
 mod keys;
 
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
+pub(super) use self::buckets::Bucket;
 use self::keys::{Head, RunKey, Sieve};
-use super::entry::{Key, NIL, Order};
+use super::entry::{FiredRecord, Key, NIL, Order};
 use super::slab::Slab;
 use crate::peak::Peak;
 
@@ -66,6 +70,8 @@ struct Chunk {
     next: usize,
     /// Keys whose timers still stand.
     live: usize,
+    /// Where the bucket begins of which more may come: the keys are not sorted yet.
+    bucket_ns: Option<u64>,
 }
 
 /// Keys of a slot at the end of a chunk that are not sorted yet.
@@ -222,15 +228,15 @@ impl Run {
         })
     }
 
-    /// Releases up to `budget` timers in order, as far as `last`, and pushes their payloads. Returns
-    /// how many. Stops when the moves are spent on keys of cancelled ones.
+    /// Releases up to `budget` timers in order, as far as `last`, and hands them out. Returns how many.
+    /// Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
         last: Order,
         budget: usize,
         moves_left: &mut usize,
-        expired: &mut Vec<T>,
+        hand_out: &mut impl FnMut(FiredRecord<T>),
     ) -> usize {
         // The first key not to fire.
         let end_key = match last.seq.checked_sub(self.base_seq) {
@@ -263,7 +269,7 @@ impl Run {
                     slab.prefetch(soon.index());
                 }
                 if key.is_current(slab, base_seq) {
-                    expired.push(slab.release_fired(key.index()));
+                    hand_out(slab.fire(key.index(), key.deadline_ns()));
                     chunk.live -= 1;
                     self.live -= 1;
                     fired += 1;
@@ -292,6 +298,7 @@ impl Run {
             if self.open.is_some() && at == self.last {
                 self.close();
             }
+            self.close_bucket(at);
             let chunk = &mut self.chunks[at];
             chunk.keys.drain(..chunk.next);
             chunk.next = 0;
@@ -304,9 +311,7 @@ impl Run {
         debug_assert_eq!(self.live, 0);
         self.open = None;
         for head in self.heads.drain() {
-            let chunk = &mut self.chunks[head.chunk as usize];
-            chunk.keys.clear();
-            chunk.next = 0;
+            self.chunks[head.chunk as usize].clear();
             self.free.push(head.chunk);
         }
     }
@@ -349,6 +354,11 @@ impl Run {
                 continue;
             }
             let chunk = &self.chunks[at as usize];
+            if chunk.bucket_ns.is_some() {
+                drop(head);
+                self.close_bucket(at as usize);
+                continue;
+            }
             let waiting = chunk.keys.get(chunk.next);
             match waiting.filter(|_| chunk.live > 0) {
                 Some(&first) if first == head.key => {
@@ -358,9 +368,7 @@ impl Run {
                 Some(&first) => head.key = first,
                 None => {
                     PeekMut::pop(head);
-                    let chunk = &mut self.chunks[at as usize];
-                    chunk.keys.clear();
-                    chunk.next = 0;
+                    self.chunks[at as usize].clear();
                     self.free.push(at);
                 }
             }
@@ -377,17 +385,12 @@ impl Run {
         }
         let is_before = |chunk: &&Chunk| {
             let last = chunk.keys.last();
-            last.is_some_and(|&last| goes_on || last < first) && chunk.keys.len() + count <= CHUNK
+            let is_behind = |&last: &RunKey| goes_on || (chunk.bucket_ns.is_none() && last < first);
+            last.is_some_and(is_behind) && chunk.keys.len() + count <= CHUNK
         };
         let at = match self.chunks.get(self.last).filter(is_before) {
             Some(_) => self.last,
-            None => match self.free.pop() {
-                Some(at) => at as usize,
-                None => {
-                    self.chunks.push(Chunk::default());
-                    self.chunks.len() - 1
-                }
-            },
+            None => self.empty_chunk(),
         };
         let keys = &mut self.chunks[at].keys;
         let wanted = (keys.len() + count).next_power_of_two();
@@ -395,6 +398,16 @@ impl Run {
         keys.reserve_exact(wanted - keys.len());
         self.capacity += keys.capacity() - held;
         at
+    }
+
+    fn empty_chunk(&mut self) -> usize {
+        match self.free.pop() {
+            Some(at) => at as usize,
+            None => {
+                self.chunks.push(Chunk::default());
+                self.chunks.len() - 1
+            }
+        }
     }
 
     #[cfg(any(test, fuzzing))]
@@ -417,7 +430,10 @@ impl Run {
             assert!(!is_second, "two heads for a chunk");
             let chunk = &self.chunks[at as usize];
             let open = self.open.filter(|_| at as usize == self.last);
-            let sorted = open.map_or(chunk.keys.len(), |open| open.from as usize);
+            let sorted = match chunk.bucket_ns {
+                Some(_) => chunk.next,
+                None => open.map_or(chunk.keys.len(), |open| open.from as usize),
+            };
             assert!(chunk.keys[..sorted].is_sorted());
             let keys = &chunk.keys[chunk.next..];
             assert!(keys.iter().all(|&key| head <= key));
@@ -435,6 +451,7 @@ impl Run {
         for &at in &self.free {
             let chunk = &self.chunks[at as usize];
             assert!(chunk.keys.is_empty() && chunk.next == 0 && chunk.live == 0);
+            assert_eq!(chunk.bucket_ns, None);
         }
         assert_eq!(self.heads.len() + self.free.len(), self.chunks.len());
         let capacity: usize = self.chunks.iter().map(|it| it.keys.capacity()).sum();
@@ -446,6 +463,15 @@ impl Run {
             "two keys for a record"
         );
         live.len()
+    }
+}
+
+impl Chunk {
+    /// Keeps the memory.
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.next = 0;
+        self.bucket_ns = None;
     }
 }
 

@@ -20,7 +20,9 @@
 
 use std::num::NonZeroU32;
 
-use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split};
+use super::entry::{
+    FiredRecord, Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split,
+};
 use super::page_table::{FULL, Memory, Page, PageList};
 use crate::prefetch::prefetch;
 
@@ -134,6 +136,18 @@ impl<T> Slab<T> {
         self.end::<false>(index)
     }
 
+    /// The same, with what the queue knew of it.
+    #[inline(always)]
+    pub(super) fn fire(&mut self, index: u32, deadline_ns: u64) -> FiredRecord<T> {
+        let generation = self.at(index).generation;
+        FiredRecord {
+            index,
+            generation,
+            deadline_ns,
+            payload: self.release_fired(index),
+        }
+    }
+
     #[inline(always)]
     fn end<const IS_NEXT: bool>(&mut self, index: u32) -> T {
         let (number, position) = split(index);
@@ -231,6 +245,17 @@ impl<T> Slab<T> {
     pub(super) fn prefetch(&self, index: u32) {
         if self.is_used(index) {
             prefetch(self.at(index));
+        }
+    }
+
+    /// Asks for the links of both neighbours of a listed record.
+    #[inline(always)]
+    pub(super) fn prefetch_neighbours(&self, index: u32) {
+        let Link { next, prev, .. } = *self.link(index);
+        for neighbour in [next, prev] {
+            if neighbour != NIL {
+                prefetch(self.link(neighbour));
+            }
         }
     }
 

@@ -54,6 +54,39 @@ fn both_queues_answer_alike() {
     exercise!(StagedWheel);
 }
 
+/// With some timers and with many, for any of the queues: past, of one deadline, and never.
+macro_rules! exercise_fired {
+    ($queue:ident, $count:expr) => {{
+        let before = Instant::now();
+        let epoch = before + Duration::from_secs(1);
+        let mut queue = $queue::new(epoch);
+        let never = queue.insert(epoch + Duration::from_secs(1 << 36), $count);
+        let past = queue.insert(before, 0);
+        let deadline = |n: usize| epoch + Duration::from_nanos(n as u64 / 2 * 999);
+        let mut armed = vec![(past, epoch, 0)];
+        armed.extend((1..$count).map(|n| (queue.insert(deadline(n), n), deadline(n), n)));
+        for &(handle, deadline, _) in &armed {
+            assert_eq!(queue.deadline(handle), Some(deadline));
+        }
+        assert_eq!(queue.deadline(never), None);
+        let mut expired = Vec::new();
+        while queue.expire_fired(deadline($count), 100, &mut expired) {}
+        let fired = expired
+            .iter()
+            .map(|it| (it.handle, it.deadline, it.payload));
+        assert!(fired.eq(armed.iter().copied()));
+        assert_eq!(queue.deadline(past), None);
+        assert_eq!(queue.cancel(never), Some($count));
+    }};
+}
+
+#[test]
+fn what_has_fired_is_told_with_its_handle_and_deadline() {
+    exercise_fired!(ClassicQueue, 1000);
+    exercise_fired!(StagedWheel, 200);
+    exercise_fired!(StagedWheel, 10_000);
+}
+
 #[test]
 fn a_handle_is_eight_bytes_inside_an_option_too() {
     assert_eq!(size_of::<TimerHandle>(), 8);

@@ -2,6 +2,7 @@
 //! (`silence.rs` says what for).
 
 use crate::wheel::entry::{Order, PAGE, Record, RecordState};
+use crate::wheel::run::Bucket;
 use crate::wheel::slab::Slab;
 
 /// A selection of what is due at a time.
@@ -21,7 +22,7 @@ pub(super) struct Selection {
     pub(super) looks_left: usize,
     /// Polls that it took.
     pub(super) polls: u32,
-    sample: Vec<Order>,
+    memory: Memory,
     /// Of so many timers that were looked at, one is in the sample.
     gap: usize,
     seed: u64,
@@ -30,12 +31,24 @@ pub(super) struct Selection {
     step: usize,
 }
 
+/// What a selection allocates.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    sample: Vec<Order>,
+    /// Those of the window, in order, all of one width.
+    buckets: Vec<Bucket>,
+    /// Buckets to a nanosecond, times 2^64.
+    buckets_per_ns: u64,
+}
+
 impl Selection {
     /// Of what is due at `now_ns` and comes after `after`, in the memory of one that is over.
-    pub(super) fn new(before: Vec<Order>, now_ns: u64, after: Order, looks: usize) -> Self {
-        let mut sample = before;
-        sample.clear();
-        sample.reserve_exact(SAMPLE);
+    pub(super) fn new(mut memory: Memory, now_ns: u64, after: Order, looks: usize) -> Self {
+        memory.sample.clear();
+        memory.sample.reserve_exact(SAMPLE);
+        memory.buckets.clear();
+        memory.buckets.reserve_exact(BUCKETS_MAX);
+        memory.buckets.push(Bucket::from(after.deadline_ns));
         Selection {
             until_ns: now_ns,
             after,
@@ -45,17 +58,18 @@ impl Selection {
             page: 0,
             looks_left: looks,
             polls: 1,
-            sample,
+            memory,
             gap: 1,
-            seed: now_ns,
+            // A crowd that comes again is cut alike, and takes no more memory than before.
+            seed: 1,
             end: 0,
             step: 1,
         }
     }
 
     /// Its memory, for the next one.
-    pub(super) fn into_memory(self) -> Vec<Order> {
-        self.sample
+    pub(super) fn into_memory(self) -> Memory {
+        self.memory
     }
 
     /// What it takes to come to the first window's end, in looks.
@@ -113,6 +127,7 @@ impl Selection {
         self.after = window;
         self.window = None;
         self.page = 0;
+        self.open_buckets(window.deadline_ns, 0);
         if self.is_sampled {
             self.open_window();
         }
@@ -141,7 +156,7 @@ impl Selection {
                 }
             }
         }
-        self.sample.sort_unstable();
+        self.memory.sample.sort_unstable();
         // What they stand for are so many timers each.
         self.step = FIRST_WINDOW.div_ceil(STRIDE * self.gap);
         self.is_sampled = true;
@@ -154,15 +169,16 @@ impl Selection {
         if record.state != RecordState::Listed || self.random(self.gap) > 0 {
             return;
         }
-        if self.sample.len() == SAMPLE {
+        let sample = &mut self.memory.sample;
+        if sample.len() == SAMPLE {
             let mut is_kept = false;
-            self.sample.retain(|_| {
+            sample.retain(|_| {
                 is_kept = !is_kept;
                 is_kept
             });
             self.gap *= 2;
         }
-        self.sample.push(Order {
+        sample.push(Order {
             deadline_ns,
             seq: record.seq,
         });
@@ -177,13 +193,46 @@ impl Selection {
 
     /// The next window, with which a pass begins.
     fn open_window(&mut self) {
+        let begin = self.end;
         self.end += self.step.max(1);
         self.step *= 2;
-        let border = self.sample.get(self.end).copied();
+        let sample = &self.memory.sample;
+        let border = sample.get(self.end).copied();
         // Of equal timers in the sample, the next are not before the last window's end.
         let border = border.filter(|&border| border > self.after);
         self.window = Some(border.unwrap_or(Order::last_at(self.until_ns)));
         self.page = 0;
+        if let Some(last) = border.or(sample.last().copied()) {
+            let timers = (self.end.min(sample.len()) - begin.min(sample.len())) * STRIDE * self.gap;
+            self.open_buckets(last.deadline_ns, timers);
+        }
+    }
+
+    /// Cuts the window, of which some `timers` are due up to `last_ns`, into buckets.
+    fn open_buckets(&mut self, last_ns: u64, timers: usize) {
+        let begin_ns = self.after.deadline_ns;
+        let span_ns = last_ns.saturating_sub(begin_ns).max(1);
+        let count = timers.div_ceil(BUCKET).clamp(1, BUCKETS_MAX) as u64;
+        // Less than one: there are at least two nanoseconds.
+        let per_ns = ((u128::from(count.min(span_ns)) << 64) / (u128::from(span_ns) + 1)) as u64;
+        let begins = (0..count.min(span_ns)).map(|nth| {
+            let offset_ns = (u128::from(nth) << 64) / u128::from(per_ns);
+            begin_ns + offset_ns as u64
+        });
+        self.memory.buckets.clear();
+        self.memory.buckets.extend(begins.map(Bucket::from));
+        self.memory.buckets_per_ns = per_ns;
+    }
+
+    /// Where a timer of the window goes.
+    #[inline]
+    pub(super) fn bucket(&mut self, deadline_ns: u64) -> &mut Bucket {
+        let buckets = &mut self.memory.buckets;
+        let offset_ns = u128::from(deadline_ns - self.after.deadline_ns);
+        let nth = (offset_ns * u128::from(self.memory.buckets_per_ns)) >> 64;
+        // The last one also has what comes after the sample.
+        let last = buckets.len() - 1;
+        &mut buckets[last.min(nth as usize)]
     }
 
     /// Where on the page the timers of `window` are that are in a list, how many, and the first deadline
@@ -200,29 +249,32 @@ impl Selection {
         if let Some(memory) = slab.page(self.page) {
             let begin_ns = self.after.deadline_ns;
             let span_ns = window.deadline_ns - begin_ns;
+            // No branches: half of the timers would take them.
+            let mut inside = 0;
             for (position, link) in memory.links.iter().enumerate() {
-                // Maybe that of a timer which is gone: then the first is earlier than need be. No branch:
-                // half of the timers would take it.
+                // Maybe that of a timer which is gone: then the first is earlier than need be.
                 let is_behind = link.deadline_ns > window.deadline_ns;
                 first_ns = first_ns.min(if is_behind {
                     link.deadline_ns
                 } else {
                     u64::MAX
                 });
-                if link.deadline_ns.wrapping_sub(begin_ns) > span_ns {
-                    continue;
-                }
-                looks += LOOKS_PER_RECORD;
-                let record = &memory.records[position];
+                found[inside] = position as u8;
+                inside += usize::from(link.deadline_ns.wrapping_sub(begin_ns) <= span_ns);
+            }
+            looks += LOOKS_PER_RECORD * inside;
+            for nth in 0..inside {
+                let position = found[nth];
+                let record = &memory.records[usize::from(position)];
                 let order = Order {
-                    deadline_ns: link.deadline_ns,
+                    deadline_ns: memory.links[usize::from(position)].deadline_ns,
                     seq: record.seq,
                 };
-                if record.state == RecordState::Listed && order <= window {
-                    found[count] = position as u8;
+                if order > window {
+                    first_ns = first_ns.min(order.deadline_ns);
+                } else if record.state == RecordState::Listed {
+                    found[count] = position;
                     count += 1;
-                } else if order > window {
-                    first_ns = first_ns.min(link.deadline_ns);
                 }
             }
         }
@@ -247,3 +299,7 @@ const PAGES_PER_LOOK: usize = 4;
 const SAMPLE: usize = 512;
 /// Timers that are to be in the first window.
 const FIRST_WINDOW: usize = 512;
+/// Timers in a bucket where they are evenly spread: so few that its chunk of the run seldom overflows.
+const BUCKET: usize = 320;
+/// Those of a larger window have more.
+const BUCKETS_MAX: usize = 512;

@@ -20,6 +20,8 @@
 //! timers fire after a look at eight pages, however many there are, and a pass leaves out the pages that begin
 //! behind its window.
 //!
+//! A pass deals the timers of its window into buckets of the run, which are not sorted before they fire.
+//!
 //! When the pass for a window has ended, what is left in the lists comes after it, so all of it can
 //! fire, wherever the cursor stands. The pass for the next one goes on meanwhile: a poll takes twice
 //! as many timers as it fires, so a window twice as long is ready in time. Eight passes or so sort
@@ -33,10 +35,8 @@
 
 use super::Wheel;
 use super::selection::Selection;
-use crate::epoch::NEVER;
-use crate::wheel::entry::{NIL, Order, PAGE, PAGE_BITS};
+use crate::wheel::entry::{Order, PAGE, PAGE_BITS};
 use crate::wheel::level::Levels;
-use crate::wheel::run::List;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
 
@@ -131,11 +131,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         window: Order,
         moves_left: &mut usize,
     ) -> bool {
-        let (mut head, mut tail, mut taken) = (NIL, NIL, 0);
-        let mut is_stuck = false;
-        while !is_stuck && selection.page < slab.table_len() {
+        while selection.page < slab.table_len() {
             if selection.looks_left == 0 || *moves_left == 0 {
-                break;
+                return false;
             }
             let number = selection.page;
             if slab.firsts_ns()[number] > window.deadline_ns {
@@ -145,40 +143,26 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
             let mut positions = [0; PAGE];
             let (found, first_ns) = selection.look_through(slab, window, &mut positions);
-            for &position in &positions[..found] {
-                let index = (number << PAGE_BITS) as u32 | u32::from(position);
+            let positions = &positions[..found];
+            let index_of = |position: u8| (number << PAGE_BITS) as u32 | u32::from(position);
+            for (nth, &position) in positions.iter().enumerate() {
                 if *moves_left == 0 {
-                    is_stuck = true;
-                    break;
+                    return false;
                 }
                 *moves_left -= 1;
+                if let Some(&soon) = positions.get(nth + NEIGHBOURS_AHEAD) {
+                    slab.prefetch_neighbours(index_of(soon));
+                }
+                let index = index_of(position);
                 let place = slab.at(index).place;
                 self.levels.unlink(slab, index, place);
-                slab.link_mut(index).next = NIL;
-                match tail {
-                    NIL => head = index,
-                    tail => slab.link_mut(tail).next = index,
-                }
-                tail = index;
-                taken += 1;
+                let bucket = selection.bucket(slab.link(index).deadline_ns);
+                self.tick.deal(slab, index, bucket);
             }
-            if !is_stuck {
-                slab.set_first_ns(number, first_ns);
-                selection.page += 1;
-            }
+            slab.set_first_ns(number, first_ns);
+            selection.page += 1;
         }
-        while taken > 0 {
-            let list = List {
-                head,
-                tail: NIL,
-                has_two_ends: false,
-            };
-            let gathered = self.tick.gather(slab, (0, NEVER), list, taken);
-            (head, _) = gathered.rest;
-            taken -= gathered.visited;
-        }
-        self.tick.close();
-        !is_stuck && selection.page >= slab.table_len()
+        true
     }
 
     #[inline]
@@ -190,3 +174,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 /// Deadlines that a poll may look at for each record that it may move: reading them in the order in
 /// which they lie takes less than a nanosecond each.
 const LOOKS_PER_MOVE: usize = 16;
+/// How many timers ahead of the one that is taken the neighbours in its list are asked for: they lie
+/// anywhere.
+const NEIGHBOURS_AHEAD: usize = 8;
