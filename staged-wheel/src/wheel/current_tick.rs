@@ -110,8 +110,14 @@ impl CurrentTick {
 
     /// Enters a timer that is in no list, whose deadline is in `bucket`.
     #[inline]
-    pub(super) fn deal<T>(&mut self, slab: &mut Slab<T>, index: u32, bucket: &mut Bucket) {
-        if !self.run.deal(slab, index, bucket) {
+    pub(super) fn deal<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        index: u32,
+        bucket: &mut Bucket,
+        moves_left: &mut usize,
+    ) {
+        if !self.run.deal(slab, index, bucket, moves_left) {
             self.heap.push(slab, index);
         }
     }

@@ -157,7 +157,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 let place = slab.at(index).place;
                 self.levels.unlink(slab, index, place);
                 let bucket = selection.bucket(slab.link(index).deadline_ns);
-                self.tick.deal(slab, index, bucket);
+                self.tick.deal(slab, index, bucket, moves_left);
             }
             slab.set_first_ns(number, first_ns);
             selection.page += 1;

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   bucket    ├── 0 ──┼── 1 ──┼── 2 ──┼── 3 ──┤    the same length of time each
-//!   chunks      ▪▪▪▪    ▪ ▪▪    ▪▪▪▪    ▪▪▪        in no order; sorted when the first of it is to fire
+//!   chunks      ▪▪▪▪    ▪ ▪▪    ▪▪▪▪    ▪▪▪        in no order; sorted when full, or when the first is to fire
 //!                               ▪▪                 one more where a chunk is full
 //! ```
 //!
@@ -37,13 +37,15 @@ impl Bucket {
 }
 
 impl Run {
-    /// Takes a record, which is in no list, into a bucket. False if its arming count is out of reach.
+    /// Takes a record, which is in no list, into a bucket. What that takes beyond one move is taken off
+    /// those that are left. False if its arming count is out of reach.
     #[inline]
     pub(in crate::wheel) fn deal<T>(
         &mut self,
         slab: &mut Slab<T>,
         index: u32,
         bucket: &mut Bucket,
+        moves_left: &mut usize,
     ) -> bool {
         let record = slab.at_mut(index);
         if self.live == 0 {
@@ -54,10 +56,10 @@ impl Run {
             return false;
         };
         record.state = RecordState::InRun;
-        let is_open =
-            |chunk: &Chunk| chunk.bucket_ns == Some(bucket.begin_ns) && chunk.keys.len() < CHUNK;
+        let is_open = |chunk: &Chunk| chunk.bucket_ns == Some(bucket.begin_ns);
         if !self.chunks.get(bucket.chunk).is_some_and(is_open) {
             bucket.chunk = self.open_bucket(bucket.begin_ns);
+            *moves_left = moves_left.saturating_sub(MOVES_TO_OPEN);
         }
         let link = slab.link_mut(index);
         link.next = bucket.chunk as u32;
@@ -66,6 +68,11 @@ impl Run {
         chunk.live += 1;
         self.live += 1;
         self.peak.note(self.live);
+        if chunk.keys.len() == CHUNK {
+            // Now: a poll would have to sort all that begin alike before it fired the first.
+            self.close_bucket(bucket.chunk);
+            *moves_left = moves_left.saturating_sub(MOVES_TO_SORT);
+        }
         true
     }
 
@@ -92,5 +99,39 @@ impl Run {
         if chunk.bucket_ns.take().is_some() {
             chunk.keys.sort_unstable();
         }
+    }
+}
+
+/// What another chunk takes, whose memory may be new to the process.
+const MOVES_TO_OPEN: usize = 8;
+/// What sorting a full chunk takes.
+const MOVES_TO_SORT: usize = CHUNK / 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wheel::entry::{Link, NIL};
+
+    /// A poll fires as soon as it has sorted what may come first.
+    #[test]
+    fn of_a_bucket_one_chunk_is_left_to_sort_and_the_others_were_paid_for() {
+        const CHUNKS: usize = 5;
+        let (mut run, mut slab) = (Run::new(), Slab::new());
+        let mut bucket = Bucket::from(7);
+        let mut moves_left = usize::MAX;
+        for seq in 0..(CHUNKS * CHUNK - 1) as u64 {
+            let link = Link {
+                deadline_ns: 7 + seq % 3,
+                next: NIL,
+                prev: NIL,
+            };
+            let index = slab.take(seq, (), 0, RecordState::Parked, link).index;
+            assert!(run.deal(&mut slab, index, &mut bucket, &mut moves_left));
+        }
+        let open = |chunk: &&Chunk| chunk.bucket_ns.is_some();
+        assert_eq!(run.chunks.iter().filter(open).count(), 1);
+        assert_eq!(run.chunks.len(), CHUNKS);
+        let paid = CHUNKS * MOVES_TO_OPEN + (CHUNKS - 1) * MOVES_TO_SORT;
+        assert_eq!(moves_left, usize::MAX - paid);
     }
 }
