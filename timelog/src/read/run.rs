@@ -248,8 +248,13 @@ impl<'s, V> Run<'s, V> {
             return self.upper(ts).max(from);
         }
         let rows = &segment.pages()[from.page].ts[from.row..];
-        let row = from.row + gallop(rows, |other| other <= ts);
-        self.place(from.segment, from.page, row)
+        let row = match rows {
+            [first, ..] if *first > ts => return from,
+            // Of a point, most have one row.
+            [_, second, ..] if *second > ts => 1,
+            _ => gallop(rows, |other| other <= ts),
+        };
+        self.place(from.segment, from.page, from.row + row)
     }
 
     /// The segments whose greatest timestamps hold.

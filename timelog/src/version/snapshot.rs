@@ -99,8 +99,12 @@ impl<V> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn range(&self, range: impl RangeBounds<Ts>) -> Rows<'_, V> {
+        self.rows(TimeRange::new(range))
+    }
+
+    fn rows(&self, range: TimeRange) -> Rows<'_, V> {
         let mut rows = Rows::EMPTY;
-        self.for_each_source(TimeRange::new(range), |cursor| rows.push(cursor));
+        self.for_each_source(range, |cursor| rows.push(cursor));
         rows
     }
 
@@ -146,7 +150,7 @@ impl<V> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn at(&self, ts: Ts) -> Rows<'_, V> {
-        self.range(TimeRange::at(ts))
+        self.rows(TimeRange::at(ts))
     }
 
     /// Whether there is a row at `ts`.
