@@ -322,6 +322,26 @@ impl<'s, V> Run<'s, V> {
         }
     }
 
+    /// The first timestamp from `ts` on, of rows that may be hidden.
+    pub fn first_from(&self, ts: Ts) -> Option<Ts> {
+        let place = if ts == Ts::MIN {
+            self.start()
+        } else {
+            self.lower(ts)
+        };
+        (place < self.end()).then(|| self.ts(place))
+    }
+
+    /// The last timestamp up to `ts`, of rows that may be hidden.
+    pub fn last_to(&self, ts: Ts) -> Option<Ts> {
+        let place = if ts == Ts::MAX {
+            self.end()
+        } else {
+            self.upper(ts)
+        };
+        (self.start() < place).then(|| self.ts(self.before(place)))
+    }
+
     /// The timestamp at a place before the end.
     pub fn ts(&self, place: Place) -> Ts {
         self.segment(place.segment).pages()[place.page].ts[place.row]

@@ -12,8 +12,8 @@ mod peers;
 
 use data::{Data, Pair, flushing, new, unflushed};
 use floors::{
-    column_moments, copy, merge, moments_apart, push, scan, scan_stretches, search,
-    search_and_read, sort, stretches, sum, sum_apart, two_searches,
+    column_moments, copy, merge, push, scan, scan_stretches, search, search_and_read, sort,
+    stretches, sum, sum_apart, two_searches,
 };
 use ours::*;
 use peers::*;
@@ -180,14 +180,8 @@ pub const BARS: &[Bar] = &[
     ),
     bar(
         "`spans`: least, greatest, mean, deviation",
-        "the same, cut into its pages",
-        Rate(0.8),
-        |d| (span_moments(d), moments_apart(&d.apart)),
-    ),
-    bar(
-        "`spans`: least, greatest, mean, deviation",
         "the same over a column",
-        Nothing,
+        Rate(0.8),
         |d| (span_moments(d), column_moments(d)),
     ),
     bar("scan by `next`", "scan", Rate(0.18), |d| {

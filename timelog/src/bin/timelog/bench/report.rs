@@ -70,9 +70,9 @@ pub const NOTES: [&str; 8] = [
      overlap, deletes, and a memtable.",
     "Up to the page of an earlier commit, reads ran twice in a round and the second was timed: what other work had driven \
      out of the caches was not back in all of them then, and a sum of a column took up to twice as long as one of the same \
-     column after three passes. The bars of `spans` of 100,000 rows and of least, greatest, mean and deviation were held \
-     to one column; now they are held to as many columns as the log has pages, each with its values behind it: a bare \
-     loop is slower where memory is cut so. The rows without a bar still compare with one column. Commits of ours next to \
+     column after three passes. The bar of `spans` of 100,000 rows was held \
+     to one column; now it is held to as many columns as the log has pages, each with its values behind it: a bare loop \
+     is slower where memory is cut so. The row without a bar still compares with one column. Commits of ours next to \
      fjall and redb were an `executor.run` each, while the log was still preparing its next file; now all three have a \
      second before, and ours has one task for all commits of a round. A round of a thousand writers was 40 MB, and the \
      bare writes after it met the checkpoint of the round before; now it is 100 MB, and they wait for that, outside of \

@@ -94,19 +94,6 @@ pub fn sum_apart(columns: &[Columns], rows: usize) -> Sample {
     })
 }
 
-pub fn moments_apart(columns: &[Columns]) -> Sample {
-    let t0 = columns[0].0[0];
-    timed_again(|| {
-        let (mut found, mut read) = (NO_MOMENTS, 0);
-        for (ts, _) in black_box(columns) {
-            found = moments(ts, t0, found);
-            read += ts.len() as u64;
-        }
-        black_box(found);
-        read
-    })
-}
-
 pub fn column_moments(data: &Data) -> Sample {
     timed_again(|| {
         black_box(moments(black_box(&data.ts), data.ts[0], NO_MOMENTS));
