@@ -90,7 +90,6 @@ impl<'s, V> Cursor<'s, V> {
             &mut self.front
         };
         let taken = mem::replace(from, Span::EMPTY);
-        self.front_at.row += taken.len();
         (!taken.is_empty()).then_some(taken)
     }
 

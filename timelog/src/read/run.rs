@@ -334,11 +334,11 @@ impl<'s, V> Run<'s, V> {
 
     /// The last timestamp up to `ts`, of rows that may be hidden.
     pub fn last_to(&self, ts: Ts) -> Option<Ts> {
-        let place = if ts == Ts::MAX {
-            self.end()
-        } else {
-            self.upper(ts)
-        };
+        if ts == Ts::MAX {
+            let last = self.tail.or_else(|| self.body?.last());
+            return last.map(|segment| segment.max());
+        }
+        let place = self.upper(ts);
         (self.start() < place).then(|| self.ts(self.before(place)))
     }
 

@@ -68,9 +68,9 @@ pub const NOTES: [&str; 8] = [
      greatest; B5, B6, C1, H3, I and some floors did not load the values of the rows; and all reads were of one segment \
      that nothing overlaps: the rows L1 to L4 and the floors of \"many segments\" and \"lived in\" are of segments that \
      overlap, deletes, and a memtable.",
-    "Up to the page of an earlier commit, reads ran twice in a round and the second was timed: what other work had driven \
-     out of the caches was not back in all of them then, and a sum of a column took up to twice as long as one of the same \
-     column after three passes. The bar of `spans` of 100,000 rows was held \
+    "Up to the page of an earlier commit, sums of `spans` and of columns ran twice in a round and the second was timed: \
+     what other work had driven out of the caches was not back in all of them then, and a sum of a column took up to twice \
+     as long as one of the same column after three passes, which it has now. The bar of `spans` of 100,000 rows was held \
      to one column; now it is held to as many columns as the log has pages, each with its values behind it: a bare loop \
      is slower where memory is cut so. The row without a bar still compares with one column. Commits of ours next to \
      fjall and redb were an `executor.run` each, while the log was still preparing its next file; now all three have a \
@@ -78,7 +78,7 @@ pub const NOTES: [&str; 8] = [
      bare writes after it met the checkpoint of the round before; now it is 100 MB, and they wait for that, outside of \
      the clock.",
     "Each round runs every case once, so noise meets all alike; three rounds warm up. A case that only reads, and each \
-     floor, runs four times in a round and the last is timed. What takes longer than 100 µs is timed by the processor time of \
+     floor, runs twice in a round and the second is timed, of sums of `spans` four times. What takes longer than 100 µs is timed by the processor time of \
      its thread, as other programs may run at the same time; the latencies are by the clock. MAD is the median distance from the median. Results are \
      asserted in every round.",
 ];

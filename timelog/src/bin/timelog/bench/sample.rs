@@ -34,18 +34,21 @@ pub fn timed(work: impl FnOnce() -> u64) -> Sample {
     }
 }
 
-/// So often a read is done before the clock runs. Once is not enough: what other work has driven out
-/// of the caches is back in all of them only when it was read two or three times, and a sum of the same
-/// rows then takes half as long.
-const BEFORE: usize = 3;
-
-/// As `timed`, right after doing the work outside the clock: reads and the floors they are held
-/// against meet caches in the same state.
+/// As `timed`, right after doing the work once outside the clock: reads and the floors they are
+/// held against meet caches in the same state.
 pub fn timed_again(mut work: impl FnMut() -> u64) -> Sample {
-    for _ in 0..BEFORE {
+    black_box(work());
+    timed(work)
+}
+
+/// As `timed_again`, for sums of one column: once is not enough there. What other work has driven out of
+/// the caches is back in all of them only when it was read two or three times, and such a sum then
+/// takes half as long.
+pub fn timed_warm(mut work: impl FnMut() -> u64) -> Sample {
+    for _ in 0..2 {
         black_box(work());
     }
-    timed(work)
+    timed_again(work)
 }
 
 /// Times of rounds.

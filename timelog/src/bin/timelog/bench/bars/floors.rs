@@ -6,7 +6,7 @@ use std::ops::Range;
 use timelog::{Snapshot, Ts};
 
 use super::super::reads::{NO_MOMENTS, moments};
-use super::super::sample::{Sample, timed, timed_again};
+use super::super::sample::{Sample, timed, timed_again, timed_warm};
 use super::data::{Columns, Data, PAGE_ROWS, Pair};
 
 pub fn copy(rows: &[Pair]) -> Sample {
@@ -70,7 +70,7 @@ pub fn sum_of(ts: &[Ts]) -> Ts {
 }
 
 pub fn sum(ts: &[Ts]) -> Sample {
-    timed_again(|| {
+    timed_warm(|| {
         black_box(sum_of(black_box(ts)));
         ts.len() as u64
     })
@@ -78,7 +78,7 @@ pub fn sum(ts: &[Ts]) -> Sample {
 
 /// Of the first rows of columns that lie apart, as the pages of a log do.
 pub fn sum_apart(columns: &[Columns], rows: usize) -> Sample {
-    timed_again(|| {
+    timed_warm(|| {
         let (mut found, mut read) = (0, 0);
         for (ts, _) in black_box(columns) {
             let ts = &ts[..ts.len().min(rows - read)];
@@ -95,7 +95,7 @@ pub fn sum_apart(columns: &[Columns], rows: usize) -> Sample {
 }
 
 pub fn column_moments(data: &Data) -> Sample {
-    timed_again(|| {
+    timed_warm(|| {
         black_box(moments(black_box(&data.ts), data.ts[0], NO_MOMENTS));
         data.ts.len() as u64
     })
