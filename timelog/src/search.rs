@@ -95,18 +95,33 @@ pub(crate) struct Marked<'a> {
 }
 
 impl Marked<'_> {
-    /// The end of those rows that hold. None holds after one that does not.
-    pub fn end_of(self, rows: Range<usize>, holds: impl Fn(Ts) -> bool) -> usize {
+    /// The end of those rows that hold for the first, and of those that hold for the second: they are
+    /// as many or more. Neither search in rows waits for the other.
+    #[inline]
+    pub fn ends_of(
+        self,
+        rows: Range<usize>,
+        first: impl Fn(Ts) -> bool,
+        second: impl Fn(Ts) -> bool,
+    ) -> (usize, usize) {
         if self.marks.is_empty() || rows.is_empty() {
-            return rows.start + gallop(&self.ts[rows], holds);
+            let end = rows.start + gallop(&self.ts[rows.clone()], first);
+            return (end, end + gallop(&self.ts[end..rows.end], second));
         }
         // The blocks that begin after the first of the rows.
         let next = rows.start / MARK_ROWS + 1;
         let marks = &self.marks[next..rows.end.div_ceil(MARK_ROWS)];
-        let block = next - 1 + count_while(marks, &holds);
-        let start = rows.start.max(block * MARK_ROWS);
-        let end = rows.end.min((block + 1) * MARK_ROWS);
-        start + count_while(&self.ts[start..end], holds)
+        let passed = gallop(marks, &first);
+        let also_passed = passed + gallop(&marks[passed..], &second);
+        let in_block = |passed: usize| {
+            let block = next - 1 + passed;
+            rows.start.max(block * MARK_ROWS)..rows.end.min((block + 1) * MARK_ROWS)
+        };
+        let (a, b) = (in_block(passed), in_block(also_passed));
+        (
+            a.start + count_while(&self.ts[a], first),
+            b.start + count_while(&self.ts[b], second),
+        )
     }
 
     /// The start of those rows that hold. None holds before one that does not.
@@ -179,7 +194,13 @@ mod tests {
                     let count = ts[start..end].iter().filter(|ts| **ts <= wanted).count();
                     for marks in [&marks[..], &[]] {
                         let page = Marked { ts: &ts, marks };
-                        assert_eq!(page.end_of(start..end, |ts| ts <= wanted), start + count);
+                        for width in [0, 1, 30] {
+                            let hidden = wanted + width;
+                            let count_hidden = ts[start..end].iter().filter(|ts| **ts <= hidden);
+                            let ends =
+                                page.ends_of(start..end, |ts| ts <= wanted, |ts| ts <= hidden);
+                            assert_eq!(ends, (start + count, start + count_hidden.count()));
+                        }
                         assert_eq!(page.start_of(start..end, |ts| ts > wanted), start + count);
                     }
                 }

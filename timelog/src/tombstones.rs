@@ -338,11 +338,12 @@ impl Skyline {
             && let Some(piece) = self.get(at).filter(|piece| piece.first <= last)
         {
             if piece.seq > watermark {
-                // The second search does not wait for the first: both meet rows that are not in the
-                // cache.
-                let visible = page.end_of(start..end, |ts| ts < piece.first);
-                let hidden = page.end_of(start..end, |ts| ts <= piece.last);
+                let (visible, hidden) =
+                    page.ends_of(start..end, |ts| ts < piece.first, |ts| ts <= piece.last);
                 if start < visible {
+                    if hidden < end {
+                        *passed = self.after(at);
+                    }
                     return (start..visible, hidden);
                 }
                 start = hidden;

@@ -1,5 +1,6 @@
 //! The visible rows of one source, taken from both ends.
 
+use std::mem;
 use std::sync::Arc;
 
 use super::{Place, Run};
@@ -39,6 +40,7 @@ impl<V> Clone for Cursor<'_, V> {
 impl<'s, V> Cursor<'s, V> {
     /// The visible rows from one timestamp to another, both inside. `None` if the source has no row
     /// there, hidden or not.
+    #[inline]
     pub fn new(run: Run<'s, V>, cut: &'s Skyline, first: Ts, last: Ts) -> Option<Self> {
         let (lo, hi) = run.bounds(first, last);
         (lo < hi).then(|| Self::between(run, cut, lo, hi))
@@ -49,6 +51,7 @@ impl<'s, V> Cursor<'s, V> {
         Self::between(run, cut, at, run.end())
     }
 
+    #[inline]
     fn between(run: Run<'s, V>, cut: &'s Skyline, lo: Place, hi: Place) -> Self {
         Self {
             run,
@@ -78,8 +81,16 @@ impl<'s, V> Cursor<'s, V> {
     /// Takes the next visible rows of one page.
     #[inline]
     pub fn next_front(&mut self) -> Option<Span<'s, V>> {
-        let rows = self.front().len();
-        (rows > 0).then(|| self.take_front(rows))
+        if self.front.is_empty() && self.lo < self.hi {
+            self.load_front();
+        }
+        let from = if self.front.is_empty() {
+            &mut self.back
+        } else {
+            &mut self.front
+        };
+        let taken = mem::replace(from, Span::EMPTY);
+        (!taken.is_empty()).then_some(taken)
     }
 
     /// Takes the last visible rows of one page.
@@ -200,7 +211,14 @@ impl<'s, V> Cursor<'s, V> {
                     row: visible.start,
                     ..self.lo
                 };
-                self.lo = self.run.place(index, number, next);
+                self.lo = if next < page.len() {
+                    Place {
+                        row: next,
+                        ..self.lo
+                    }
+                } else {
+                    self.run.next_page(index, number)
+                };
                 self.front = page.span(visible);
                 return;
             }
@@ -231,6 +249,9 @@ impl<'s, V> Cursor<'s, V> {
     }
 
     fn load_back(&mut self) {
+        if self.cut.is_empty() {
+            return self.load_uncut_back();
+        }
         while self.lo < self.hi {
             let last = self.run.before(self.hi);
             let segment = self.run.segment(last.segment);
@@ -257,6 +278,16 @@ impl<'s, V> Cursor<'s, V> {
             }
         }
         self.hi = self.lo;
+    }
+
+    /// As `load_back` where nothing is hidden, and `lo` is before `hi`.
+    fn load_uncut_back(&mut self) {
+        let last = self.run.before(self.hi);
+        let page = &self.run.segment(last.segment).pages()[last.page];
+        let is_first = (self.lo.segment, self.lo.page) == (last.segment, last.page);
+        let start = if is_first { self.lo.row } else { 0 };
+        self.hi = Place { row: start, ..last };
+        self.back = page.span(start..last.row + 1);
     }
 
     /// The rows that are left.

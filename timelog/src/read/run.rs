@@ -248,8 +248,13 @@ impl<'s, V> Run<'s, V> {
             return self.upper(ts).max(from);
         }
         let rows = &segment.pages()[from.page].ts[from.row..];
-        let row = from.row + gallop(rows, |other| other <= ts);
-        self.place(from.segment, from.page, row)
+        let row = match rows {
+            [first, ..] if *first > ts => return from,
+            // Of a point, most have one row.
+            [_, second, ..] if *second > ts => 1,
+            _ => gallop(rows, |other| other <= ts),
+        };
+        self.place(from.segment, from.page, from.row + row)
     }
 
     /// The segments whose greatest timestamps hold.
@@ -315,6 +320,26 @@ impl<'s, V> Run<'s, V> {
             page,
             row: self.segment(segment).pages()[page].len() - 1,
         }
+    }
+
+    /// The first timestamp from `ts` on, of rows that may be hidden.
+    pub fn first_from(&self, ts: Ts) -> Option<Ts> {
+        let place = if ts == Ts::MIN {
+            self.start()
+        } else {
+            self.lower(ts)
+        };
+        (place < self.end()).then(|| self.ts(place))
+    }
+
+    /// The last timestamp up to `ts`, of rows that may be hidden.
+    pub fn last_to(&self, ts: Ts) -> Option<Ts> {
+        if ts == Ts::MAX {
+            let last = self.tail.or_else(|| self.body?.last());
+            return last.map(|segment| segment.max());
+        }
+        let place = self.upper(ts);
+        (self.start() < place).then(|| self.ts(self.before(place)))
     }
 
     /// The timestamp at a place before the end.

@@ -85,7 +85,7 @@ fn pieces_are_passed_when_they_end() {
         visible.extend_from_slice(&ts[run]);
         assert!(row < next);
         row = next;
-        let ended = |piece: &&Piece| ts.get(row - 1).is_some_and(|ts| piece.last < *ts);
+        let ended = |piece: &&Piece| ts.get(row).is_none_or(|ts| piece.last < *ts);
         assert!(passed.piece <= pieces(&skyline).iter().filter(ended).count());
     }
     let expected: Vec<Ts> = ts.iter().copied().filter(|ts| ts % 10 > 4).collect();

@@ -99,8 +99,12 @@ impl<V> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn range(&self, range: impl RangeBounds<Ts>) -> Rows<'_, V> {
+        self.rows(TimeRange::new(range))
+    }
+
+    fn rows(&self, range: TimeRange) -> Rows<'_, V> {
         let mut rows = Rows::EMPTY;
-        self.for_each_source(TimeRange::new(range), |cursor| rows.push(cursor));
+        self.for_each_source(range, |cursor| rows.push(cursor));
         rows
     }
 
@@ -146,7 +150,7 @@ impl<V> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn at(&self, ts: Ts) -> Rows<'_, V> {
-        self.range(TimeRange::at(ts))
+        self.rows(TimeRange::at(ts))
     }
 
     /// Whether there is a row at `ts`.
@@ -236,20 +240,28 @@ impl<V> Snapshot<V> {
     /// The least timestamp that has a row and is not less than `ts`.
     pub fn at_or_after(&self, ts: Ts) -> Option<Ts> {
         let mut least: Option<Ts> = None;
-        self.for_each_source((ts..).into(), |mut cursor| {
-            let first = cursor.front().timestamps().first().copied();
-            least = first.into_iter().chain(least).min();
-        });
+        let mut found = |first: Option<Ts>| least = first.into_iter().chain(least).min();
+        if self.view.skyline.is_empty() {
+            self.for_each_run(ts, Ts::MAX, |run| found(run.first_from(ts)));
+        } else {
+            self.for_each_source((ts..).into(), |mut cursor| {
+                found(cursor.front().timestamps().first().copied());
+            });
+        }
         least
     }
 
     /// The greatest timestamp that has a row and is not greater than `ts`.
     pub fn at_or_before(&self, ts: Ts) -> Option<Ts> {
         let mut greatest: Option<Ts> = None;
-        self.for_each_source((..=ts).into(), |mut cursor| {
-            let last = cursor.back().timestamps().last().copied();
-            greatest = last.into_iter().chain(greatest).max();
-        });
+        let mut found = |last: Option<Ts>| greatest = last.into_iter().chain(greatest).max();
+        if self.view.skyline.is_empty() {
+            self.for_each_run(Ts::MIN, ts, |run| found(run.last_to(ts)));
+        } else {
+            self.for_each_source((..=ts).into(), |mut cursor| {
+                found(cursor.back().timestamps().last().copied());
+            });
+        }
         greatest
     }
 
@@ -301,8 +313,10 @@ impl<V> Snapshot<V> {
     pub fn physical_spans(&self, range: impl RangeBounds<Ts>) -> Spans<'_, V> {
         let mut spans = Spans::EMPTY;
         if let Some((first, last)) = TimeRange::new(range).bounds() {
-            self.for_each_flushed(&NOTHING_HIDDEN, first, last, &mut |cursor| {
-                spans.push(cursor)
+            self.for_each_flushed(first, last, &mut |run| {
+                if let Some(cursor) = Cursor::new(run, &NOTHING_HIDDEN, first, last) {
+                    spans.push(cursor);
+                }
             });
         }
         spans
@@ -317,32 +331,33 @@ impl<V> Snapshot<V> {
         let Some((first, last)) = range.bounds() else {
             return;
         };
-        let (version, cut) = (&*self.view.version, &*self.view.skyline);
-        self.for_each_flushed(cut, first, last, &mut give);
-        let sealed = version.sealed.iter().flat_map(|sealed| &sealed.lists);
+        let cut = &*self.view.skyline;
+        self.for_each_run(first, last, |run| {
+            if let Some(cursor) = Cursor::new(run, cut, first, last) {
+                give(cursor);
+            }
+        });
+    }
+
+    /// Gives what may have rows from one timestamp to another, both inside, by age.
+    fn for_each_run<'s>(&'s self, first: Ts, last: Ts, mut give: impl FnMut(Run<'s, V>)) {
+        self.for_each_flushed(first, last, &mut give);
+        let sealed = self.view.version.sealed.iter();
+        let sealed = sealed.flat_map(|sealed| &sealed.lists);
         sealed
             .chain(&self.view.memtable)
-            .filter_map(|list| Cursor::new(Run::from(list), cut, first, last))
+            .map(Run::from)
             .for_each(give);
     }
 
-    /// Gives the flushed sources of a range, by age.
-    fn for_each_flushed<'s>(
-        &'s self,
-        cut: &'s Skyline,
-        first: Ts,
-        last: Ts,
-        give: &mut impl FnMut(Cursor<'s, V>),
-    ) {
+    /// Gives what is flushed of that, by age.
+    fn for_each_flushed<'s>(&'s self, first: Ts, last: Ts, give: &mut impl FnMut(Run<'s, V>)) {
         let version = &*self.view.version;
-        if let Some(cursor) = Cursor::new(Run::from(&version.l1), cut, first, last) {
-            give(cursor);
-        }
+        give(Run::from(&version.l1));
         if version.l0.is_empty() {
             return;
         }
         let l0 = version.l0.overlapping(first, last);
-        l0.filter_map(|(_, segment)| Cursor::new(Run::from(segment), cut, first, last))
-            .for_each(give);
+        l0.for_each(|(_, segment)| give(Run::from(segment)));
     }
 }

@@ -9,8 +9,9 @@ macro_rules! on {
     ($name:ident, $glommio:ident, $timelog:ident) => {
         mod $name {
             use std::path::Path;
-            use std::time::Instant;
+            use std::time::{Duration, Instant};
 
+            use $glommio::timer::sleep;
             use $glommio::{LocalExecutor, spawn_local};
             use $timelog::durable::{Config, Log};
 
@@ -19,8 +20,12 @@ macro_rules! on {
             impl Store {
                 pub fn open(folder: &Path) -> Self {
                     let executor = LocalExecutor::default();
-                    let opened = executor.run(Log::open(folder, Config::default()));
-                    let (log, _) = opened.expect("it is new");
+                    let log = executor.run(async {
+                        let opened = Log::open(folder, Config::default()).await;
+                        // Until the next file is prepared.
+                        sleep(Duration::from_secs(1)).await;
+                        opened.expect("it is new").0
+                    });
                     Self(executor, log, 0)
                 }
 

@@ -12,7 +12,8 @@ mod peers;
 
 use data::{Data, Pair, flushing, new, unflushed};
 use floors::{
-    column_moments, copy, merge, push, scan, search, search_and_read, sort, sum, two_searches,
+    column_moments, copy, merge, push, scan, scan_stretches, search, search_and_read, sort,
+    stretches, sum, sum_apart, two_searches,
 };
 use ours::*;
 use peers::*;
@@ -143,12 +144,29 @@ pub const BARS: &[Bar] = &[
     ),
     bar(
         "`spans` of 100,000, timestamps summed",
-        "sum",
+        "sum, cut into its pages",
         Rate(0.8),
         |d| {
-            let end = d.ts[d.ts.len().min(100_000) - 1];
-            let short = &d.ts[..d.ts.partition_point(|ts| *ts <= end)];
-            (span_sum(&d.log, end, short.len()), sum(short))
+            let (end, rows) = first_rows(d);
+            (span_sum(&d.log, end, rows), sum_apart(&d.apart, rows))
+        },
+    ),
+    bar(
+        "`spans` of 100,000, timestamps summed",
+        "sum",
+        Nothing,
+        |d| {
+            let (end, rows) = first_rows(d);
+            (span_sum(&d.log, end, rows), sum(&d.ts[..rows]))
+        },
+    ),
+    bar(
+        "`spans` of all, timestamps summed",
+        "sum, cut into its pages",
+        Nothing,
+        |d| {
+            let rows = d.ts.len();
+            (span_sum(&d.log, Ts::MAX, rows), sum_apart(&d.apart, rows))
         },
     ),
     bar("`spans` of all, timestamps summed", "sum", Nothing, |d| {
@@ -173,7 +191,7 @@ pub const BARS: &[Bar] = &[
         (scan_slices(d), scan(d))
     }),
     bar("scan by `fold`", "scan", Nothing, |d| {
-        (scan_fold(d), scan(d))
+        (scan_fold(&d.log), scan(d))
     }),
     bar(
         "scan backward by `next_back`",
@@ -284,6 +302,36 @@ pub const BARS: &[Bar] = &[
         (scan_rows(&snapshot, rows), scan_rows(&d.log, d.ts.len()))
     }),
     bar(
+        "scan by `fold` after 2,000 deletes",
+        "scan of what they leave",
+        Nothing,
+        |d| {
+            let (_, mut log) = deletes(d);
+            let snapshot = log.snapshot();
+            let stretches = stretches(d, &snapshot);
+            (scan_fold(&snapshot), scan_stretches(d, &stretches))
+        },
+    ),
+    bar(
+        "scan by `fold` after 2,000 deletes",
+        "before them",
+        Nothing,
+        |d| {
+            let (_, mut log) = deletes(d);
+            (scan_fold(&log.snapshot()), scan_fold(&d.log))
+        },
+    ),
+    bar(
+        "scan of what 2,000 deletes leave, bare",
+        "scan",
+        Nothing,
+        |d| {
+            let (_, mut log) = deletes(d);
+            let stretches = stretches(d, &log.snapshot());
+            (scan_stretches(d, &stretches), scan(d))
+        },
+    ),
+    bar(
         "ingest by 10,000, 5 % late, flushed",
         "`BTreeMap`",
         Rate(1.0),
@@ -317,6 +365,12 @@ pub const BARS: &[Bar] = &[
         (points(&d.log, &d.wanted), vec_points(d))
     }),
 ];
+
+/// The first 100,000 rows, and those with the timestamp of the last of them: that, and their number.
+fn first_rows(data: &Data) -> (Ts, usize) {
+    let end = data.ts[data.ts.len().min(100_000) - 1];
+    (end, data.ts.partition_point(|ts| *ts <= end))
+}
 
 /// Runs those that are chosen, interleaved.
 pub fn measure(

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use timelog::{Busy, Config, MemLog, Snapshot, Ts};
+use timelog::{Busy, Config, MemLog, Snapshot, Span, Ts};
 
 use super::super::writes::shuffle;
 use crate::dataset::{Dataset, Lateness};
 
 pub type Pair = (Ts, u64);
+
+pub type Columns = (Vec<Ts>, Vec<u64>);
 
 /// Made before the clock runs.
 pub struct Data {
@@ -22,6 +24,8 @@ pub struct Data {
     pub ts: Vec<Ts>,
     pub values: Vec<u64>,
     pub fences: Vec<Ts>,
+    /// As `ts` and `values`, cut where the pages of `log` end.
+    pub apart: Vec<Columns>,
     /// Rows at random.
     pub probes: Vec<usize>,
     /// Their timestamps, and those of the rows up to a hundred later. Read from `ts` while the
@@ -40,7 +44,7 @@ pub struct Data {
     pub disjoint: Snapshot<u64>,
     pub interleaved: Snapshot<u64>,
     /// As `interleaved`, as columns.
-    pub four: [(Vec<Ts>, Vec<u64>); 4],
+    pub four: [Columns; 4],
     pub map: BTreeMap<(Ts, u64), u64>,
     pub pairs: Vec<Pair>,
 }
@@ -86,20 +90,23 @@ impl Data {
         let has = |ts: &Ts| lived.contains(*ts);
         let wanted = probes.iter().map(|row| pairs[*row].0);
         let lived_wanted = wanted.filter(has).collect();
-        let mut four: [(Vec<Ts>, Vec<u64>); 4] = Default::default();
+        let mut four: [Columns; 4] = Default::default();
         for (number, (ts, value)) in pairs.iter().enumerate() {
             four[number % 4].0.push(*ts);
             four[number % 4].1.push(*value);
         }
         let columns = |rows: &[Pair]| rows.iter().copied().unzip();
         let (ts, values): (Vec<Ts>, Vec<u64>) = columns(&pairs);
+        let log = log.snapshot();
+        let page = |span: Span<'_, u64>| (span.timestamps().to_vec(), span.values().to_vec());
         Self {
+            apart: log.spans(..).map(page).collect(),
             late00: make(0, Lateness::DEFAULT),
             late20: make(200_000, Lateness::DEFAULT),
             late_10s: make(50_000, Lateness::UpTo(10_000_000_000)),
             late_all: make(50_000, Lateness::All),
             fences: ts.iter().copied().step_by(PAGE_ROWS).collect(),
-            log: log.snapshot(),
+            log,
             many: many.snapshot(),
             wide: wide.snapshot(),
             lived,

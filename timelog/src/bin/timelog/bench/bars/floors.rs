@@ -1,12 +1,13 @@
 //! Bare loops over the same rows.
 
 use std::hint::black_box;
+use std::ops::Range;
 
-use timelog::Ts;
+use timelog::{Snapshot, Ts};
 
 use super::super::reads::{NO_MOMENTS, moments};
-use super::super::sample::{Sample, timed, timed_again};
-use super::data::{Data, PAGE_ROWS, Pair};
+use super::super::sample::{Sample, timed, timed_again, timed_warm};
+use super::data::{Columns, Data, PAGE_ROWS, Pair};
 
 pub fn copy(rows: &[Pair]) -> Sample {
     let batches: Vec<Vec<Pair>> = rows.chunks(10_000).map(<[_]>::to_vec).collect();
@@ -69,14 +70,32 @@ pub fn sum_of(ts: &[Ts]) -> Ts {
 }
 
 pub fn sum(ts: &[Ts]) -> Sample {
-    timed_again(|| {
+    timed_warm(|| {
         black_box(sum_of(black_box(ts)));
         ts.len() as u64
     })
 }
 
+/// Of the first rows of columns that lie apart, as the pages of a log do.
+pub fn sum_apart(columns: &[Columns], rows: usize) -> Sample {
+    timed_warm(|| {
+        let (mut found, mut read) = (0, 0);
+        for (ts, _) in black_box(columns) {
+            let ts = &ts[..ts.len().min(rows - read)];
+            found = sum_of(ts).wrapping_add(found);
+            read += ts.len();
+            if read == rows {
+                break;
+            }
+        }
+        black_box(found);
+        assert_eq!(read, rows);
+        read as u64
+    })
+}
+
 pub fn column_moments(data: &Data) -> Sample {
-    timed_again(|| {
+    timed_warm(|| {
         black_box(moments(black_box(&data.ts), data.ts[0], NO_MOMENTS));
         data.ts.len() as u64
     })
@@ -85,6 +104,31 @@ pub fn column_moments(data: &Data) -> Sample {
 /// The same in all scans: both columns are read.
 pub fn add(sum: u64, (ts, value): (Ts, &u64)) -> u64 {
     sum.wrapping_add(*value).wrapping_add(ts as u64)
+}
+
+/// Which of the rows are left in a log.
+pub fn stretches(data: &Data, left: &Snapshot<u64>) -> Vec<Range<usize>> {
+    let mut next = 0;
+    let stretches = left.spans(..).map(|span| {
+        let start = next + data.ts[next..].partition_point(|ts| *ts < span.first());
+        next = start + span.len();
+        start..next
+    });
+    stretches.collect()
+}
+
+/// Both columns, by stretches whose ends are known.
+pub fn scan_stretches(data: &Data, stretches: &[Range<usize>]) -> Sample {
+    timed_again(|| {
+        let (mut found, mut read) = (0, 0);
+        for rows in black_box(stretches) {
+            let ts = data.ts[rows.clone()].iter().copied();
+            found = ts.zip(&data.values[rows.clone()]).fold(found, add);
+            read += rows.len() as u64;
+        }
+        black_box(found);
+        read
+    })
 }
 
 pub fn scan(data: &Data) -> Sample {

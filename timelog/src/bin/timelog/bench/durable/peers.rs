@@ -1,18 +1,38 @@
 //! The same commits by other stores: a row at a time, each synced, and 1,000 rows a sync.
+//!
+//! Each has a second first, for what it prepares in the background when it is new. Ours does that while
+//! its executor runs.
 
 use std::path::Path;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use glommio::LocalExecutor;
+use glommio::timer::sleep;
 use timelog::durable::{Config, Log};
 
 use super::row::Row;
 
 const TABLE: redb::TableDefinition<'_, (i64, u64), u64> = redb::TableDefinition::new("rows");
 
-/// Commits so many groups of rows from a number on.
+const COMMITS: i64 = 20;
+const AT_FIRST: Duration = Duration::from_secs(1);
+
+/// A store with rows that are numbered.
 trait Store {
+    /// Commits so many rows from a number on.
     fn commit(&mut self, first: i64, rows: i64);
+
+    /// As many again, `COMMITS` times, one after the other.
+    fn commit_all(&mut self, first: i64, rows: i64) {
+        for first in (first..).step_by(rows as usize).take(COMMITS as usize) {
+            self.commit(first, rows);
+        }
+    }
+
+    fn settle(&mut self) {
+        thread::sleep(AT_FIRST);
+    }
 }
 
 struct Fjall(fjall::Database, fjall::Keyspace);
@@ -46,14 +66,30 @@ impl Store for Redb {
 
 struct Ours(LocalExecutor, Log<u64>);
 
+impl Ours {
+    async fn append(&self, first: i64, rows: i64) {
+        let rows = (first..first + rows).map(|ts| (ts, 7));
+        let commit = self.1.extend(rows).expect("it is open");
+        commit.await.expect("it is written");
+    }
+}
+
 impl Store for Ours {
     fn commit(&mut self, first: i64, rows: i64) {
-        let log = &self.1;
+        self.0.run(self.append(first, rows));
+    }
+
+    fn commit_all(&mut self, first: i64, rows: i64) {
+        // By one task, as a program of an executor does it.
         self.0.run(async {
-            let rows = (first..first + rows).map(|ts| (ts, 7));
-            let commit = log.extend(rows).expect("it is open");
-            commit.await.expect("it is written");
+            for first in (first..).step_by(rows as usize).take(COMMITS as usize) {
+                self.append(first, rows).await;
+            }
         });
+    }
+
+    fn settle(&mut self) {
+        self.0.run(sleep(AT_FIRST));
     }
 }
 
@@ -74,18 +110,19 @@ pub fn measure(folder: &Path, rounds: usize) -> Vec<Row> {
         ("fjall", Box::new(Fjall(database, keyspace))),
         ("redb", Box::new(Redb(redb))),
     ];
-    let mut next = 0;
+    for (_, store) in &mut stores {
+        store.commit(0, 1);
+        store.settle();
+    }
+    let mut next = 1;
     for rows in [1, 1000] {
         let mut figures = [const { Vec::new() }; 3];
         for _ in 0..rounds {
             for ((_, store), figures) in stores.iter_mut().zip(&mut figures) {
-                const COMMITS: i64 = 20;
                 let start = Instant::now();
-                for _ in 0..COMMITS {
-                    store.commit(next, rows);
-                    next += rows;
-                }
+                store.commit_all(next, rows);
                 figures.push(start.elapsed().as_secs_f64() / COMMITS as f64 * 1e6);
+                next += COMMITS * rows;
             }
         }
         for ((name, _), figures) in stores.iter().zip(figures) {
