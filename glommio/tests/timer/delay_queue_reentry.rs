@@ -82,7 +82,10 @@ fn wakers_may_use_the_queue() {
         for n in 0..10 {
             queue.insert(n, ms(1));
             let waker = hooked(hook(), hook());
-            assert!(poll(&queue, &waker).is_pending() || n > 0);
+            // The machine may have stood still meanwhile.
+            if let Poll::Ready(item) = poll(&queue, &waker) {
+                taken.borrow_mut().push(item.into_inner());
+            }
             drop(waker);
             until(|| taken.borrow().len() == n + 1).await;
         }
