@@ -111,18 +111,14 @@ async fn write_pages<V: Record>(
     let (mut pages, mut rows) = (0, 0);
     let deletes = union(content.deletes.clone());
     for deletes in deletes.chunks(ROW_PAGE_BYTES / DELETE_BYTES) {
-        let length = PAGE_HEAD + deletes.len() * DELETE_BYTES;
-        let mut page = file.buffer(round_up(length));
-        let places = page[PAGE_HEAD..length].chunks_exact_mut(DELETE_BYTES);
-        for (place, (first, last)) in places.zip(deletes) {
-            place[..size_of::<Ts>()].copy_from_slice(&first.to_le_bytes());
-            place[size_of::<Ts>()..].copy_from_slice(&last.to_le_bytes());
+        let mut page = vec![0; PAGE_HEAD];
+        for (first, last) in deletes {
+            page.extend(first.to_le_bytes());
+            page.extend(last.to_le_bytes());
         }
-        let number = (pages, content.stretch.to);
-        finish_page(&mut page, length, DELETES, deletes.len(), number);
-        let bytes = page.len() as u64;
-        file.write_buffer(page, offset).await?;
-        (offset, pages) = (offset + bytes, pages + 1);
+        let page = finish_page(page, DELETES, deletes.len(), pages, content.stretch.to);
+        file.write(&page, offset).await?;
+        (offset, pages) = (offset + page.len() as u64, pages + 1);
     }
     let mut source = content.snapshot.range(..);
     loop {
@@ -139,11 +135,8 @@ async fn write_pages<V: Record>(
         if is_stopped() {
             return Ok(None);
         }
-        let length = PAGE_HEAD + count * Replay::<V>::row_bytes();
-        let mut page = file.buffer(round_up(length));
-        let payload = &mut page[PAGE_HEAD..length];
-        let (timestamps, values) = payload.split_at_mut(count * size_of::<Ts>());
-        values.fill(0);
+        let mut page = vec![0; PAGE_HEAD + count * Replay::<V>::row_bytes()];
+        let (timestamps, values) = page[PAGE_HEAD..].split_at_mut(count * size_of::<Ts>());
         let mut row = 0;
         for span in spans {
             let places = timestamps[row * size_of::<Ts>()..].chunks_exact_mut(size_of::<Ts>());
@@ -155,11 +148,10 @@ async fn write_pages<V: Record>(
                 row += 1;
             }
         }
-        finish_page(&mut page, length, ROWS, count, (pages, content.stretch.to));
+        let page = finish_page(page, ROWS, count, pages, content.stretch.to);
         executor().yield_task_queue_now().await;
-        let bytes = page.len() as u64;
-        file.write_buffer(page, offset).await?;
-        (offset, pages, rows) = (offset + bytes, pages + 1, rows + count as u64);
+        file.write(&page, offset).await?;
+        (offset, pages, rows) = (offset + page.len() as u64, pages + 1, rows + count as u64);
     }
     let numbers = [
         content.stretch.from,
@@ -174,18 +166,19 @@ async fn write_pages<V: Record>(
     Ok(Some(rows))
 }
 
-/// Fills in the head of a page, and what is behind its `length` bytes.
-fn finish_page(page: &mut [u8], length: usize, kind: u32, items: usize, (number, to): (u32, u64)) {
+/// Fills in the head of a page, and pads it.
+fn finish_page(mut page: Vec<u8>, kind: u32, items: usize, number: u32, to: u64) -> Vec<u8> {
     let mut head = Vec::with_capacity(PAGE_HEAD);
     head.extend(PAGE_MAGIC.to_le_bytes());
     head.extend(kind.to_le_bytes());
     head.extend((items as u32).to_le_bytes());
-    head.extend(crc32fast::hash(&page[PAGE_HEAD..length]).to_le_bytes());
+    head.extend(crc32fast::hash(&page[PAGE_HEAD..]).to_le_bytes());
     head.extend(number.to_le_bytes());
     head.extend(to.to_le_bytes());
     head.extend(crc32fast::hash(&head).to_le_bytes());
     page[..PAGE_HEAD].copy_from_slice(&head);
-    page[length..].fill(0);
+    page.resize(round_up(page.len()), 0);
+    page
 }
 
 /// The same timestamps in disjoint ranges: all of them hide what was there before the stretch.

@@ -4,14 +4,15 @@
 //! Files are written in whole units of 4 KiB. A name is durable once the directory was synced.
 
 use std::cell::RefCell;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+#[cfg(test)]
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use futures_lite::StreamExt;
 use glommio::GlommioError;
-use glommio::io::{AdvisoryLockGuard, Directory, DmaBuffer, DmaFile, OpenOptions, ReadResult};
+use glommio::io::{AdvisoryLockGuard, Directory, DmaFile, OpenOptions, ReadResult};
 use glommio::timer::sleep;
 
 use super::error::Error;
@@ -249,58 +250,22 @@ impl File {
 
     /// Writes all of `bytes`, whole units.
     pub async fn write(&self, bytes: &[u8], position: u64) -> Result<()> {
-        let mut buffer = self.buffer(bytes.len());
-        buffer.copy_from_slice(bytes);
-        self.write_buffer(buffer, position).await
-    }
-
-    /// Memory for so many bytes, of any content, for [`write_buffer`](Self::write_buffer): what is made
-    /// there is not copied once more.
-    pub fn buffer(&self, bytes: usize) -> Buffer {
-        match &self.content {
-            Content::System(file) => Buffer::System(file.alloc_dma_buffer(bytes)),
-            #[cfg(test)]
-            Content::Simulated(..) => Buffer::Simulated(vec![0xa5; bytes]),
-        }
-    }
-
-    /// Writes all of a buffer of this file, whole units.
-    pub async fn write_buffer(&self, buffer: Buffer, position: u64) -> Result<()> {
-        check_units(&buffer, position);
-        let written = match (&self.content, buffer) {
-            (Content::System(file), Buffer::System(buffer)) => file
-                .write_all_at(buffer, position)
-                .await
-                .map_err(Into::into),
-            #[cfg(test)]
-            (Content::Simulated(disk, inode), buffer) => {
-                disk.write(*inode, &buffer, position).await
+        debug_assert!(
+            bytes.len().is_multiple_of(UNIT) && position.is_multiple_of(UNIT as u64),
+            "only whole units are written"
+        );
+        let written = match &self.content {
+            Content::System(file) => {
+                let mut buffer = file.alloc_dma_buffer(bytes.len());
+                buffer.as_bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+                file.write_all_at(buffer, position)
+                    .await
+                    .map_err(Into::into)
             }
             #[cfg(test)]
-            (Content::System(_), Buffer::Simulated(_)) => unreachable!("a buffer of another file"),
+            Content::Simulated(disk, inode) => disk.write(*inode, bytes, position).await,
         };
         written.map_err(Error::io("write", &self.path))
-    }
-
-    /// As `write_buffer`, for a buffer that is written again.
-    pub async fn write_shared(&self, buffer: &Shared, position: u64) -> Result<()> {
-        check_units(buffer, position);
-        let written = match (&self.content, buffer) {
-            (Content::System(file), Shared::System(buffer)) => {
-                let written = file.write_rc_at(Rc::clone(buffer), position).await;
-                written.map_err(|error| Error::io("write", &self.path)(error.into()))?
-            }
-            #[cfg(test)]
-            (_, Shared::Simulated(_)) => 0,
-            #[cfg(test)]
-            (Content::Simulated(..), _) => unreachable!("a buffer of another file"),
-        };
-        let done = written / UNIT * UNIT;
-        if done == buffer.len() {
-            return Ok(());
-        }
-        // This goes on until all is written, or names what stands in the way.
-        self.write(&buffer[done..], position + done as u64).await
     }
 
     /// Reads as much as there is of `length` bytes.
@@ -338,73 +303,6 @@ impl File {
                 .map_err(|error| Error::io("close", &self.path)(error.into())),
             #[cfg(test)]
             Content::Simulated(..) => Ok(()),
-        }
-    }
-}
-
-fn check_units(bytes: &[u8], position: u64) {
-    debug_assert!(
-        bytes.len().is_multiple_of(UNIT) && position.is_multiple_of(UNIT as u64),
-        "only whole units are written"
-    );
-}
-
-/// What is to be written.
-#[derive(Debug)]
-pub(super) enum Buffer {
-    System(DmaBuffer),
-    #[cfg(test)]
-    Simulated(Vec<u8>),
-}
-
-impl Buffer {
-    pub fn share(self) -> Shared {
-        match self {
-            Self::System(buffer) => Shared::System(Rc::new(buffer)),
-            #[cfg(test)]
-            Self::Simulated(bytes) => Shared::Simulated(bytes),
-        }
-    }
-}
-
-impl Deref for Buffer {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::System(buffer) => buffer.as_bytes(),
-            #[cfg(test)]
-            Self::Simulated(bytes) => bytes,
-        }
-    }
-}
-
-impl DerefMut for Buffer {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        match self {
-            Self::System(buffer) => buffer.as_bytes_mut(),
-            #[cfg(test)]
-            Self::Simulated(bytes) => bytes,
-        }
-    }
-}
-
-/// A buffer that is not changed any more.
-#[derive(Debug)]
-pub(super) enum Shared {
-    System(Rc<DmaBuffer>),
-    #[cfg(test)]
-    Simulated(Vec<u8>),
-}
-
-impl Deref for Shared {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::System(buffer) => buffer.as_bytes(),
-            #[cfg(test)]
-            Self::Simulated(bytes) => bytes,
         }
     }
 }

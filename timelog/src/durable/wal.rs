@@ -143,9 +143,7 @@ pub(super) async fn prepare(core: &Core, bytes: u64) -> Result<Option<File>, Err
     const CHUNK: u64 = 128 << 10;
     let file = core.folder.create(NEXT_NAME).await?;
     let end = bytes / UNIT as u64 * UNIT as u64;
-    let mut zeros = file.buffer(CHUNK.min(end) as usize);
-    zeros.fill(0);
-    let zeros = zeros.share();
+    let zeros = vec![0; CHUNK.min(end) as usize];
     let mut position = 0;
     while position < end {
         if core.is_closing.get() {
@@ -153,11 +151,7 @@ pub(super) async fn prepare(core: &Core, bytes: u64) -> Result<Option<File>, Err
             return Ok(None);
         }
         let length = (end - position).min(CHUNK);
-        if length == CHUNK {
-            file.write_shared(&zeros, position).await?;
-        } else {
-            file.write(&zeros[..length as usize], position).await?;
-        }
+        file.write(&zeros[..length as usize], position).await?;
         position += length;
         executor().yield_task_queue_now().await;
     }
