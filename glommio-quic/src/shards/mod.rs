@@ -110,7 +110,7 @@ impl Shard {
             sockets.push(bind(addr)?);
         }
         let steering = match best {
-            // The kernel takes none for one socket that was given its port.
+            // A single socket needs none, and the kernel takes none for it if it has chosen the port.
             Steering::Kernel if program::attach(&sockets[0]).is_ok() || count == 1 => {
                 Steering::Kernel
             }

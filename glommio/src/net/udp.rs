@@ -65,8 +65,8 @@ impl UdpSocket {
     /// free one.
     ///
     /// `SO_REUSEPORT` is set: several executors may bind the same address, and the kernel shares
-    /// the senders out among them. For port 0 it is set once the port is found, which no other socket
-    /// has then.
+    /// the senders out among them. With port 0, it is set after the kernel has chosen a port, so that
+    /// no other socket has that port.
     ///
     /// A host name is resolved on the spot, which blocks the thread.
     ///

@@ -41,6 +41,7 @@ mod stream;
 mod time_limits;
 mod timeouts;
 mod udp;
+mod udp_ports;
 mod unix_datagram;
 mod unix_fds;
 mod unix_full_queue;
