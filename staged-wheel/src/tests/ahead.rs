@@ -74,6 +74,32 @@ fn the_first_of_a_crowd_fires_in_the_first_poll() {
     }
 }
 
+/// Where timers come due one after the other, a poll that fires one keeps the next waiting for little.
+#[test]
+#[cfg_attr(small_pages, ignore = "it counts moves of pages of the usual size")]
+fn what_is_not_due_moves_after_what_is() {
+    const CROWD: u64 = 100_000;
+    const FIRST: u64 = SECOND + 13 * MS;
+    const GAP: u64 = 10_000;
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    for n in 0..CROWD {
+        pair.arm(FIRST + n * 7_919 % CROWD * GAP);
+    }
+    let mut now_ns = 0;
+    while now_ns < FIRST {
+        now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns);
+        pair.poll(now_ns, BUDGET);
+    }
+    // The tasks that waited for the end of the sleep run before anything else is done.
+    assert_eq!(pair.queue.moves_of_last_poll(), 0);
+    while now_ns < FIRST + 5 * MS {
+        now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns) + GAP / 5;
+        assert!(!pair.poll(now_ns, BUDGET).1);
+        let moves = pair.queue.moves_of_last_poll();
+        assert!(moves <= MOVES_PER_POLL / 8, "{moves} moves");
+    }
+}
+
 /// The same where polls come once a tick, since a task takes its time between them.
 #[test]
 fn a_crowd_is_ready_where_polls_are_rare() {

@@ -38,9 +38,11 @@
 
 mod ahead;
 mod cursor;
+mod refinement;
 mod selection;
 mod silence;
 
+use self::refinement::Refinement;
 use self::selection::Selection;
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
@@ -62,8 +64,7 @@ enum Due {
 /// Records that one poll may move or gather, besides those it fires.
 pub(crate) const MOVES_PER_POLL: usize = 512;
 
-/// Moves for a crowd that is not due, in a poll that fires and is not far from the one before: they take
-/// a few microseconds.
+/// Moves of timers that are not due, in a poll while others may be soon: they take a few microseconds.
 const MOVES_BUSY: usize = 64;
 
 /// The order of the timers in a [`ReclaimingSlab`]'s records.
@@ -85,6 +86,7 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
     /// before it: what is armed meanwhile falls into no slot that is next.
     refined_until: Tick,
+    refinement: Refinement,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
@@ -96,6 +98,8 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     levels: Levels<ROW, WIDE, ROWS>,
     tick: CurrentTick,
     moves_per_poll: usize,
+    #[cfg(test)]
+    moves_of_last_poll: usize,
 }
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
@@ -111,6 +115,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             selection_pause: 0,
             pace: Pace::new(cursor),
             refined_until: Tick::FIRST,
+            refinement: Refinement::default(),
             idle_before_ns: 0,
             prepare_ns: 0,
             ready_until_ns: 0,
@@ -118,6 +123,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             levels: Levels::new(),
             tick: CurrentTick::new(),
             moves_per_poll: MOVES_PER_POLL,
+            #[cfg(test)]
+            moves_of_last_poll: 0,
         }
     }
 
@@ -239,19 +246,24 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         };
         // What comes behind the timers that have fired, as far as moves are left.
         while has_more && self.select(slab, &mut moves_left) {}
-        self.refine(slab, now_ns, &mut moves_left);
-        if !has_more && now_ns >= self.prepare_ns {
-            if fired > 0 {
-                // Others come due soon, and would wait for a crowd that is not due yet.
-                let part = self.pace.part_of_tick(self.moves_per_poll);
-                moves_left = moves_left.min(part.max(MOVES_BUSY));
+        if !has_more {
+            self.refine(slab, now_ns, fired, &mut moves_left);
+            if now_ns >= self.prepare_ns {
+                self.prepare(slab, now_ns, fired, &mut moves_left);
             }
-            self.prepare(slab, now_ns, &mut moves_left);
         }
         if fired > 0 {
             self.next_ns = UNKNOWN;
         }
-        self.idle_before_ns = if has_more { 0 } else { self.idle_until() };
+        #[cfg(test)]
+        {
+            self.moves_of_last_poll = self.moves_per_poll - moves_left;
+        }
+        self.idle_before_ns = if has_more || self.refines() {
+            0
+        } else {
+            self.idle_until()
+        };
         has_more
     }
 
@@ -414,6 +426,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[cfg(test)]
     pub(super) fn gathered(&self) -> usize {
         self.tick.gathered()
+    }
+
+    #[cfg(test)]
+    pub(super) fn moves_of_last_poll(&self) -> usize {
+        self.moves_of_last_poll
     }
 
     #[cfg(test)]

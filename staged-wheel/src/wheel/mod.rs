@@ -242,12 +242,13 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.epoch.instant(next_ns)
     }
 
-    /// When to poll even if nothing is due: a crowd is to be made ready before it is, or memory is
-    /// to go back that a peak has left. `None` if there is no need to; an owner who sleeps may
+    /// When to poll even if nothing is due: a poll has left something to be done after what it fired, a
+    /// crowd is to be made ready before it is due, or memory is to go back that a peak has left. `None` if there is no need to; an owner who sleeps may
     /// then sleep on.
     #[inline]
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let (crowd_ns, has_excess) = match &mut self.stage {
+            Stage::Wheel(wheel) if wheel.refines() => (self.now_ns, false),
             Stage::Wheel(wheel) => (wheel.next_crowd_ns(), wheel.has_excess()),
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };
@@ -320,6 +321,15 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     pub(super) fn gathered(&self) -> usize {
         match &self.stage {
             Stage::Wheel(wheel) => wheel.gathered(),
+            _ => 0,
+        }
+    }
+
+    /// Records that the latest poll of the wheel has moved or gathered.
+    #[cfg(test)]
+    pub(super) fn moves_of_last_poll(&self) -> usize {
+        match &self.stage {
+            Stage::Wheel(wheel) => wheel.moves_of_last_poll(),
             _ => 0,
         }
     }

@@ -29,18 +29,18 @@ impl Pace {
         }
     }
 
-    /// Goes on to the step that `now_ns` lies in, the cursor having come as far as it will. False
-    /// if it is the same step still.
-    pub(super) fn advance(&mut self, cursor: Tick, now_ns: u64) -> bool {
-        let first = first_step(cursor);
-        let step = (now_ns >> STEP_BITS).clamp(first, first | ((1 << STEPS_BITS) - 1));
-        let advanced = step.saturating_sub(self.refined_at);
-        if advanced == 0 {
-            return false;
-        }
+    /// By how many steps `now_ns` is ahead, the cursor having come as far as it will.
+    #[inline]
+    pub(super) fn steps_behind(&self, cursor: Tick, now_ns: u64) -> u64 {
+        step(cursor, now_ns).saturating_sub(self.refined_at)
+    }
+
+    /// Goes on by that many.
+    pub(super) fn advance(&mut self, cursor: Tick, now_ns: u64) {
+        let step = step(cursor, now_ns);
+        let advanced = step - self.refined_at;
         self.refined_at = step;
         self.steps = advanced.min(std::mem::replace(&mut self.advanced, advanced));
-        true
     }
 
     /// How many of `count` timers move now if all are to have moved when the tick `start` comes.
@@ -60,6 +60,13 @@ impl Pace {
     pub(super) fn next_ns(&self) -> u64 {
         begin_ns(self.refined_at + 1, STEP_BITS)
     }
+}
+
+/// The step of a time, or that of the cursor's tick which is next to it.
+#[inline]
+fn step(cursor: Tick, now_ns: u64) -> u64 {
+    let first = first_step(cursor);
+    (now_ns >> STEP_BITS).clamp(first, first | ((1 << STEPS_BITS) - 1))
 }
 
 /// The first step of a tick.
@@ -82,10 +89,15 @@ mod tests {
     fn polls_of_a_tick_share_its_moves() {
         let mut pace = Pace::new(Tick::FIRST);
         let step_ns = 1 << STEP_BITS;
-        assert!(pace.advance(Tick::FIRST, step_ns) && pace.advance(Tick::FIRST, 2 * step_ns));
+        for step in [1, 2] {
+            assert_eq!(pace.steps_behind(Tick::FIRST, step * step_ns), 1);
+            pace.advance(Tick::FIRST, step * step_ns);
+            let last_ns = (step + 1) * step_ns - 1;
+            assert_eq!(pace.steps_behind(Tick::FIRST, last_ns), 0);
+        }
         assert_eq!(pace.part_of_tick(512), 32);
         for tick in [2, 3] {
-            assert!(pace.advance(Tick::new(tick), Tick::new(tick).begin_ns()));
+            pace.advance(Tick::new(tick), Tick::new(tick).begin_ns());
         }
         assert_eq!(pace.part_of_tick(512), 512);
         assert!(pace.part_of_tick(usize::MAX) > usize::MAX >> 5);

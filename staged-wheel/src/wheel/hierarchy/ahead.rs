@@ -18,7 +18,7 @@
 //! be made anyway. Once begun, a crowd is followed down to the run, level by level, with all that
 //! is due before it.
 
-use super::Wheel;
+use super::{MOVES_BUSY, Wheel};
 use crate::epoch::NEVER;
 use crate::wheel::level::{Levels, Position};
 use crate::wheel::slab::Slab;
@@ -32,23 +32,37 @@ struct Crowd {
 }
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
-    /// Brings down what it is time to make ready. To be called when nothing up to `now_ns` is left
-    /// in the lists.
-    pub(super) fn prepare<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
+    /// Brings down what it is time to make ready, in a poll that has fired so many. To be called when
+    /// nothing up to `now_ns` is left in the lists.
+    pub(super) fn prepare<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        now_ns: u64,
+        fired: usize,
+        moves_left: &mut usize,
+    ) {
+        let mut most = *moves_left;
+        if fired > 0 {
+            // Others come due soon, and would wait for a crowd that is not due yet.
+            let part = self.pace.part_of_tick(self.moves_per_poll);
+            most = most.min(part.max(MOVES_BUSY));
+        }
+        *moves_left -= most;
         let begin_ns = loop {
             let Some(Crowd { at, begin_ns }) = self.first_crowd() else {
                 break NEVER;
             };
-            if begin_ns > now_ns || *moves_left == 0 {
+            if begin_ns > now_ns || most == 0 {
                 break begin_ns;
             }
             self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns());
             if at.level == 0 {
-                self.gather(slab, at, moves_left);
+                self.gather(slab, at, &mut most);
             } else {
-                self.move_down(slab, at, moves_left, usize::MAX);
+                self.move_down(slab, at, &mut most, usize::MAX);
             }
         };
+        *moves_left += most;
         // What is armed from now on is looked at in the next tick.
         self.prepare_ns = begin_ns.min(Tick::of(now_ns).end_ns());
     }

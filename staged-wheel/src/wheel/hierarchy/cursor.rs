@@ -81,7 +81,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 }
             }
             let slot = self.levels.slot(at);
-            let is_due_in_order = slot.is_in_order() && slot.min_ns() <= now_ns;
+            let min_ns = slot.min_ns();
+            let is_due_in_order = slot.is_in_order() && min_ns <= now_ns;
             let is_crowd = slot.len() as usize > self.moves_per_poll;
             if is_due_in_order && is_crowd && self.open_crowd(slab, at) {
                 return true;
@@ -91,6 +92,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 // each nearly alone in its slots. What is in order needs no levels either.
                 self.gather(slab, at, moves_left);
             } else {
+                if is_crowd {
+                    self.ready_until_ns = self.ready_until_ns.max(min_ns);
+                }
                 self.move_down(slab, at, moves_left, usize::MAX);
             }
             if !self.levels.slot(at).is_empty() {
@@ -206,37 +210,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
     }
 
-    /// Takes a share of the next tick's timers into the run, which sorts them with the last: the poll in
-    /// which the tick begins would else wait for the memory of all of them.
-    fn gather_ahead<T>(&mut self, slab: &mut Slab<T>, moves_left: &mut usize) {
-        let Some(at) = self.gathered_ahead() else {
-            return;
-        };
-        let start = Levels::<ROW, WIDE, ROWS>::start(at);
-        let share = self.pace.share(self.levels.slot(at).len(), start);
-        let mut share_left = share.min(*moves_left);
-        *moves_left -= share_left;
-        self.gather(slab, at, &mut share_left);
-        *moves_left += share_left;
-    }
-
-    /// The next tick's slot, if it has so many timers that it is worth the while, and not so many that
-    /// [`prepare`](Self::prepare) sees to them.
-    #[inline]
-    fn gathered_ahead(&self) -> Option<Position> {
-        if self.levels.active() & 1 == 0 {
-            return None;
-        }
-        let at = self.levels.first_slot(0, self.cursor);
-        let slot = self.levels.slot(at);
-        let (begin_ns, _) = Levels::<ROW, WIDE, ROWS>::interval(at);
-        let is_worth_it = slot.len() >= AHEAD_MIN || self.tick.is_open(begin_ns);
-        let is_wanted = Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor)
-            && is_worth_it
-            && slot.len() as usize <= self.moves_per_poll;
-        is_wanted.then_some(at)
-    }
-
     /// Takes the small slots of level 0 that follow along: the most frequent ones, found with less
     /// ado.
     fn gather_more<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) {
@@ -269,42 +242,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
     }
 
-    /// Moves a share of each level's next slot down.
-    pub(super) fn refine<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
-        let is_same_step = !self.pace.advance(self.cursor, now_ns);
-        if is_same_step {
-            return;
-        }
-        self.gather_ahead(slab, moves_left);
-        if self.is_refined() {
-            return;
-        }
-        let mut is_refined = true;
-        // Upwards, so that what moves down a level does not move twice.
-        let mut levels = self.levels.active() & !1;
-        while levels != 0 {
-            let level = levels.trailing_zeros() as u8;
-            levels &= levels - 1;
-            let at = self.levels.first_slot(level, self.cursor);
-            let start = Levels::<ROW, WIDE, ROWS>::start(at);
-            if !Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor) {
-                continue;
-            }
-            let share = self.pace.share(self.levels.slot(at).len(), start);
-            self.move_down(slab, at, moves_left, share);
-            is_refined &= self.levels.slot(at).is_empty();
-        }
-        if is_refined {
-            self.refined_until = self.last_before_coarse();
-        }
-    }
-
-    /// Whether there is nothing to refine before the cursor reaches the next slot of level 1.
-    #[inline]
-    fn is_refined(&self) -> bool {
-        self.refined_until == self.last_before_coarse()
-    }
-
     /// The time before which a poll has nothing to do, given that nothing is due.
     pub(super) fn idle_until(&self) -> u64 {
         let refine_ns = if self.is_refined() && self.gathered_ahead().is_none() {
@@ -322,9 +259,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         refine_ns.min(gather_ns).min(near_ns).min(self.prepare_ns)
     }
 }
-
-/// Fewer timers are gathered when their tick begins.
-const AHEAD_MIN: u32 = if cfg!(any(test, fuzzing)) { 2 } else { 16 };
 
 /// With so many timers in the run no further slots are gathered: as many as the reactor fires at
 /// once.
