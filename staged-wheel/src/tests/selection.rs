@@ -62,6 +62,28 @@ fn the_first_of_a_crowd_is_found_without_a_look_at_all_of_it() {
     }
 }
 
+/// Each of them is that of thousands of timers, on every page.
+#[test]
+#[cfg_attr(
+    small_pages,
+    ignore = "it counts polls, which pages of the usual size need few of"
+)]
+fn of_few_deadlines_the_first_fires_as_soon() {
+    for deadlines in [2, 10, 100] {
+        for silence_ns in [60 * SECOND, DAY] {
+            let mut pair = Pair::<StagedWheel<usize>>::wheel();
+            for n in 0..60_000 {
+                pair.arm(silence_ns + n * 7_919 % deadlines);
+            }
+            let polls = (1..).find(|_| pair.poll(silence_ns + MS, BUDGET).0 > 0);
+            assert!(polls <= Some(3), "{polls:?} polls for {deadlines} deadlines");
+            pair.check();
+            pair.poll_all(silence_ns + MS, BUDGET);
+            assert!(pair.queue.is_empty());
+        }
+    }
+}
+
 /// Timers that are not due lie in the same slot, and do not keep the poll from its end.
 #[test]
 #[cfg_attr(

@@ -21,7 +21,7 @@
 use std::num::NonZeroU32;
 
 use super::entry::{
-    FiredRecord, Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split,
+    FiredRecord, Link, NIL, Order, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split,
 };
 use super::page_table::{FULL, Memory, Page, PageList};
 use crate::prefetch::prefetch;
@@ -34,8 +34,8 @@ const PAGES_MAX: usize = (1 << 30) >> PAGE_BITS;
 pub(super) struct Slab<T> {
     /// By page number.
     table: Vec<Page<T>>,
-    /// By page number: no timer in a list that lives there is due before that.
-    firsts_ns: Vec<u64>,
+    /// By page number: no timer in a list that lives there comes before that.
+    firsts: Vec<Order>,
     /// The pages with room.
     room: PageList,
     /// The pages that are away and may come back.
@@ -55,7 +55,7 @@ impl<T> Slab<T> {
     pub(super) fn new() -> Self {
         Slab {
             table: Vec::new(),
-            firsts_ns: Vec::new(),
+            firsts: Vec::new(),
             room: PageList { first: NIL },
             away: PageList { first: NIL },
             floor_beyond: FIRST_GENERATION,
@@ -97,8 +97,9 @@ impl<T> Slab<T> {
         let number = self.room.first;
         let page = &mut self.table[number as usize];
         page.live += 1;
-        let first_ns = &mut self.firsts_ns[number as usize];
-        *first_ns = link.deadline_ns.min(*first_ns);
+        let first = &mut self.firsts[number as usize];
+        let deadline_ns = link.deadline_ns;
+        *first = Order { deadline_ns, seq }.min(*first);
         let index = number << PAGE_BITS | page.free;
         let (_, position) = split(index);
         let memory = page.memory.as_deref_mut().expect("it has room");
@@ -154,7 +155,7 @@ impl<T> Slab<T> {
         let page = &mut self.table[number];
         page.live -= 1;
         if page.live == 0 {
-            self.firsts_ns[number] = u64::MAX;
+            self.firsts[number] = Order::LAST;
         }
         self.live -= 1;
         let memory = page.memory.as_deref_mut().expect("a timer lives on it");
@@ -211,25 +212,27 @@ impl<T> Slab<T> {
         &mut self.table[number].memory_mut().links[position]
     }
 
-    /// Gives a live record another deadline.
+    /// Gives a live record, which has its new arming count, another deadline.
     #[inline(always)]
     pub(super) fn set_deadline(&mut self, index: u32, deadline_ns: u64) {
         let (number, position) = split(index);
-        let first_ns = &mut self.firsts_ns[number];
-        *first_ns = deadline_ns.min(*first_ns);
-        self.table[number].memory_mut().links[position].deadline_ns = deadline_ns;
+        let memory = self.table[number].memory_mut();
+        memory.links[position].deadline_ns = deadline_ns;
+        let seq = memory.records[position].seq;
+        let first = &mut self.firsts[number];
+        *first = Order { deadline_ns, seq }.min(*first);
     }
 
-    /// By page, a time before which none of the listed timers that live there is due; `u64::MAX` if none
-    /// lives there.
+    /// By page, the first of the listed timers that live there, or a place before it; [`Order::LAST`] if
+    /// none lives there.
     #[inline]
-    pub(super) fn firsts_ns(&self) -> &[u64] {
-        &self.firsts_ns
+    pub(super) fn firsts(&self) -> &[Order] {
+        &self.firsts
     }
 
     /// All timers of the page have been looked at.
-    pub(super) fn set_first_ns(&mut self, number: usize, first_ns: u64) {
-        self.firsts_ns[number] = first_ns;
+    pub(super) fn set_first(&mut self, number: usize, first: Order) {
+        self.firsts[number] = first;
     }
 
     /// Whether a key made for arm `seq` of the record still stands, the record being in `state`.
@@ -345,10 +348,10 @@ impl<T> Slab<T> {
             self.floor_beyond = self.floor_beyond.max(last.floor);
             self.away.unlink(&mut self.table, number);
             self.table.pop();
-            self.firsts_ns.pop();
+            self.firsts.pop();
             if self.table.capacity() > 4 * self.table.len() {
                 self.table.shrink_to(2 * self.table.len());
-                self.firsts_ns.shrink_to(2 * self.table.len());
+                self.firsts.shrink_to(2 * self.table.len());
             }
         }
     }
@@ -365,7 +368,7 @@ impl<T> Slab<T> {
         } else {
             assert!(self.table.len() < PAGES_MAX, "more than 2^30 timers");
             self.table.push(Page::away(self.floor_beyond));
-            self.firsts_ns.push(u64::MAX);
+            self.firsts.push(Order::LAST);
             self.table.len() as u32 - 1
         };
         self.table[number as usize].open();
@@ -448,8 +451,8 @@ impl<T> Slab<T> {
             number = page.next;
         }
         let (mut live, mut resident) = (0, 0);
-        assert_eq!(self.firsts_ns.len(), self.table.len());
-        for ((page, &first_ns), has_room) in self.table.iter().zip(&self.firsts_ns).zip(rooms) {
+        assert_eq!(self.firsts.len(), self.table.len());
+        for ((page, &first), has_room) in self.table.iter().zip(&self.firsts).zip(rooms) {
             assert_eq!(has_room, page.free != FULL);
             let (mut armed, mut free) = (0, 0);
             for record in page.memory.iter().flat_map(|it| &it.records) {
@@ -472,10 +475,14 @@ impl<T> Slab<T> {
             if let Some(memory) = &page.memory {
                 for (record, link) in memory.records.iter().zip(&memory.links) {
                     let is_listed = record.state == RecordState::Listed;
-                    assert!(!is_listed || link.deadline_ns >= first_ns);
+                    let order = Order {
+                        deadline_ns: link.deadline_ns,
+                        seq: record.seq,
+                    };
+                    assert!(!is_listed || order >= first);
                 }
             }
-            assert!(page.live > 0 || first_ns == u64::MAX);
+            assert!(page.live > 0 || first == Order::LAST);
             assert_eq!(page.live, armed);
             live += armed as usize;
             resident += usize::from(page.memory.is_some());

@@ -85,7 +85,7 @@ impl Selection {
         if self.looks_left == 0 {
             return false;
         }
-        let looks = slab.firsts_ns().len() / PAGES_PER_LOOK;
+        let looks = slab.firsts().len() / PAGES_PER_LOOK;
         self.looks_left = self.looks_left.saturating_sub(looks);
         self.window = self.first_of_pages(slab);
         self.first_pages = match self.window {
@@ -98,28 +98,28 @@ impl Selection {
     /// The end of a window that begins on as many pages as are wanted. `None` if too few are known to
     /// have timers that are due.
     fn first_of_pages<T>(&self, slab: &Slab<T>) -> Option<Order> {
-        let mut firsts = [u64::MAX; FIRST_PAGES_MAX];
+        let mut firsts = [Order::LAST; FIRST_PAGES_MAX];
         let firsts = &mut firsts[..usize::from(self.first_pages)];
         let (mut known, mut unknown) = (0, 0);
-        for &first_ns in slab.firsts_ns() {
-            if first_ns > self.until_ns {
+        for &first in slab.firsts() {
+            if first.deadline_ns > self.until_ns {
                 continue;
             }
-            if first_ns <= self.after.deadline_ns {
+            if first <= self.after {
                 // That timer is gone.
                 unknown += 1;
                 continue;
             }
             known += 1;
-            if first_ns < firsts[firsts.len() - 1] {
-                let at = firsts.partition_point(|&it| it < first_ns);
+            if first < firsts[firsts.len() - 1] {
+                let at = firsts.partition_point(|&it| it < first);
                 firsts[at..].rotate_right(1);
-                firsts[at] = first_ns;
+                firsts[at] = first;
             }
         }
         // Where they are few, or may not be the first, a window may have far more timers than pages.
         let is_known = known >= 2 * firsts.len() && unknown <= known;
-        is_known.then(|| Order::last_at(firsts[firsts.len() - 1]))
+        is_known.then(|| firsts[firsts.len() - 1])
     }
 
     /// A pass has ended, for which there was a window.
@@ -143,7 +143,7 @@ impl Selection {
             self.looks_left = self.looks_left.saturating_sub(LOOKS_PER_SAMPLED_PAGE);
             let number = self.page;
             self.page += 1;
-            if slab.firsts_ns()[number] > self.until_ns {
+            if slab.firsts()[number].deadline_ns > self.until_ns {
                 continue;
             }
             let Some(memory) = slab.page(number) else {
@@ -235,17 +235,17 @@ impl Selection {
         &mut buckets[last.min(nth as usize)]
     }
 
-    /// Where on the page the timers of `window` are that are in a list, how many, and the first deadline
-    /// after them.
+    /// Where on the page the timers of `window` are that are in a list, how many, and the first timer
+    /// after them or a place before it.
     #[inline]
     pub(super) fn look_through<T>(
         &mut self,
         slab: &Slab<T>,
         window: Order,
         found: &mut [u8; PAGE],
-    ) -> (usize, u64) {
+    ) -> (usize, Order) {
         let mut looks = PAGE;
-        let (mut count, mut first_ns) = (0, u64::MAX);
+        let (mut count, mut first_ns, mut first) = (0, u64::MAX, Order::LAST);
         if let Some(memory) = slab.page(self.page) {
             let begin_ns = self.after.deadline_ns;
             let span_ns = window.deadline_ns - begin_ns;
@@ -270,16 +270,24 @@ impl Selection {
                     deadline_ns: memory.links[usize::from(position)].deadline_ns,
                     seq: record.seq,
                 };
+                if record.state != RecordState::Listed {
+                    continue;
+                }
                 if order > window {
-                    first_ns = first_ns.min(order.deadline_ns);
-                } else if record.state == RecordState::Listed {
+                    first = first.min(order);
+                } else {
                     found[count] = position;
                     count += 1;
                 }
             }
         }
         self.looks_left = self.looks_left.saturating_sub(looks);
-        (count, first_ns)
+        // The records of those were not looked at.
+        let behind = Order {
+            deadline_ns: first_ns,
+            seq: 0,
+        };
+        (count, first.min(behind))
     }
 }
 

@@ -136,13 +136,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 return false;
             }
             let number = selection.page;
-            if slab.firsts_ns()[number] > window.deadline_ns {
+            if slab.firsts()[number] > window {
                 selection.looks_left -= 1;
                 selection.page += 1;
                 continue;
             }
             let mut positions = [0; PAGE];
-            let (found, first_ns) = selection.look_through(slab, window, &mut positions);
+            let (found, first) = selection.look_through(slab, window, &mut positions);
             let positions = &positions[..found];
             let index_of = |position: u8| (number << PAGE_BITS) as u32 | u32::from(position);
             for (nth, &position) in positions.iter().enumerate() {
@@ -159,7 +159,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 let bucket = selection.bucket(slab.link(index).deadline_ns);
                 self.tick.deal(slab, index, bucket, moves_left);
             }
-            slab.set_first_ns(number, first_ns);
+            slab.set_first(number, first);
             selection.page += 1;
         }
         true
