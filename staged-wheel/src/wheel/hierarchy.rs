@@ -247,6 +247,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         // What comes behind the timers that have fired, as far as moves are left.
         while has_more && self.select(slab, &mut moves_left) {}
         if !has_more {
+            // Nothing that is not due is moved before all that is due has fired.
             self.refine(slab, now_ns, fired, &mut moves_left);
             if now_ns >= self.prepare_ns {
                 self.prepare(slab, now_ns, fired, &mut moves_left);

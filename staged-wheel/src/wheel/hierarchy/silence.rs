@@ -14,9 +14,9 @@
 //!   pass 2, 3, 4    ▼      ▼          ▼           one for each: out of the lists, into the run
 //! ```
 //!
-//! Before that come a few small windows that need no sample. Of each page a time is known before which
-//! none of its timers is due. On the eight pages where it is earliest are all timers up to the latest of these
-//! times, and at least as many as pages; in a crowd that was armed at random hardly more. So the first
+//! Before that come a few small windows that need no sample. Of each page a place in the order is known
+//! before which none of its timers comes. On the eight pages where it is earliest are all timers up to the latest of
+//! these places, and at least as many as pages; in a crowd that was armed at random hardly more. So the first
 //! timers fire after a look at eight pages, however many there are, and a pass leaves out the pages that begin
 //! behind its window.
 //!
