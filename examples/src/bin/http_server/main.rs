@@ -175,6 +175,7 @@ fn start(options: Options) -> Result<Server, Box<dyn Error>> {
     };
     let threads = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(executors, None))
         .name("http")
+        .timer_slack(TIMER_SLACK)
         .on_task_panic(TaskPanic::Isolate)
         .on_all_shards(shard)?;
 
@@ -341,3 +342,7 @@ fn prepared(
 }
 
 const START_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A timeout of a connection may be late by so much, and one wake of the thread serves those that are
+/// due within it.
+const TIMER_SLACK: Duration = Duration::from_millis(1);

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use ops::{Nop, readable, watch};
 
-use super::user_data::{IGNORED, OpKey, PREEMPTION, WAKE_UP};
+use super::user_data::{IGNORED, OpKey, PREEMPTION, SLEEP_TIMEOUT, WAKE_UP};
 use super::*;
 use crate::panic::FirstPanic;
 use crate::ring::{Completion, Feature, Ring, Wait};

@@ -193,7 +193,7 @@ fn keys_and_user_data_are_the_same_thing() {
             generation: 1,
         },
         OpKey {
-            index: u32::MAX - 2,
+            index: u32::MAX,
             generation: u32::MAX,
         },
         OpKey {
@@ -202,7 +202,7 @@ fn keys_and_user_data_are_the_same_thing() {
         },
     ] {
         assert_eq!(OpKey::from_user_data(key.user_data()), key);
-        assert!(![IGNORED, PREEMPTION, WAKE_UP].contains(&key.user_data()));
+        assert!(![IGNORED, PREEMPTION, WAKE_UP, SLEEP_TIMEOUT].contains(&key.user_data()));
     }
 }
 
