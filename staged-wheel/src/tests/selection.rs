@@ -76,7 +76,10 @@ fn of_few_deadlines_the_first_fires_as_soon() {
                 pair.arm(silence_ns + n * 7_919 % deadlines);
             }
             let polls = (1..).find(|_| pair.poll(silence_ns + MS, BUDGET).0 > 0);
-            assert!(polls <= Some(3), "{polls:?} polls for {deadlines} deadlines");
+            assert!(
+                polls <= Some(3),
+                "{polls:?} polls for {deadlines} deadlines"
+            );
             pair.check();
             pair.poll_all(silence_ns + MS, BUDGET);
             assert!(pair.queue.is_empty());
