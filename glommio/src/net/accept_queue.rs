@@ -43,17 +43,24 @@
 //! An error goes to one accept that waited when it came, and otherwise to none: a later accept asks
 //! anew. An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
+//! Of several accepts that wait for connections of one socket, in different rings, the kernel wakes one for
+//! each connection (`poll_exclusive`), and if that is being cancelled, none: the connection then waits for the next one. Who
+//! knows the others has to tell them when an operation ends that was cancelled: they [ask
+//! again](Acceptor::ask_again).
+//!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
 //! next poll, it passes the wake-up on, and if it is kept and not polled in the round in which it was
 //! woken, the next one is woken, too. A caller of `poll_accept` leaves only a waker, and may
 //! never poll again: all such wakers are woken for each connection, beside the oldest future.
 
+mod stop;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::fmt;
+use std::future::Future;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::pin::Pin;
@@ -83,6 +90,7 @@ impl Acceptor {
             this: this.clone(),
             reactor,
             listener,
+            when_cancelled: OnceCell::new(),
             state: RefCell::new(AcceptQueueState {
                 accepted: VecDeque::new(),
                 failed: None,
@@ -98,6 +106,23 @@ impl Acceptor {
             }),
         });
         Acceptor { queue }
+    }
+
+    /// Has `tell` called whenever an operation has ended that was cancelled, also when this is dropped.
+    /// To be called once.
+    pub(super) fn when_cancelled(&self, tell: impl Fn() + 'static) {
+        let is_first = self.queue.when_cancelled.set(Box::new(tell)).is_ok();
+        debug_assert!(is_first);
+    }
+
+    /// The operation in flight may have been passed over: another takes its place, which looks at the
+    /// backlog first.
+    pub(super) fn ask_again(&self) {
+        let mut state = self.queue.state.borrow_mut();
+        if matches!(state.accept, AcceptState::One(_) | AcceptState::Many(_)) {
+            state.cancel();
+            self.queue.go_on(&mut state, false);
+        }
     }
 
     /// From here on no more connections leave the backlog than accepts wait for.
@@ -130,27 +155,6 @@ impl Acceptor {
             state.pollers.push(waker);
         }
         self.queue.start(&mut state, false)
-    }
-
-    /// Accepts no more. Returns the connections that were accepted by then and not claimed, when no
-    /// operation on the listener is in flight.
-    pub(super) async fn stop(&self) -> VecDeque<OwnedFd> {
-        poll_fn(|cx| {
-            // Cloned and dropped with nothing borrowed: both are user code.
-            let waker = cx.waker().clone();
-            let mut state = self.queue.state.borrow_mut();
-            state.cancel();
-            let stopped = match state.accept {
-                AcceptState::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
-                _ => Poll::Pending,
-            };
-            let end = std::mem::replace(&mut state.end, End::Stopping(Some(waker)));
-            let pollers = std::mem::take(&mut state.pollers);
-            drop(state);
-            drop((end, pollers));
-            stopped
-        })
-        .await
     }
 }
 
@@ -225,11 +229,11 @@ impl Drop for Accept<'_> {
     }
 }
 
-#[derive(Debug)]
 struct AcceptQueue {
     this: Weak<AcceptQueue>,
     reactor: Weak<Reactor>,
     listener: RawFd,
+    when_cancelled: OnceCell<Box<dyn Fn()>>,
     state: RefCell<AcceptQueueState>,
 }
 
@@ -398,10 +402,10 @@ impl AcceptQueue {
         oldest.into_iter().chain(pollers).for_each(wake);
     }
 
-    /// The operation has completed, has failed, or was cancelled.
-    fn take_completed(&self) {
+    /// The operation has completed, has failed, or was cancelled. Whether it had been cancelled.
+    fn take_completed(&self) -> bool {
         let completed = std::mem::take(&mut self.state.borrow_mut().accept);
-        drop(completed);
+        matches!(completed, AcceptState::Cancelled)
     }
 
     /// Nothing may be in flight any more.
@@ -466,11 +470,21 @@ impl Sink for AcceptQueue {
     type Item = io::Result<OwnedFd>;
 
     fn complete(&self, accepted: io::Result<OwnedFd>, has_more: bool) {
-        if !has_more {
-            self.take_completed();
-        }
+        let was_cancelled = !has_more && self.take_completed();
         self.take(accepted);
         self.tell_stopped();
+        if was_cancelled && let Some(tell) = self.when_cancelled.get() {
+            tell();
+        }
+    }
+}
+
+impl fmt::Debug for AcceptQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcceptQueue")
+            .field("listener", &self.listener)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 

@@ -9,8 +9,8 @@
 //!        its own: returned        another's: into its inbox, and woken
 //! ```
 //!
-//! Each shard has a descriptor of its own for one and the same socket, so a connection is accepted
-//! by whichever shard has time, and none waits for one that has not. The choice and the count that
+//! Each shard has a descriptor of its own for one and the same socket. Of those that wait the kernel tells one
+//! of a connection; if that gives up, the others ask again. The choice and the count that
 //! it depends on are under one lock, taken once for each connection. A weight of the user is asked
 //! with no lock held.
 //!
@@ -24,7 +24,7 @@ mod member;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -34,7 +34,7 @@ use member::{Member, Placed, lock};
 
 use super::tcp::{AcceptedTcpStream, TcpListener, TcpStream, listening_socket};
 use super::{Result, addr};
-use crate::sys::socket::Socket;
+use crate::sys::socket::{Socket, is_readable};
 
 /// A TCP listener of several executors, that gives each connection to the one with the least load.
 ///
@@ -182,6 +182,12 @@ impl BalancedTcpListener {
             TcpListener::from(std::net::TcpListener::from(self.shared.socket.try_clone()?));
         let member = Arc::new(Member::new(shard));
         lock(&self.shared.members).push(member.clone());
+        let (shared, own) = (Arc::downgrade(&self.shared), member.clone());
+        listener.acceptor().when_cancelled(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.have_others_ask_again(&own);
+            }
+        });
         let place = MemberPlace {
             member,
             shared: self.shared.clone(),
@@ -266,9 +272,14 @@ impl ShardListener {
         let MemberPlace { member, shared } = &self.place;
         loop {
             let mut accept = pin!(self.listener.shared_accept());
-            let accepted = poll_fn(|cx| match member.poll_inbox(cx) {
-                Poll::Ready(placed) => Poll::Ready(Ok(Next::Placed(placed))),
-                Poll::Pending => accept.as_mut().poll(cx).map_ok(Next::Accepted),
+            let accepted = poll_fn(|cx| {
+                if let Poll::Ready(placed) = member.poll_inbox(cx) {
+                    return Poll::Ready(Ok(Next::Placed(placed)));
+                }
+                if member.is_to_ask_again() && is_readable(shared.socket.as_raw_fd()) {
+                    self.listener.acceptor().ask_again();
+                }
+                accept.as_mut().poll(cx).map_ok(Next::Accepted)
             });
             match accepted.await? {
                 Next::Placed(placed) => return Ok(placed),
@@ -411,6 +422,13 @@ impl SharedListener {
                 None => return,
             }
         }
+    }
+
+    /// The kernel may have told a member of a connection alone whose accept was being cancelled.
+    fn have_others_ask_again(&self, member: &Arc<Member>) {
+        let members = lock(&self.members).clone();
+        let others = members.iter().filter(|it| !Arc::ptr_eq(it, member));
+        others.for_each(|it| it.ask_again());
     }
 
     /// Counts the connection under the lock, so that two that come at a time do not go the same way.

@@ -70,13 +70,22 @@ pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
 
 /// Whether there is urgent data that was not received yet (`POLLPRI`).
 pub(crate) fn has_urgent_data(fd: RawFd) -> bool {
+    is_ready(fd, libc::POLLPRI)
+}
+
+/// Whether a receive or an accept would not block now.
+pub(crate) fn is_readable(fd: RawFd) -> bool {
+    is_ready(fd, libc::POLLIN)
+}
+
+fn is_ready(fd: RawFd, events: libc::c_short) -> bool {
     #[cfg(feature = "simulation")]
     if let Some(socket) = simulated_socket(fd) {
-        return socket.readiness() & libc::POLLPRI != 0;
+        return socket.readiness() & events != 0;
     }
     let mut polled = libc::pollfd {
         fd,
-        events: libc::POLLPRI,
+        events,
         revents: 0,
     };
     loop {
@@ -85,7 +94,7 @@ pub(crate) fn has_urgent_data(fd: RawFd) -> bool {
         let is_interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
         if ready >= 0 || !is_interrupted() {
             // That it cannot be told is as good as yes: the socket is tried more often then.
-            return ready < 0 || polled.revents & libc::POLLPRI != 0;
+            return ready < 0 || polled.revents & events != 0;
         }
     }
 }

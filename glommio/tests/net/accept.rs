@@ -354,3 +354,22 @@ fn what_is_done_without_is_not_used() {
         assert!(!executor.contains("accept_multi"), "{executor}");
     });
 }
+
+/// The kernel has told this accept alone of it; another process that waits for the next client would let it
+/// wait as well.
+#[test]
+fn a_client_that_came_while_an_accept_waited_is_returned_with_the_socket() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut accept = Box::pin(listener.accept());
+        assert!(poll_once(&mut accept).await.is_none());
+        sleep(Duration::from_millis(20)).await;
+        let clients =
+            [(); 2].map(|()| std::net::TcpStream::connect(listener.local_addr().unwrap()));
+        drop(accept);
+        let (_socket, accepted) = listener.into_parts().await;
+        assert_eq!(accepted.len(), 2);
+        drop(clients);
+        Ok(())
+    });
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
@@ -285,6 +285,54 @@ fn an_executor_is_woken_for_what_another_has_accepted() {
         assert_eq!(served?.0.peer_addr()?, client.local_addr()?);
         Ok(())
     });
+}
+
+/// The kernel tells one of those that wait of a connection: the first of them here, which computes, and then
+/// does not wait any more.
+#[test]
+fn of_a_connection_that_an_executor_was_told_of_and_gives_up_another_is_told() {
+    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let address = listener.local_addr().expect("it is bound");
+    let (events, told) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let waits_in_the_kernel = Duration::from_millis(20);
+    let first = listener.clone();
+    let says = events.clone();
+    let first = LocalExecutorBuilder::default().spawn(move || async move {
+        let mut shard = first.join(0).expect("it joins");
+        {
+            let mut accept = pin!(shard.accept());
+            assert!(poll_once(&mut accept).await.is_none());
+            sleep(waits_in_the_kernel).await;
+            says.send("the first waits").expect("the test listens");
+            may_go_on.recv().expect("a client has come");
+        }
+        // It stays, and does not accept.
+        while may_go_on.try_recv().is_err() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        drop(shard);
+    });
+    assert_eq!(told.recv_timeout(PATIENCE), Ok("the first waits"));
+    let second = LocalExecutorBuilder::default().spawn(move || async move {
+        let mut shard = listener.join(1).expect("it joins");
+        let mut accept = pin!(shard.accept());
+        assert!(poll_once(&mut accept).await.is_none());
+        sleep(waits_in_the_kernel).await;
+        events.send("the second waits").expect("the test listens");
+        accept.await.expect("there are descriptors");
+        events.send("accepted").expect("the test listens");
+    });
+    assert_eq!(told.recv_timeout(PATIENCE), Ok("the second waits"));
+    let client = TcpStream::connect(address).expect("it listens");
+    go_on.send(()).expect("the first waits for this");
+    assert_eq!(told.recv_timeout(PATIENCE), Ok("accepted"));
+    go_on.send(()).expect("the first waits for this");
+    for executor in [first, second] {
+        let executor = executor.expect("an executor starts");
+        executor.join().expect("it has ended");
+    }
+    drop(client);
 }
 
 #[test]

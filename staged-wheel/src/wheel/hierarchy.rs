@@ -42,12 +42,11 @@ mod refinement;
 mod selection;
 mod silence;
 
-use self::refinement::Refinement;
 use self::selection::Selection;
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
-use super::pace::Pace;
+use super::pace::{Pace, Refinement};
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 use super::tick::Tick;

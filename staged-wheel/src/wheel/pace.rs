@@ -20,6 +20,19 @@ pub(super) struct Pace {
     steps: u64,
 }
 
+/// What a step asks for and was not moved yet.
+#[derive(Debug, Default)]
+pub(super) struct Refinement {
+    /// A step has begun, and the last poll has left it to the next.
+    pub(super) is_put_off: bool,
+    /// The levels that it is still to come to, a bit each.
+    pub(super) levels: u64,
+    /// Of the lowest of them, once that was begun.
+    pub(super) share_left: Option<usize>,
+    /// The next slots of those that it is done with are empty.
+    pub(super) is_whole: bool,
+}
+
 impl Pace {
     pub(super) fn new(cursor: Tick) -> Self {
         Pace {

@@ -35,6 +35,8 @@ struct Inbox {
     connections: VecDeque<Placed>,
     waiting: Option<Waker>,
     is_closed: bool,
+    /// An accept of another member has ended that was cancelled.
+    asks_again: bool,
 }
 
 /// A connection, and the count of the executor it was given to.
@@ -70,6 +72,20 @@ impl Member {
         drop(inbox);
         drop(replaced);
         Poll::Pending
+    }
+
+    /// Has the member ask the kernel again for connections, as soon as it waits for one.
+    pub(super) fn ask_again(&self) {
+        let mut inbox = lock(&self.inbox);
+        inbox.asks_again = true;
+        let waiting = inbox.waiting.take();
+        drop(inbox);
+        waiting.into_iter().for_each(wake);
+    }
+
+    /// Whether it is to, for which it was woken.
+    pub(super) fn is_to_ask_again(&self) -> bool {
+        mem::take(&mut lock(&self.inbox).asks_again)
     }
 
     /// What is not taken any more. From here on nothing is put in.

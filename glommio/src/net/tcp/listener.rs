@@ -133,7 +133,8 @@ impl TcpListener {
     /// and the calls that follow return them one by one. To hand the socket over, for instance
     /// to another process, without closing any of them, call this;
     /// [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
-    /// been accepted stay in the backlog of the socket.
+    /// been accepted stay in the backlog of the socket, unless an accept waits: of a client that came meanwhile the
+    /// kernel may have told nothing else, here or in another process, so it is accepted and returned.
     ///
     /// Suspends only while the kernel is accepting for this listener: until it has stopped.
     ///
@@ -165,6 +166,11 @@ impl TcpListener {
         drop(self.acceptor);
         let accepted = accepted.into_iter().map(|fd| AcceptedTcpStream { fd });
         (self.socket.into(), accepted.collect())
+    }
+
+    /// For a listener whose socket other listeners share; see [`Acceptor`].
+    pub(in crate::net) fn acceptor(&self) -> &Acceptor {
+        &self.acceptor
     }
 
     listener_methods!(TcpStream, AcceptedTcpStream, addr, SocketAddr);

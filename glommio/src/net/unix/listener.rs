@@ -90,7 +90,8 @@ impl UnixListener {
     /// and the calls that follow return them one by one. To hand the socket over, for instance
     /// to another process, without closing any of them, call this;
     /// [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
-    /// been accepted stay in the backlog of the socket.
+    /// been accepted stay in the backlog of the socket, unless an accept waits: of a client that came meanwhile the
+    /// kernel may have told nothing else, here or in another process, so it is accepted and returned.
     ///
     /// Suspends only while the kernel is accepting for this listener: until it has stopped.
     ///

@@ -5,20 +5,8 @@
 
 use super::{MOVES_BUSY, Wheel};
 use crate::wheel::level::{Levels, Position};
+use crate::wheel::pace::Refinement;
 use crate::wheel::slab::Slab;
-
-/// What a step asks for and was not moved yet.
-#[derive(Debug, Default)]
-pub(super) struct Refinement {
-    /// A step has begun, but for this.
-    is_put_off: bool,
-    /// Those to come, a bit each.
-    levels: u64,
-    /// Of the lowest of them, once it has begun.
-    share_left: Option<usize>,
-    /// All slots of the levels that were done are empty.
-    is_whole: bool,
-}
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// Moves a share of each level's next slot down, or a part of that, in a poll that has fired so many.
