@@ -21,13 +21,7 @@ impl Acceptor {
             let mut state = self.queue.state.borrow_mut();
             has_waited |= !matches!(state.accept, AcceptState::Idle);
             state.cancel();
-            if has_waited && looks_left > 0 && self.queue.look_once_more(&mut state) {
-                looks_left -= 1;
-                drop(state);
-                // When the kernel has looked.
-                waker.wake();
-                return Poll::Pending;
-            }
+            let looks = has_waited && looks_left > 0 && self.queue.look_once_more(&mut state);
             let stopped = match state.accept {
                 AcceptState::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
                 _ => Poll::Pending,
@@ -36,6 +30,11 @@ impl Acceptor {
             let pollers = std::mem::take(&mut state.pollers);
             drop(state);
             drop((end, pollers));
+            if looks {
+                looks_left -= 1;
+                // It is cancelled when the kernel has looked, if it has found none.
+                cx.waker().wake_by_ref();
+            }
             stopped
         })
         .await
