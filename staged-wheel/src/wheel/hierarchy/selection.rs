@@ -151,7 +151,8 @@ impl Selection {
             };
             for position in (self.random(STRIDE)..PAGE).step_by(STRIDE) {
                 let deadline_ns = memory.links[position].deadline_ns;
-                if deadline_ns > self.after.deadline_ns && deadline_ns <= self.until_ns {
+                // Of a deadline within which a window has ended there may be most of the crowd left.
+                if (self.after.deadline_ns..=self.until_ns).contains(&deadline_ns) {
                     self.draw(deadline_ns, &memory.records[position]);
                 }
             }
@@ -166,7 +167,12 @@ impl Selection {
 
     /// Puts a timer into the sample, or one of several.
     fn draw<T>(&mut self, deadline_ns: u64, record: &Record<T>) {
-        if record.state != RecordState::Listed || self.random(self.gap) > 0 {
+        let order = Order {
+            deadline_ns,
+            seq: record.seq,
+        };
+        let is_wanted = record.state == RecordState::Listed && order > self.after;
+        if !is_wanted || self.random(self.gap) > 0 {
             return;
         }
         let sample = &mut self.memory.sample;
@@ -178,10 +184,7 @@ impl Selection {
             });
             self.gap *= 2;
         }
-        sample.push(Order {
-            deadline_ns,
-            seq: record.seq,
-        });
+        sample.push(order);
     }
 
     /// A number below `end`, so that no pattern in the order of arming is met (Knuth's MMIX).
