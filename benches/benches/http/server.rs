@@ -23,6 +23,12 @@ pub const fn all() -> &'static [Contestant] {
         features: "timing-wheel",
     };
     const ARGUMENTS: &[&str] = &["--port", "0"];
+    const TOKIO: Executable = Executable {
+        manifest: "peers/Cargo.toml",
+        package: "http-tokio",
+        binary: "http-tokio",
+        features: "",
+    };
     &[
         Contestant {
             name: "ours",
@@ -37,14 +43,15 @@ pub const fn all() -> &'static [Contestant] {
             },
             arguments: ARGUMENTS,
         },
+        // Ours have such timeouts.
+        Contestant {
+            name: "tokio+timeouts",
+            executable: TOKIO,
+            arguments: &["--io-timeout", "90s"],
+        },
         Contestant {
             name: "tokio",
-            executable: Executable {
-                manifest: "peers/Cargo.toml",
-                package: "http-tokio",
-                binary: "http-tokio",
-                features: "",
-            },
+            executable: TOKIO,
             arguments: &[],
         },
     ]
