@@ -42,6 +42,7 @@ mod refinement;
 mod selection;
 mod silence;
 
+use self::ahead::Look;
 use self::selection::Selection;
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
@@ -90,6 +91,9 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
     prepare_ns: u64,
+    crowds: Look,
+    /// A poll before this has no refinement to make.
+    refine_ns: u64,
     /// All that is due until then is made ready, a crowd being part of it.
     ready_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
@@ -117,6 +121,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             refinement: Refinement::default(),
             idle_before_ns: 0,
             prepare_ns: 0,
+            crowds: Look::NONE,
+            refine_ns: 0,
             ready_until_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
@@ -224,6 +230,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         &mut self,
         memory: &mut ReclaimingSlab<T>,
         now_ns: u64,
+        arms: u64,
         budget: usize,
         mut hand_out: impl FnMut(FiredRecord<T>),
     ) -> bool {
@@ -248,9 +255,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if !has_more {
             // Nothing that is not due is moved before all that is due has fired.
             self.refine(slab, now_ns, fired, &mut moves_left);
-            if now_ns >= self.prepare_ns {
-                self.prepare(slab, now_ns, fired, &mut moves_left);
-            }
+        }
+        if !has_more && now_ns >= self.prepare_ns {
+            self.prepare(slab, now_ns, arms, fired, &mut moves_left);
+        } else if moves_left < self.moves_per_poll {
+            self.crowds = Look::NONE;
         }
         if fired > 0 {
             self.next_ns = UNKNOWN;
@@ -259,10 +268,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         {
             self.moves_of_last_poll = self.moves_per_poll - moves_left;
         }
-        self.idle_before_ns = if has_more || self.refines() {
-            0
-        } else {
-            self.idle_until()
+        self.refine_ns = if has_more { 0 } else { self.refine_at() };
+        self.idle_before_ns = match self.refine_ns {
+            0 => 0,
+            _ => self.idle_until(),
         };
         has_more
     }

@@ -293,6 +293,25 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         }
     }
 
+    /// The next occupied slot behind that at `at`, up to the one with the number `last`, which a timer may
+    /// wait in.
+    #[inline]
+    pub(super) fn next_slot(&self, at: Position, last: u64) -> Option<Position> {
+        let span = Self::SPANS[at.level as usize];
+        let mut number = at.number + 1;
+        while number <= last {
+            let place = span.place(number);
+            let occupied = self.occupied[place / ROW] >> (place % ROW);
+            if occupied != 0 {
+                number += u64::from(occupied.trailing_zeros());
+                let level = at.level;
+                return (number <= last).then_some(Position { level, number });
+            }
+            number += (ROW - place % ROW) as u64;
+        }
+        None
+    }
+
     /// The tick a slot begins with.
     #[inline]
     pub(super) fn start(at: Position) -> Tick {

@@ -215,7 +215,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
                 if wheel.is_idle_at(now_ns) {
                     return false;
                 }
-                wheel.expire(memory, now_ns, budget, &mut hand_out)
+                !wheel.passes_quietly(&mut memory.slab, now_ns, self.seq)
+                    && wheel.expire(memory, now_ns, self.seq, budget, &mut hand_out)
             }
             Stage::Inline(dense) => {
                 !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, &mut hand_out)
@@ -249,7 +250,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let (crowd_ns, has_excess) = match &mut self.stage {
             Stage::Wheel(wheel) if wheel.refines() => (self.now_ns, false),
-            Stage::Wheel(wheel) => (wheel.next_crowd_ns(), wheel.has_excess()),
+            Stage::Wheel(wheel) => (wheel.next_crowd_ns(self.seq), wheel.has_excess()),
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };
         let is_wheel_unused = !self.is_inline() && self.is_empty();

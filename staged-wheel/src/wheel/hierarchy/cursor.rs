@@ -47,6 +47,40 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
     }
 
+    /// Whether a poll at `now_ns` finds nothing due, so many timers having been armed, and all that there is to
+    /// do is to move the cursor through empty ticks. That is done, then.
+    #[inline]
+    pub(in crate::wheel) fn passes_quietly<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        now_ns: u64,
+        arms: u64,
+    ) -> bool {
+        let until_ns = self.refine_ns.min(self.crowds.begin_ns);
+        if now_ns >= until_ns || self.selection.is_some() {
+            return false;
+        }
+        let next_ns = self.next_ns(slab);
+        if now_ns >= next_ns || !self.crowds.holds(arms, next_ns) {
+            return false;
+        }
+        let tick = Tick::of(now_ns);
+        if tick > self.cursor {
+            // No slot of level 0 before that of the next expiry has timers, and none of a coarse level begins
+            // before there is something to refine.
+            let to = tick.min(Tick::of(next_ns).previous());
+            if to > self.cursor {
+                self.go_to(to);
+                self.pace.advance(to, now_ns);
+            }
+            if self.gathered_ahead().is_some() {
+                return false;
+            }
+        }
+        self.idle_before_ns = tick.end_ns().min(next_ns).min(until_ns);
+        true
+    }
+
     /// How far in order timers may fire at `now_ns`: what is in the lists comes after.
     #[inline]
     pub(super) fn last_ready(&self, now_ns: u64) -> Order {
@@ -244,11 +278,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// The time before which a poll has nothing to do, given that nothing is due.
     pub(super) fn idle_until(&self) -> u64 {
-        let refine_ns = if self.is_refined() && self.gathered_ahead().is_none() {
-            self.last_before_coarse().end_ns()
-        } else {
-            self.pace.next_ns()
-        };
         let gather_ns = match self.levels.active() & 1 {
             0 => u64::MAX,
             _ => Tick::new(self.levels.first_slot(0, self.cursor).number).begin_ns(),
@@ -256,7 +285,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         // Also of what is ahead of the cursor, should this poll be earlier than the one that left
         // it there.
         let near_ns = self.tick.next_ns();
-        refine_ns.min(gather_ns).min(near_ns).min(self.prepare_ns)
+        let idle_ns = gather_ns.min(near_ns);
+        idle_ns.min(self.refine_ns).min(self.prepare_ns)
     }
 }
 
