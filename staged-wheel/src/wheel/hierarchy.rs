@@ -55,7 +55,10 @@ use crate::epoch::NEVER;
 
 /// What a look at the queue found.
 enum Due {
+    /// One in run or heap.
     Timer,
+    /// The first of a slot.
+    Listed(Position),
     Nothing,
     /// The poll's moves are spent before the next timer in order was found.
     Unfinished,
@@ -239,17 +242,26 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.refresh_selection();
         let mut fired = 0;
         let has_more = loop {
-            let (last, left) = (self.last_ready(now_ns), budget - fired);
-            fired += self
-                .tick
-                .fire(slab, last, left, &mut moves_left, &mut hand_out);
+            if !self.tick.is_empty() {
+                let (last, left) = (self.last_ready(now_ns), budget - fired);
+                fired += self
+                    .tick
+                    .fire(slab, last, left, &mut moves_left, &mut hand_out);
+            }
             match self.next_due(slab, now_ns, &mut moves_left) {
-                Due::Timer if fired == budget => break true,
+                Due::Timer | Due::Listed(_) if fired == budget => break true,
                 Due::Timer => {}
+                Due::Listed(at) => {
+                    let left = budget - fired;
+                    fired += self.fire_listed(slab, at, now_ns, left, &mut hand_out);
+                }
                 Due::Nothing => break false,
                 Due::Unfinished => break true,
             }
         };
+        if fired > 0 {
+            self.next_ns = UNKNOWN;
+        }
         // What comes behind the timers that have fired, as far as moves are left.
         while has_more && self.select(slab, &mut moves_left) {}
         if !has_more {
@@ -258,11 +270,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         if !has_more && now_ns >= self.prepare_ns {
             self.prepare(slab, now_ns, arms, fired, &mut moves_left);
-        } else if moves_left < self.moves_per_poll {
-            self.crowds = Look::NONE;
-        }
-        if fired > 0 {
-            self.next_ns = UNKNOWN;
         }
         #[cfg(test)]
         {

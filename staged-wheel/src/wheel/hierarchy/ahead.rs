@@ -28,6 +28,7 @@ use crate::wheel::tick::{TICK_BITS, Tick};
 /// What the latest look for crowds has found.
 #[derive(Debug)]
 pub(super) struct Look {
+    first: Option<Position>,
     /// When to begin with the first of them.
     pub(super) begin_ns: u64,
     /// While the next expiry is before this, no other has come into view.
@@ -38,6 +39,7 @@ pub(super) struct Look {
 
 impl Look {
     pub(super) const NONE: Look = Look {
+        first: None,
         begin_ns: NEVER,
         until_ns: 0,
         arms: 0,
@@ -61,6 +63,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         fired: usize,
         moves_left: &mut usize,
     ) {
+        self.prepare_ns = Tick::of(now_ns).end_ns();
+        if now_ns < self.crowds.begin_ns {
+            let next_ns = self.next_ns(slab);
+            if self.crowds.holds(arms, next_ns) {
+                return;
+            }
+        }
         let mut most = *moves_left;
         if fired > 0 {
             // Others come due soon, and would wait for a crowd that is not due yet.
@@ -87,8 +96,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// When to poll for the sake of a crowd, so many timers having been armed; [`NEVER`] if there is none.
     #[inline]
     pub(crate) fn next_crowd_ns(&mut self, arms: u64) -> u64 {
-        let is_known = self.next_ns != UNKNOWN && self.crowds.holds(arms, self.next_ns);
-        if !is_known || self.crowds.begin_ns != NEVER {
+        let Look {
+            first, begin_ns, ..
+        } = self.crowds;
+        let is_known = self.next_ns != UNKNOWN
+            && self.crowds.holds(arms, self.next_ns)
+            && first.is_none_or(|first| self.begin_ns(first) == begin_ns);
+        if !is_known {
             self.look_for_crowds(arms);
             let begin_ns = self.crowds.begin_ns;
             self.prepare_ns = self.prepare_ns.min(begin_ns);
@@ -105,25 +119,30 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         while levels != 0 {
             let level = levels.trailing_zeros() as u8;
             levels &= levels - 1;
-            let mut at = self.levels.first_slot(level, self.cursor);
-            until_ns = until_ns.min(Levels::<ROW, WIDE, ROWS>::last(at).end_ns());
             // A coarse slot further behind is seen in time from the one before it. Those of level 0
             // follow each other too fast.
             let behind = if level == 0 { TICKS_SEEN } else { 1 };
-            let last = Levels::<ROW, WIDE, ROWS>::last_number(level, self.cursor);
-            let last = last.min(at.number + behind);
-            loop {
+            let mut end = NEVER;
+            for at in self.levels.slots(level, self.cursor) {
+                end = end.min(at.number + behind);
+                if at.number > end {
+                    let number = at.number - behind;
+                    let start = Levels::<ROW, WIDE, ROWS>::start(Position { level, number });
+                    until_ns = until_ns.min(start.begin_ns());
+                    break;
+                }
                 let begin_ns = self.begin_ns(at);
                 if begin_ns < first_ns {
                     (first, first_ns) = (Some(at), begin_ns);
                 }
-                match self.levels.next_slot(at, last) {
-                    Some(next) => at = next,
-                    None => break,
-                }
             }
         }
-        self.crowds = Look { begin_ns: first_ns, until_ns, arms };
+        self.crowds = Look {
+            first,
+            begin_ns: first_ns,
+            until_ns,
+            arms,
+        };
         first
     }
 
