@@ -227,9 +227,23 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         now_ns < self.idle_before_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out.
-    /// True if more are due, or if the poll ran out of moves before it could tell.
+    /// Fires up to `budget` timers due at `now_ns` in order, so many having been armed so far: releases each
+    /// record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
+    #[inline]
     pub(super) fn expire<T>(
+        &mut self,
+        memory: &mut ReclaimingSlab<T>,
+        now_ns: u64,
+        arms: u64,
+        budget: usize,
+        hand_out: impl FnMut(FiredRecord<T>),
+    ) -> bool {
+        !self.passes_quietly(&mut memory.slab, now_ns, arms)
+            && self.fire_due(memory, now_ns, arms, budget, hand_out)
+    }
+
+    #[inline(never)]
+    fn fire_due<T>(
         &mut self,
         memory: &mut ReclaimingSlab<T>,
         now_ns: u64,

@@ -65,12 +65,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// Whether a poll at `now_ns` finds nothing due, so many timers having been armed, and all that there is to
     /// do is to move the cursor through empty ticks. That is done, then.
     #[inline]
-    pub(in crate::wheel) fn passes_quietly<T>(
-        &mut self,
-        slab: &mut Slab<T>,
-        now_ns: u64,
-        arms: u64,
-    ) -> bool {
+    pub(super) fn passes_quietly<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, arms: u64) -> bool {
         let until_ns = self.refine_ns.min(self.crowds.begin_ns);
         if now_ns >= until_ns || self.selection.is_some() {
             return false;
