@@ -48,13 +48,13 @@ impl Look {
     /// Whether another one would find the same, as far as a few timers more or less are no matter.
     #[inline]
     pub(super) fn holds(&self, arms: u64, next_ns: u64) -> bool {
-        next_ns < self.until_ns && arms - self.arms < u64::from(AHEAD_MIN)
+        next_ns <= self.until_ns && arms - self.arms < u64::from(AHEAD_MIN)
     }
 }
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
-    /// Brings down what it is time to make ready, in a poll that has fired so many. To be called when
-    /// nothing up to `now_ns` is left in the lists.
+    /// Brings down what it is time to make ready, in a poll that has fired so many and before which `arms` were
+    /// armed. To be called when nothing that is due at `now_ns` is left in the lists.
     pub(super) fn prepare<T>(
         &mut self,
         slab: &mut Slab<T>,
@@ -63,13 +63,22 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         fired: usize,
         moves_left: &mut usize,
     ) {
-        self.prepare_ns = Tick::of(now_ns).end_ns();
-        if now_ns < self.crowds.begin_ns {
-            let next_ns = self.next_ns(slab);
-            if self.crowds.holds(arms, next_ns) {
-                return;
-            }
+        let next_ns = self.next_ns(slab);
+        if now_ns >= self.crowds.begin_ns || !self.crowds.holds(arms, next_ns) {
+            self.make_ready(slab, now_ns, arms, fired, moves_left);
         }
+        // What is armed from now on is looked at in the next tick.
+        self.prepare_ns = self.crowds.begin_ns.min(Tick::of(now_ns).end_ns());
+    }
+
+    fn make_ready<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        now_ns: u64,
+        arms: u64,
+        fired: usize,
+        moves_left: &mut usize,
+    ) {
         let mut most = *moves_left;
         if fired > 0 {
             // Others come due soon, and would wait for a crowd that is not due yet.
@@ -89,8 +98,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
         }
         *moves_left += most;
-        // What is armed from now on is looked at in the next tick.
-        self.prepare_ns = self.crowds.begin_ns.min(Tick::of(now_ns).end_ns());
     }
 
     /// When to poll for the sake of a crowd, so many timers having been armed; [`NEVER`] if there is none.

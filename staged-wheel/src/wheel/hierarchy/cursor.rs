@@ -18,6 +18,8 @@ enum Advance {
     Done,
     /// To the slot at that position, in which the first timer in order is due.
     Listed(Position),
+    /// To a slot of the poll's tick in which none is due.
+    Waits,
     /// The poll's moves are spent.
     Unfinished,
 }
@@ -56,6 +58,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             match self.advance(slab, now_ns, moves_left) {
                 Advance::Done => {}
                 Advance::Listed(at) => return Due::Listed(at),
+                Advance::Waits => return Due::Nothing,
                 Advance::Unfinished if self.begin_selection(slab, now_ns) => {}
                 Advance::Unfinished => return Due::Unfinished,
             }
@@ -127,11 +130,15 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
             let slot = self.levels.slot(at);
             let min_ns = slot.min_ns();
-            let is_due_in_order = slot.is_in_order() && min_ns <= now_ns;
-            let is_alone = at.level == 0 && to.since(start) <= 1 && self.tick.is_empty();
-            if is_due_in_order && is_alone && slot.len() <= FEW {
-                return Advance::Listed(at);
+            let is_few = at.level == 0 && slot.len() <= FEW && to.since(start) <= 1;
+            if is_few && slot.is_in_order() && self.tick.is_empty() {
+                if slab.link(slot.head()).deadline_ns <= now_ns {
+                    return Advance::Listed(at);
+                } else if start == to {
+                    return Advance::Waits;
+                }
             }
+            let is_due_in_order = slot.is_in_order() && min_ns <= now_ns;
             let is_crowd = slot.len() as usize > self.moves_per_poll;
             if is_due_in_order && is_crowd && self.open_crowd(slab, at) {
                 return Advance::Done;
@@ -318,6 +325,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Links records, of which each names the next, to where they belong.
     fn link_all<T>(&mut self, slab: &mut Slab<T>, mut index: u32) {
+        if index != NIL {
+            self.crowds = Look::NONE;
+        }
         while index != NIL {
             let next = slab.link(index).next;
             self.levels.link(slab, index, self.cursor);
