@@ -320,6 +320,15 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         next_ns
     }
 
+    /// The same, or [`UNKNOWN`] if there may be keys of cancelled timers in front.
+    #[inline]
+    fn next_ns_if_cheap<T>(&mut self, slab: &mut Slab<T>) -> u64 {
+        if self.next_ns == UNKNOWN && !self.tick.is_empty() {
+            return UNKNOWN;
+        }
+        self.next_ns(slab)
+    }
+
     /// Gives back buffers that two windows have not used.
     pub(super) fn shrink(&mut self) {
         self.tick.shrink();

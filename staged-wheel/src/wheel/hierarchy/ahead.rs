@@ -45,10 +45,11 @@ impl Look {
         arms: 0,
     };
 
-    /// Whether another one would find the same, as far as a few timers more or less are no matter.
+    /// Whether another one would find the same, as far as a few timers more or less are no matter, if the
+    /// next expiry is that one, and known.
     #[inline]
     pub(super) fn holds(&self, arms: u64, next_ns: u64) -> bool {
-        next_ns <= self.until_ns && arms - self.arms < u64::from(AHEAD_MIN)
+        next_ns != UNKNOWN && next_ns <= self.until_ns && arms - self.arms < u64::from(AHEAD_MIN)
     }
 }
 
@@ -63,7 +64,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         fired: usize,
         moves_left: &mut usize,
     ) {
-        let next_ns = self.next_ns(slab);
+        let next_ns = self.next_ns_if_cheap(slab);
         if now_ns >= self.crowds.begin_ns || !self.crowds.holds(arms, next_ns) {
             self.make_ready(slab, now_ns, arms, fired, moves_left);
         }
@@ -106,8 +107,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let Look {
             first, begin_ns, ..
         } = self.crowds;
-        let is_known = self.next_ns != UNKNOWN
-            && self.crowds.holds(arms, self.next_ns)
+        let is_known = self.crowds.holds(arms, self.next_ns)
             && first.is_none_or(|first| self.begin_ns(first) == begin_ns);
         if !is_known {
             self.look_for_crowds(arms);

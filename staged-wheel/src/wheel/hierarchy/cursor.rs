@@ -73,7 +73,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if now_ns >= until_ns || self.selection.is_some() {
             return false;
         }
-        let next_ns = self.next_ns(slab);
+        let next_ns = self.next_ns_if_cheap(slab);
         if now_ns >= next_ns || !self.crowds.holds(arms, next_ns) {
             return false;
         }
@@ -131,10 +131,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             let slot = self.levels.slot(at);
             let min_ns = slot.min_ns();
             let is_few = at.level == 0 && slot.len() <= FEW && to.since(start) <= 1;
-            if is_few && slot.is_in_order() && self.tick.is_empty() {
-                if slab.link(slot.head()).deadline_ns <= now_ns {
+            if is_few && self.tick.is_empty() && (slot.is_in_order() || slot.len() == 1) {
+                let first_ns = slab.link(slot.head()).deadline_ns;
+                if first_ns <= now_ns && Tick::of(first_ns) == start {
                     return Advance::Listed(at);
-                } else if start == to {
+                }
+                if start == to && slot.is_in_order() {
                     return Advance::Waits;
                 }
             }
