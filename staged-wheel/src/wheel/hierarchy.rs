@@ -14,7 +14,8 @@
 //!
 //! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
 //! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
-//! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
+//! nothing. A few timers in order, with no others near, fire straight from the list of their slot, and a poll in an
+//! empty tick moves the cursor and nothing else (`Wheel::passes_quietly`). A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
 //! standing one tick short of it; the next slot of level 0 is gathered the same way. So the invariants hold at every
 //! moment, a poll may stop in the middle of any slot, and a timer armed meanwhile for an earlier
 //! moment still goes first.
@@ -94,6 +95,7 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
     prepare_ns: u64,
+    /// Which these are, as of the latest look, and how long that holds.
     crowds: Look,
     /// A poll before this has no refinement to make.
     refine_ns: u64,
