@@ -160,6 +160,85 @@ fn a_crowded_slot_behind_another_is_ready_in_time() {
     }
 }
 
+/// What is known of crowds was found while another timer was first, and that one is gone.
+#[test]
+fn a_crowd_behind_a_cancelled_timer_is_ready_in_time() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    pair.arm(MS);
+    let first = pair.arm(SECOND);
+    for n in 0..30_000 {
+        pair.arm(3 * SECOND + n * 7_919 % 30_000 * 100);
+    }
+    // The second goes on with what the first has put off.
+    pair.poll(MS, BUDGET);
+    pair.poll(MS, BUDGET);
+    assert_eq!(pair.wake_ns(), Some(SECOND));
+    pair.cancel(first);
+    assert_eq!(sleep_and_fire(&mut pair).late, 0);
+}
+
+/// Timers that were armed again long ago come to one slot from two, neither of which was crowded.
+#[test]
+fn a_crowd_of_timers_armed_again_is_ready_in_time() {
+    const TIMERS: u64 = 1_000;
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    let ids: Vec<usize> = (0..TIMERS)
+        .map(|n| pair.arm((100 + n % 2) * TICK + n * 7_919 % TIMERS))
+        .collect();
+    for &id in &ids {
+        pair.rearm(id, 3 * SECOND + id as u64 * 7_919 % TIMERS);
+    }
+    assert_eq!(sleep_and_fire(&mut pair).late, 0);
+}
+
+/// A reactor that is awake does not ask, and was told of none the tick before.
+#[test]
+fn a_crowd_that_has_just_been_armed_is_ready_in_time() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    pair.arm(DAY);
+    for tick in 0..3 {
+        pair.poll(tick * TICK, BUDGET);
+    }
+    for n in 0..5_000 {
+        pair.arm(40 * TICK + n * 7_919 % 5_000);
+    }
+    let mut polls = Polls::default();
+    for step in 3 * 8..=50 * 8 {
+        polls.note(&mut pair, step * TICK / 8);
+    }
+    assert_eq!(polls.late, 0);
+}
+
+/// Where few timers are due, they are not moved: neither those that are due nor those after them.
+#[test]
+fn few_timers_fire_where_they_are() {
+    const TIMERS: u64 = 100;
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    for n in 0..TIMERS {
+        pair.arm((n + 1) * 2 * TICK + TICK / 2 + n);
+    }
+    for step in 0..=(TIMERS + 1) * 8 {
+        let now_ns = step * TICK / 4;
+        assert!(pair.poll(now_ns, BUDGET).0 <= 1);
+        assert_eq!(
+            (pair.queue.gathered(), pair.queue.moves_of_last_poll()),
+            (0, 0)
+        );
+        pair.check();
+    }
+    assert!(pair.queue.is_empty());
+}
+
+/// One that was armed again to a later tick is alone in the slot of its first deadline, and comes after another.
+#[test]
+fn a_timer_armed_again_where_it_is_waits_for_those_before_it() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    let again = pair.arm(5 * TICK + 1);
+    pair.arm(6 * TICK + 1);
+    pair.rearm(again, 6 * TICK + 3);
+    assert_eq!(pair.poll(6 * TICK + 3, BUDGET), (2, false));
+}
+
 /// Timeouts far off wake an executor when there is something to be done, and that is shortly before
 /// the first.
 #[test]

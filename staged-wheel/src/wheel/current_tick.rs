@@ -23,6 +23,12 @@ impl CurrentTick {
         }
     }
 
+    /// Whether there is no timer in here, and no key that [`clean`](Self::clean) would have to drop.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.run.live() == 0 && self.heap.is_empty()
+    }
+
     /// Drops the keys of cancelled timers in front, each for a move, so that
     /// [`next_ns`](Self::next_ns) is that of a timer. False if the moves are spent before that.
     #[inline]

@@ -37,6 +37,12 @@ impl NearHeap {
         self.keys.len() - self.stale
     }
 
+    /// Whether there are no keys, not even of cancelled timers.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// Enters the record.
     #[inline]
     pub(super) fn push<T>(&mut self, slab: &mut Slab<T>, index: u32) {

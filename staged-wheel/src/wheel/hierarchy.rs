@@ -14,7 +14,8 @@
 //!
 //! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
 //! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
-//! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
+//! nothing. A few timers in order, with no others near, fire straight from the list of their slot, and a poll in an
+//! empty tick moves the cursor and nothing else (`Wheel::passes_quietly`). A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
 //! standing one tick short of it; the next slot of level 0 is gathered the same way. So the invariants hold at every
 //! moment, a poll may stop in the middle of any slot, and a timer armed meanwhile for an earlier
 //! moment still goes first.
@@ -42,6 +43,7 @@ mod refinement;
 mod selection;
 mod silence;
 
+use self::ahead::Look;
 use self::selection::Selection;
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
@@ -54,7 +56,10 @@ use crate::epoch::NEVER;
 
 /// What a look at the queue found.
 enum Due {
+    /// One in run or heap.
     Timer,
+    /// The first of a slot.
+    Listed(Position),
     Nothing,
     /// The poll's moves are spent before the next timer in order was found.
     Unfinished,
@@ -90,6 +95,10 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
     prepare_ns: u64,
+    /// Which these are, as of the latest look, and how long that holds.
+    crowds: Look,
+    /// A poll before this has no refinement to make.
+    refine_ns: u64,
     /// All that is due until then is made ready, a crowd being part of it.
     ready_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
@@ -117,6 +126,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             refinement: Refinement::default(),
             idle_before_ns: 0,
             prepare_ns: 0,
+            crowds: Look::NONE,
+            refine_ns: 0,
             ready_until_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
@@ -218,12 +229,27 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         now_ns < self.idle_before_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out.
-    /// True if more are due, or if the poll ran out of moves before it could tell.
+    /// Fires up to `budget` timers due at `now_ns` in order, so many having been armed so far: releases each
+    /// record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
+    #[inline]
     pub(super) fn expire<T>(
         &mut self,
         memory: &mut ReclaimingSlab<T>,
         now_ns: u64,
+        arms: u64,
+        budget: usize,
+        hand_out: impl FnMut(FiredRecord<T>),
+    ) -> bool {
+        !self.passes_quietly(&mut memory.slab, now_ns, arms)
+            && self.fire_due(memory, now_ns, arms, budget, hand_out)
+    }
+
+    #[inline(never)]
+    fn fire_due<T>(
+        &mut self,
+        memory: &mut ReclaimingSlab<T>,
+        now_ns: u64,
+        arms: u64,
         budget: usize,
         mut hand_out: impl FnMut(FiredRecord<T>),
     ) -> bool {
@@ -232,37 +258,43 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.refresh_selection();
         let mut fired = 0;
         let has_more = loop {
-            let (last, left) = (self.last_ready(now_ns), budget - fired);
-            fired += self
-                .tick
-                .fire(slab, last, left, &mut moves_left, &mut hand_out);
+            if !self.tick.is_empty() {
+                let (last, left) = (self.last_ready(now_ns), budget - fired);
+                fired += self
+                    .tick
+                    .fire(slab, last, left, &mut moves_left, &mut hand_out);
+            }
             match self.next_due(slab, now_ns, &mut moves_left) {
-                Due::Timer if fired == budget => break true,
+                Due::Timer | Due::Listed(_) if fired == budget => break true,
                 Due::Timer => {}
+                Due::Listed(at) => {
+                    let left = budget - fired;
+                    fired += self.fire_listed(slab, at, now_ns, left, &mut hand_out);
+                }
                 Due::Nothing => break false,
                 Due::Unfinished => break true,
             }
         };
+        if fired > 0 {
+            self.next_ns = UNKNOWN;
+        }
         // What comes behind the timers that have fired, as far as moves are left.
         while has_more && self.select(slab, &mut moves_left) {}
         if !has_more {
             // Nothing that is not due is moved before all that is due has fired.
             self.refine(slab, now_ns, fired, &mut moves_left);
-            if now_ns >= self.prepare_ns {
-                self.prepare(slab, now_ns, fired, &mut moves_left);
-            }
         }
-        if fired > 0 {
-            self.next_ns = UNKNOWN;
+        if !has_more && now_ns >= self.prepare_ns {
+            self.prepare(slab, now_ns, arms, fired, &mut moves_left);
         }
         #[cfg(test)]
         {
             self.moves_of_last_poll = self.moves_per_poll - moves_left;
         }
-        self.idle_before_ns = if has_more || self.refines() {
-            0
-        } else {
-            self.idle_until()
+        self.refine_ns = if has_more { 0 } else { self.refine_at() };
+        self.idle_before_ns = match self.refine_ns {
+            0 => 0,
+            _ => self.idle_until(),
         };
         has_more
     }
@@ -288,6 +320,15 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.next_ns = next_ns;
         }
         next_ns
+    }
+
+    /// The same, or [`UNKNOWN`] if there may be keys of cancelled timers in front.
+    #[inline]
+    fn next_ns_if_cheap<T>(&mut self, slab: &mut Slab<T>) -> u64 {
+        if self.next_ns == UNKNOWN && !self.tick.is_empty() {
+            return UNKNOWN;
+        }
+        self.next_ns(slab)
     }
 
     /// Gives back buffers that two windows have not used.
@@ -448,6 +489,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let listed = self
             .levels
             .check_invariants(slab, self.cursor, self.listed_after());
+        if self.next_ns != UNKNOWN && self.levels.active() & 1 == 1 {
+            let first = self.levels.first_slot(0, self.cursor);
+            assert!(Levels::<ROW, WIDE, ROWS>::start(first) >= Tick::of(self.next_ns));
+        }
         let near = self.tick.check_invariants(slab);
         assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }

@@ -293,6 +293,27 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         }
     }
 
+    /// The occupied slots of a level, from the cursor on.
+    #[inline]
+    pub(super) fn slots(&self, level: u8, cursor: Tick) -> impl Iterator<Item = Position> + '_ {
+        let span = Self::SPANS[level as usize];
+        let cursor = cursor.slot(span.bits_of_slot());
+        let last = cursor + u64::from(span.mask);
+        let place = span.place(cursor + 1);
+        let mut row = cursor + 1 - (place % ROW) as u64;
+        let mut occupied = self.occupied[place / ROW] & (!0 << (place % ROW));
+        std::iter::from_fn(move || {
+            while occupied == 0 && row + ROW as u64 <= last {
+                row += ROW as u64;
+                occupied = self.occupied[span.place(row) / ROW];
+            }
+            let number = row + u64::from(occupied.trailing_zeros());
+            let is_there = occupied != 0 && number <= last;
+            occupied &= occupied.wrapping_sub(1);
+            is_there.then_some(Position { level, number })
+        })
+    }
+
     /// The tick a slot begins with.
     #[inline]
     pub(super) fn start(at: Position) -> Tick {
@@ -309,13 +330,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     #[inline]
     pub(super) fn interval(at: Position) -> (u64, u64) {
         (Self::start(at).begin_ns(), Self::last(at).last_ns())
-    }
-
-    /// The last slot of a level that a timer may wait in.
-    #[inline]
-    pub(super) fn last_number(level: u8, cursor: Tick) -> u64 {
-        let span = Self::SPANS[level as usize];
-        cursor.slot(span.bits_of_slot()) + u64::from(span.mask)
     }
 
     /// Whether no slot lies between this one and the cursor's.

@@ -205,18 +205,37 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         budget: usize,
         mut hand_out: impl FnMut(&Epoch, FiredRecord<T>),
     ) -> bool {
-        let epoch = self.epoch;
-        let mut hand_out = |fired| hand_out(&epoch, fired);
         let now_ns = self.epoch.now_ns(now);
         self.now_ns = self.now_ns.max(now_ns);
+        if self.is_idle_at(now_ns) {
+            return false;
+        }
+        let epoch = self.epoch;
+        self.poll(now_ns, budget, |fired| hand_out(&epoch, fired))
+    }
+
+    /// Whether a poll at `now_ns` has nothing to do, as far as a glance tells.
+    #[inline(always)]
+    fn is_idle_at(&self, now_ns: u64) -> bool {
+        match &self.stage {
+            // It knows of the reviews.
+            Stage::Wheel(wheel) => wheel.is_idle_at(now_ns),
+            Stage::Inline(dense) if !dense.is_idle_at(now_ns) => false,
+            Stage::Inline(_) | Stage::Unused => now_ns < self.memory.next_review_ns(),
+        }
+    }
+
+    // A poll with nothing to do is to be short: this is a call of its own.
+    #[inline(never)]
+    fn poll(
+        &mut self,
+        now_ns: u64,
+        budget: usize,
+        mut hand_out: impl FnMut(FiredRecord<T>),
+    ) -> bool {
         let memory = &mut self.memory;
         let has_more = match &mut self.stage {
-            Stage::Wheel(wheel) => {
-                if wheel.is_idle_at(now_ns) {
-                    return false;
-                }
-                wheel.expire(memory, now_ns, budget, &mut hand_out)
-            }
+            Stage::Wheel(wheel) => wheel.expire(memory, now_ns, self.seq, budget, &mut hand_out),
             Stage::Inline(dense) => {
                 !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, &mut hand_out)
             }
@@ -249,7 +268,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let (crowd_ns, has_excess) = match &mut self.stage {
             Stage::Wheel(wheel) if wheel.refines() => (self.now_ns, false),
-            Stage::Wheel(wheel) => (wheel.next_crowd_ns(), wheel.has_excess()),
+            Stage::Wheel(wheel) => (wheel.next_crowd_ns(self.seq), wheel.has_excess()),
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };
         let is_wheel_unused = !self.is_inline() && self.is_empty();

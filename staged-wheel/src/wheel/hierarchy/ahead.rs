@@ -18,26 +18,65 @@
 //! be made anyway. Once begun, a crowd is followed down to the run, level by level, with all that
 //! is due before it.
 
-use super::{MOVES_BUSY, Wheel};
+use super::refinement::AHEAD_MIN;
+use super::{MOVES_BUSY, UNKNOWN, Wheel};
 use crate::epoch::NEVER;
 use crate::wheel::level::{Levels, Position};
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::{TICK_BITS, Tick};
 
-/// A slot to be emptied before its first timer is due.
-struct Crowd {
-    at: Position,
-    /// When to begin with it.
-    begin_ns: u64,
+/// What the latest look for crowds has found.
+#[derive(Debug)]
+pub(super) struct Look {
+    first: Option<Position>,
+    /// When to begin with the first of them.
+    pub(super) begin_ns: u64,
+    /// While the next expiry is before this, no other has come into view.
+    until_ns: u64,
+    /// Timers armed before it.
+    arms: u64,
+}
+
+impl Look {
+    pub(super) const NONE: Look = Look {
+        first: None,
+        begin_ns: NEVER,
+        until_ns: 0,
+        arms: 0,
+    };
+
+    /// Whether another one would find the same, as far as a few timers more or less are no matter, if the
+    /// next expiry is that one, and known.
+    #[inline]
+    pub(super) fn holds(&self, arms: u64, next_ns: u64) -> bool {
+        next_ns != UNKNOWN && next_ns <= self.until_ns && arms - self.arms < u64::from(AHEAD_MIN)
+    }
 }
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
-    /// Brings down what it is time to make ready, in a poll that has fired so many. To be called when
-    /// nothing up to `now_ns` is left in the lists.
+    /// Brings down what it is time to make ready, in a poll that has fired so many and before which `arms` were
+    /// armed. To be called when nothing that is due at `now_ns` is left in the lists.
     pub(super) fn prepare<T>(
         &mut self,
         slab: &mut Slab<T>,
         now_ns: u64,
+        arms: u64,
+        fired: usize,
+        moves_left: &mut usize,
+    ) {
+        let next_ns = self.next_ns_if_cheap(slab);
+        if now_ns >= self.crowds.begin_ns || !self.crowds.holds(arms, next_ns) {
+            self.make_ready(slab, now_ns, arms, fired, moves_left);
+        }
+        // What is armed from now on is looked at in the next tick.
+        self.prepare_ns = self.crowds.begin_ns.min(Tick::of(now_ns).end_ns());
+    }
+
+    fn make_ready<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        now_ns: u64,
+        arms: u64,
         fired: usize,
         moves_left: &mut usize,
     ) {
@@ -48,53 +87,69 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             most = most.min(part.max(MOVES_BUSY));
         }
         *moves_left -= most;
-        let begin_ns = loop {
-            let Some(Crowd { at, begin_ns }) = self.first_crowd() else {
-                break NEVER;
-            };
-            if begin_ns > now_ns || most == 0 {
-                break begin_ns;
-            }
+        while let Some(at) = self.look_for_crowds(arms)
+            && self.crowds.begin_ns <= now_ns
+            && most > 0
+        {
             self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns());
             if at.level == 0 {
                 self.gather(slab, at, &mut most);
             } else {
                 self.move_down(slab, at, &mut most, usize::MAX);
             }
-        };
+        }
         *moves_left += most;
-        // What is armed from now on is looked at in the next tick.
-        self.prepare_ns = begin_ns.min(Tick::of(now_ns).end_ns());
     }
 
-    /// When to poll for the sake of a crowd; [`NEVER`] if there is none.
-    pub(crate) fn next_crowd_ns(&mut self) -> u64 {
-        let begin_ns = self.first_crowd().map_or(NEVER, |crowd| crowd.begin_ns);
-        self.prepare_ns = self.prepare_ns.min(begin_ns);
-        self.wants_poll_at(begin_ns);
-        begin_ns
+    /// When to poll for the sake of a crowd, so many timers having been armed; [`NEVER`] if there is none.
+    #[inline]
+    pub(crate) fn next_crowd_ns(&mut self, arms: u64) -> u64 {
+        let Look {
+            first, begin_ns, ..
+        } = self.crowds;
+        let is_known = self.crowds.holds(arms, self.next_ns)
+            && first.is_none_or(|first| self.begin_ns(first) == begin_ns);
+        if !is_known {
+            self.look_for_crowds(arms);
+            let begin_ns = self.crowds.begin_ns;
+            self.prepare_ns = self.prepare_ns.min(begin_ns);
+            self.wants_poll_at(begin_ns);
+        }
+        self.crowds.begin_ns
     }
 
-    /// The crowd to begin with first.
-    fn first_crowd(&self) -> Option<Crowd> {
-        let mut first: Option<Crowd> = None;
+    /// Finds the crowd to begin with first.
+    fn look_for_crowds(&mut self, arms: u64) -> Option<Position> {
+        let mut first = None;
+        let (mut first_ns, mut until_ns) = (NEVER, NEVER);
         let mut levels = self.levels.active();
         while levels != 0 {
             let level = levels.trailing_zeros() as u8;
             levels &= levels - 1;
-            let number = self.levels.first_slot(level, self.cursor).number;
             // A coarse slot further behind is seen in time from the one before it. Those of level 0
             // follow each other too fast.
             let behind = if level == 0 { TICKS_SEEN } else { 1 };
-            let last = Levels::<ROW, WIDE, ROWS>::last_number(level, self.cursor);
-            for number in number..=last.min(number + behind) {
-                let at = Position { level, number };
+            let mut end = NEVER;
+            for at in self.levels.slots(level, self.cursor) {
+                end = end.min(at.number + behind);
+                if at.number > end {
+                    let number = at.number - behind;
+                    let start = Levels::<ROW, WIDE, ROWS>::start(Position { level, number });
+                    until_ns = until_ns.min(start.begin_ns());
+                    break;
+                }
                 let begin_ns = self.begin_ns(at);
-                if begin_ns < first.as_ref().map_or(NEVER, |first| first.begin_ns) {
-                    first = Some(Crowd { at, begin_ns });
+                if begin_ns < first_ns {
+                    (first, first_ns) = (Some(at), begin_ns);
                 }
             }
         }
+        self.crowds = Look {
+            first,
+            begin_ns: first_ns,
+            until_ns,
+            arms,
+        };
         first
     }
 
@@ -104,7 +159,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     fn begin_ns(&self, at: Position) -> u64 {
         let slot = self.levels.slot(at);
         // One in order is taken piece by piece, just before the first of each is due.
-        if slot.is_empty() || (at.level == 0 && slot.is_in_order()) {
+        if at.level == 0 && slot.is_in_order() {
             return NEVER;
         }
         let moves = self.moves_per_poll as u64;

@@ -4,12 +4,25 @@
 //! All of it is paid for in moves, of which a poll has a number; it stops between any two and the
 //! next goes on from there. See the parent for the picture and the invariants.
 
+use super::ahead::Look;
 use super::{Due, Wheel};
-use crate::wheel::entry::{NIL, Order};
+use crate::wheel::entry::{FiredRecord, Link, NIL, Order};
 use crate::wheel::level::{Levels, Position};
 use crate::wheel::run::List;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
+
+/// How far the cursor has come.
+enum Advance {
+    /// As far as it can.
+    Done,
+    /// To the slot at that position, in which the first timer in order is due.
+    Listed(Position),
+    /// To a slot of the poll's tick in which none is due.
+    Waits,
+    /// The poll's moves are spent.
+    Unfinished,
+}
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is
@@ -22,12 +35,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         moves_left: &mut usize,
     ) -> Due {
         loop {
-            if !self.tick.clean(slab, moves_left) {
-                return Due::Unfinished;
-            }
-            let last = self.last_ready(now_ns);
-            if self.tick.first().is_some_and(|first| first <= last) {
-                return Due::Timer;
+            if !self.tick.is_empty() {
+                if !self.tick.clean(slab, moves_left) {
+                    return Due::Unfinished;
+                }
+                let last = self.last_ready(now_ns);
+                if self.tick.first().is_some_and(|first| first <= last) {
+                    return Due::Timer;
+                }
             }
             // From here on nothing up to the cursor is due, or the cursor is past `now_ns`.
             let to = Tick::of(now_ns);
@@ -37,14 +52,47 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if to.since(self.cursor) == 1 && self.waits_in_order(now_ns) {
                 return Due::Nothing;
             }
-            let has_selected = self.selection.is_some() && self.select(slab, moves_left);
-            if !has_selected
-                && !self.advance(slab, now_ns, moves_left)
-                && !self.begin_selection(slab, now_ns)
-            {
-                return Due::Unfinished;
+            if self.selection.is_some() && self.select(slab, moves_left) {
+                continue;
+            }
+            match self.advance(slab, now_ns, moves_left) {
+                Advance::Done => {}
+                Advance::Listed(at) => return Due::Listed(at),
+                Advance::Waits => return Due::Nothing,
+                Advance::Unfinished if self.begin_selection(slab, now_ns) => {}
+                Advance::Unfinished => return Due::Unfinished,
             }
         }
+    }
+
+    /// Whether a poll at `now_ns` finds nothing due, so many timers having been armed, and all that there is to
+    /// do is to move the cursor through empty ticks. That is done, then.
+    #[inline]
+    pub(super) fn passes_quietly<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, arms: u64) -> bool {
+        let until_ns = self.refine_ns.min(self.crowds.begin_ns);
+        if now_ns >= until_ns || self.selection.is_some() {
+            return false;
+        }
+        let next_ns = self.next_ns_if_cheap(slab);
+        if now_ns >= next_ns || !self.crowds.holds(arms, next_ns) {
+            return false;
+        }
+        let tick = Tick::of(now_ns);
+        if tick > self.cursor {
+            // No slot of level 0 before that of the next expiry has timers, and none of a coarse level begins
+            // before there is something to refine.
+            let before_next = Tick::of(next_ns).previous();
+            let to = tick.min(before_next);
+            if to > self.cursor {
+                self.go_to(to);
+                self.pace.advance(to, now_ns);
+            }
+            if to == before_next && self.gathered_ahead().is_some() {
+                return false;
+            }
+        }
+        self.idle_before_ns = tick.end_ns().min(next_ns).min(until_ns);
+        true
     }
 
     /// How far in order timers may fire at `now_ns`: what is in the lists comes after.
@@ -60,14 +108,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 
     /// Moves the cursor to the tick of `now_ns`, or to one before it up to which there are timers near,
-    /// and gathers those. False if the moves are spent first; the next call goes on from there.
-    fn advance<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) -> bool {
+    /// and gathers those. If the moves are spent first, the next call goes on from there.
+    fn advance<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) -> Advance {
         let to = Tick::of(now_ns);
         loop {
             let first = self.first_slot();
             let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
                 self.go_to(to);
-                return true;
+                return Advance::Done;
             };
             // Nothing lies between, and from one tick short of the slot its records can move.
             self.go_to(start.previous());
@@ -77,15 +125,25 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 let is_small = self.levels.slot(at).len() as usize <= *moves_left
                     && self.tick.gathered() < EXTEND_MAX;
                 if !is_past || !is_small {
-                    return true;
+                    return Advance::Done;
                 }
             }
             let slot = self.levels.slot(at);
             let min_ns = slot.min_ns();
+            let is_few = at.level == 0 && slot.len() <= FEW && to.since(start) <= 1;
+            if is_few && self.tick.is_empty() && (slot.is_in_order() || slot.len() == 1) {
+                let first_ns = slab.link(slot.head()).deadline_ns;
+                if first_ns <= now_ns && Tick::of(first_ns) == start {
+                    return Advance::Listed(at);
+                }
+                if start == to && slot.is_in_order() {
+                    return Advance::Waits;
+                }
+            }
             let is_due_in_order = slot.is_in_order() && min_ns <= now_ns;
             let is_crowd = slot.len() as usize > self.moves_per_poll;
             if is_due_in_order && is_crowd && self.open_crowd(slab, at) {
-                return true;
+                return Advance::Done;
             }
             if at.level == 0 || is_past || is_due_in_order {
                 // After a stall few timers come from far up, and would else go through all levels,
@@ -98,13 +156,46 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 self.move_down(slab, at, moves_left, usize::MAX);
             }
             if !self.levels.slot(at).is_empty() {
-                return self.levels.slot(at).is_in_order() && self.open_crowd(slab, at);
+                let is_open = self.levels.slot(at).is_in_order() && self.open_crowd(slab, at);
+                return if is_open {
+                    Advance::Done
+                } else {
+                    Advance::Unfinished
+                };
             }
             if at.level == 0 {
                 self.go_to(start);
                 self.gather_more(slab, to, moves_left);
             }
         }
+    }
+
+    /// Fires up to `budget` timers due at `now_ns` of a slot of which the first is due, which begins before all
+    /// others, and is in order. Returns how many.
+    pub(super) fn fire_listed<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        at: Position,
+        now_ns: u64,
+        budget: usize,
+        hand_out: &mut impl FnMut(FiredRecord<T>),
+    ) -> usize {
+        let slot = self.levels.slot(at);
+        let (mut head, tail) = (slot.head(), slot.tail());
+        let mut fired = 0;
+        while head != NIL && fired < budget {
+            let Link {
+                deadline_ns, next, ..
+            } = *slab.link(head);
+            if deadline_ns > now_ns {
+                break;
+            }
+            hand_out(slab.fire(head, deadline_ns));
+            fired += 1;
+            head = next;
+        }
+        self.levels.cut(slab, at, fired as u32, (head, tail));
+        fired
     }
 
     /// Whether nothing up to `now_ns` is in the lists though the cursor is behind, for what begins
@@ -184,6 +275,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.levels.link(slab, head, self.cursor);
             head = next;
         }
+        self.crowds = Look::NONE;
         self.levels.cut(slab, at, count as u32, (head, tail));
         *moves_left -= count;
     }
@@ -235,6 +327,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Links records, of which each names the next, to where they belong.
     fn link_all<T>(&mut self, slab: &mut Slab<T>, mut index: u32) {
+        if index != NIL {
+            self.crowds = Look::NONE;
+        }
         while index != NIL {
             let next = slab.link(index).next;
             self.levels.link(slab, index, self.cursor);
@@ -244,11 +339,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// The time before which a poll has nothing to do, given that nothing is due.
     pub(super) fn idle_until(&self) -> u64 {
-        let refine_ns = if self.is_refined() && self.gathered_ahead().is_none() {
-            self.last_before_coarse().end_ns()
-        } else {
-            self.pace.next_ns()
-        };
         let gather_ns = match self.levels.active() & 1 {
             0 => u64::MAX,
             _ => Tick::new(self.levels.first_slot(0, self.cursor).number).begin_ns(),
@@ -256,10 +346,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         // Also of what is ahead of the cursor, should this poll be earlier than the one that left
         // it there.
         let near_ns = self.tick.next_ns();
-        refine_ns.min(gather_ns).min(near_ns).min(self.prepare_ns)
+        let idle_ns = gather_ns.min(near_ns);
+        idle_ns.min(self.refine_ns).min(self.prepare_ns)
     }
 }
 
 /// With so many timers in the run no further slots are gathered: as many as the reactor fires at
 /// once.
 const EXTEND_MAX: usize = 256;
+
+/// Of a slot with so few timers in order they fire straight from the list.
+const FEW: u32 = 8;

@@ -65,6 +65,17 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.refinement.is_put_off || self.refinement.levels != 0
     }
 
+    /// When there is something to refine, the cursor being where it will be until then.
+    pub(super) fn refine_at(&self) -> u64 {
+        if self.refines() {
+            0
+        } else if self.is_refined() && self.gathered_ahead().is_none() {
+            self.last_before_coarse().end_ns()
+        } else {
+            self.pace.next_ns()
+        }
+    }
+
     /// The lowest level's share. False if the moves are spent first.
     fn refine_level<T>(&mut self, slab: &mut Slab<T>, moves_left: &mut usize) -> bool {
         let level = self.refinement.levels.trailing_zeros() as u8;
@@ -132,7 +143,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 }
 
 /// Fewer timers are gathered when their tick begins.
-const AHEAD_MIN: u32 = if cfg!(any(test, fuzzing)) { 2 } else { 16 };
+pub(super) const AHEAD_MIN: u32 = if cfg!(any(test, fuzzing)) { 2 } else { 16 };
 
 /// A poll that fires more than a few moves so many for each: on average there is one a level.
 const MOVES_PER_FIRED: usize = 4;
