@@ -18,14 +18,19 @@ thread_local! {
 /// # Panics
 ///
 /// Panics if no executor runs here.
+#[inline]
 pub(crate) fn current() -> Weak<Reactor> {
-    Rc::downgrade(&expect())
+    CURRENT
+        .with(|current| current.borrow().as_ref().map(Rc::downgrade))
+        .expect(NONE)
 }
 
 /// As [`current`].
 pub(crate) fn expect() -> Rc<Reactor> {
-    try_current().expect("no LocalExecutor is running on this thread")
+    try_current().expect(NONE)
 }
+
+const NONE: &str = "no LocalExecutor is running on this thread";
 
 /// The same, if an executor runs here.
 pub(crate) fn try_current() -> Option<Rc<Reactor>> {

@@ -244,7 +244,10 @@ impl TimerEntry {
 }
 
 impl Drop for TimerEntry {
+    #[inline]
     fn drop(&mut self) {
-        self.disarm();
+        if let EntryState::Armed(_) = self.state {
+            self.disarm();
+        }
     }
 }

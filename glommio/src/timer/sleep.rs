@@ -46,6 +46,7 @@ impl Timer {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
+    #[inline]
     pub fn new(dur: Duration) -> Timer {
         let mut entry = TimerEntry::new(current::current());
         entry.expect_within(dur);
@@ -153,6 +154,7 @@ impl Timer {
 impl Future for Timer {
     type Output = Instant;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let deadline = self.deadline;
         if self.entry.is_past_or_arm(deadline, cx.waker()) {
