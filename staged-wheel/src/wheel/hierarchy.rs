@@ -43,11 +43,11 @@ mod refinement;
 mod selection;
 mod silence;
 
-use self::ahead::Look;
 use self::selection::Selection;
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
+use super::look::{Look, UNKNOWN};
 use super::pace::{Pace, Refinement};
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
@@ -497,10 +497,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }
 }
-
-/// A cached next expiry that is to be found again. Below every deadline, so that no minimum
-/// replaces it.
-const UNKNOWN: u64 = 0;
 
 /// Keys of cancelled timers that are dropped in search of the next expiry.
 const SEARCHED_KEYS: usize = 64;

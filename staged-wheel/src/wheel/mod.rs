@@ -29,6 +29,7 @@ mod heap;
 mod hierarchy;
 mod inline;
 mod level;
+mod look;
 mod pace;
 mod page_table;
 mod reclaim;

@@ -18,40 +18,12 @@
 //! be made anyway. Once begun, a crowd is followed down to the run, level by level, with all that
 //! is due before it.
 
-use super::refinement::AHEAD_MIN;
-use super::{MOVES_BUSY, UNKNOWN, Wheel};
+use super::{MOVES_BUSY, Wheel};
 use crate::epoch::NEVER;
 use crate::wheel::level::{Levels, Position};
+use crate::wheel::look::Look;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::{TICK_BITS, Tick};
-
-/// What the latest look for crowds has found.
-#[derive(Debug)]
-pub(super) struct Look {
-    first: Option<Position>,
-    /// When to begin with the first of them.
-    pub(super) begin_ns: u64,
-    /// While the next expiry is before this, no other has come into view.
-    until_ns: u64,
-    /// Timers armed before it.
-    arms: u64,
-}
-
-impl Look {
-    pub(super) const NONE: Look = Look {
-        first: None,
-        begin_ns: NEVER,
-        until_ns: 0,
-        arms: 0,
-    };
-
-    /// Whether another one would find the same, as far as a few timers more or less are no matter, if the
-    /// next expiry is that one, and known.
-    #[inline]
-    pub(super) fn holds(&self, arms: u64, next_ns: u64) -> bool {
-        next_ns != UNKNOWN && next_ns <= self.until_ns && arms - self.arms < u64::from(AHEAD_MIN)
-    }
-}
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// Brings down what it is time to make ready, in a poll that has fired so many and before which `arms` were

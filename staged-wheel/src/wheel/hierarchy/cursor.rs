@@ -4,10 +4,10 @@
 //! All of it is paid for in moves, of which a poll has a number; it stops between any two and the
 //! next goes on from there. See the parent for the picture and the invariants.
 
-use super::ahead::Look;
 use super::{Due, Wheel};
 use crate::wheel::entry::{FiredRecord, Link, NIL, Order};
 use crate::wheel::level::{Levels, Position};
+use crate::wheel::look::Look;
 use crate::wheel::run::List;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;

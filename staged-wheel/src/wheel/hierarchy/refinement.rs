@@ -5,7 +5,7 @@
 
 use super::{MOVES_BUSY, Wheel};
 use crate::wheel::level::{Levels, Position};
-use crate::wheel::pace::Refinement;
+use crate::wheel::pace::{AHEAD_MIN, Refinement};
 use crate::wheel::slab::Slab;
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
@@ -141,9 +141,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.refined_until == self.last_before_coarse()
     }
 }
-
-/// Fewer timers are gathered when their tick begins.
-pub(super) const AHEAD_MIN: u32 = if cfg!(any(test, fuzzing)) { 2 } else { 16 };
 
 /// A poll that fires more than a few moves so many for each: on average there is one a level.
 const MOVES_PER_FIRED: usize = 4;
