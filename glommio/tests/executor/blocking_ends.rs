@@ -121,8 +121,10 @@ fn a_task_that_waits_for_a_discarded_call_is_woken_and_panics() {
     let _watchdog = watchdog();
     let (first, second) = (with_threads(1), LocalExecutor::default());
     let (go_on, wait) = mpsc::channel::<()>();
+    let (start, started) = mpsc::channel();
     let mut calls = first.run(async {
         let mut calls: Vec<Call<()>> = vec![call(move || {
+            start.send(()).expect("it is awaited");
             let _ = wait.recv();
         })];
         calls.extend((0..PLACES + 10).map(|_| call(|| unreachable!("not called"))));
@@ -132,6 +134,7 @@ fn a_task_that_waits_for_a_discarded_call_is_woken_and_panics() {
     let panics = Rc::new(RefCell::new(Vec::new()));
     second.run(async {
         assert!(poll_once(&mut running).await.is_none());
+        started.recv().expect("there is a thread for it");
         let mut tasks = Vec::new();
         for mut call in calls {
             assert!(poll_once(&mut call).await.is_none());

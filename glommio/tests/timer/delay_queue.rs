@@ -271,10 +271,11 @@ fn waits_that_are_given_up_lose_nothing() {
 fn the_task_that_polled_last_is_woken() {
     run(|| async {
         let queue = DelayQueue::new();
-        queue.insert((), ms(1));
+        let key = queue.insert((), Duration::from_secs(3600));
         let ((first, by_first), (second, by_second)) = (counting(), counting());
         assert!(poll(&queue, &first).is_pending());
         assert!(poll(&queue, &second).is_pending());
+        queue.reset(key, ms(1));
         until(|| by_second.get() == 1).await;
         assert_eq!(by_first.get(), 0);
         assert!(poll(&queue, &first).is_ready());
