@@ -246,6 +246,7 @@ impl TimerEntry {
 impl Drop for TimerEntry {
     #[inline]
     fn drop(&mut self) {
+        // Inlined, it is a look at a byte for one that has expired.
         if let EntryState::Armed(_) = self.state {
             self.disarm();
         }

@@ -209,6 +209,48 @@ fn a_crowd_that_has_just_been_armed_is_ready_in_time() {
     assert_eq!(polls.late, 0);
 }
 
+/// Timers that come down from the level above join others in one slot, neither of them a crowd.
+#[test]
+fn a_crowd_of_two_levels_is_ready_in_time() {
+    const TIMERS: u64 = 400;
+    for lead in [24, 250] {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        let due = 1_030;
+        let arm = |pair: &mut Pair<StagedWheel<usize>>| {
+            for n in 0..TIMERS {
+                pair.arm(due * TICK + n * 7_919 % TIMERS);
+            }
+        };
+        arm(&mut pair);
+        let mut polls = Polls::default();
+        for step in 1..=(due + 10) * 8 {
+            if step == (due - lead) * 8 {
+                arm(&mut pair);
+            }
+            polls.note(&mut pair, step * TICK / 8);
+        }
+        assert_eq!(polls.late, 0, "armed {lead} ticks ahead");
+        assert!(pair.queue.is_empty());
+    }
+}
+
+/// Its timers were cancelled, and those before it are not a reason to look again.
+#[test]
+fn a_crowd_that_is_gone_wakes_no_one() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    pair.arm(39 * TICK);
+    let crowd: Vec<usize> = (0..5_000)
+        .map(|n| pair.arm(40 * TICK + n * 7_919 % 5_000))
+        .collect();
+    pair.poll(TICK, BUDGET);
+    let wake_ns = pair.wake_ns().expect("there are timers");
+    assert!(wake_ns < 39 * TICK, "it takes more than one poll");
+    for id in crowd {
+        pair.cancel(id);
+    }
+    assert_eq!(pair.wake_ns(), Some(39 * TICK));
+}
+
 /// Where few timers are due, they are not moved: neither those that are due nor those after them.
 #[test]
 fn few_timers_fire_where_they_are() {
