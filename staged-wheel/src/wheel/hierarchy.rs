@@ -14,11 +14,12 @@
 //!
 //! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
 //! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
-//! nothing. A few timers in order, with no others near, fire straight from the list of their slot, and a poll in an
-//! empty tick moves the cursor and nothing else (`Wheel::passes_quietly`). A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
-//! standing one tick short of it; the next slot of level 0 is gathered the same way. So the invariants hold at every
-//! moment, a poll may stop in the middle of any slot, and a timer armed meanwhile for an earlier
-//! moment still goes first.
+//! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
+//! standing one tick short of it; the next slot of level 0 is gathered the same way. So the
+//! invariants hold at every moment, a poll may stop in the middle of any slot, and a timer armed
+//! meanwhile for an earlier moment still goes first. A few timers in order, with no others near, fire
+//! straight from the list of their slot, and a poll in an empty tick moves the cursor and nothing
+//! else (`Wheel::passes_quietly`).
 //!
 //! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`); and where
 //! it was not, its first timers are selected before the rest moves (`hierarchy/silence.rs`). Of a
