@@ -81,22 +81,33 @@ fn what_is_not_due_moves_after_what_is() {
     const CROWD: u64 = 100_000;
     const FIRST: u64 = SECOND + 13 * MS;
     const GAP: u64 = 10_000;
-    let mut pair = Pair::<StagedWheel<usize>>::wheel();
-    for n in 0..CROWD {
-        pair.arm(FIRST + n * 7_919 % CROWD * GAP);
-    }
-    let mut now_ns = 0;
-    while now_ns < FIRST {
-        now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns);
-        pair.poll(now_ns, BUDGET);
-    }
-    // The tasks that waited for the end of the sleep run before anything else is done.
-    assert_eq!(pair.queue.moves_of_last_poll(), 0);
-    while now_ns < FIRST + 5 * MS {
-        now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns) + GAP / 5;
-        assert!(!pair.poll(now_ns, BUDGET).1);
-        let moves = pair.queue.moves_of_last_poll();
-        assert!(moves <= MOVES_PER_POLL / 8, "{moves} moves");
+    for is_busy in [true, false] {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        for n in 0..CROWD {
+            pair.arm(FIRST + n * 7_919 % CROWD * GAP);
+        }
+        let mut now_ns = 0;
+        while now_ns < FIRST {
+            now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns);
+            pair.poll(now_ns, BUDGET);
+        }
+        // The tasks that waited for the end of the sleep run before anything else is done.
+        assert_eq!(pair.queue.moves_of_last_poll(), 0);
+        // And those of what comes due meanwhile, if that is not for long.
+        for (step, due) in [(1, 1), (4, 3), (25, 21)] {
+            assert_eq!(pair.poll(FIRST + step * GAP, BUDGET), (due, false));
+            assert_eq!(pair.queue.moves_of_last_poll(), 0);
+        }
+        let (step, due) = if is_busy { (27, 2) } else { (25, 0) };
+        now_ns = FIRST + step * GAP;
+        assert_eq!(pair.poll(now_ns, BUDGET), (due, false));
+        assert!(pair.queue.moves_of_last_poll() > 0);
+        while now_ns < FIRST + 5 * MS {
+            now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns) + GAP / 5;
+            assert!(!pair.poll(now_ns, BUDGET).1);
+            let moves = pair.queue.moves_of_last_poll();
+            assert!(moves <= MOVES_PER_POLL / 8, "{moves} moves");
+        }
     }
 }
 

@@ -23,8 +23,8 @@ pub(super) struct Pace {
 /// What a step asks for and was not moved yet.
 #[derive(Debug, Default)]
 pub(super) struct Refinement {
-    /// A step has begun, and the last poll has left it to the next.
-    pub(super) is_put_off: bool,
+    /// A step has begun, and polls leave it to the next since then.
+    pub(super) put_off_ns: Option<u64>,
     /// The levels that it is still to come to, a bit each.
     pub(super) levels: u64,
     /// Of the lowest of them, once that was begun.
@@ -90,6 +90,9 @@ fn first_step(tick: Tick) -> u64 {
 /// A tick has 2^4 steps.
 const STEPS_BITS: u32 = 4;
 const STEP_BITS: u32 = TICK_BITS - STEPS_BITS;
+
+/// Polls that fire timers after a sleep leave what is to be refined to the next for less than a quarter of a tick.
+pub(super) const PUT_OFF_NS: u64 = 4 << STEP_BITS;
 
 /// Fewer timers are gathered when their tick begins.
 pub(super) const AHEAD_MIN: u32 = if cfg!(any(test, fuzzing)) { 2 } else { 16 };
