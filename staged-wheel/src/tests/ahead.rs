@@ -133,6 +133,29 @@ fn a_crowd_is_ready_where_polls_are_rare() {
     law(Pair::<StagedWheel<usize>>::wheel(), 4 * (TICK << 14), TICK);
 }
 
+/// Each poll fires a timer, so long after the one before as if there had been a sleep.
+#[test]
+fn a_crowd_is_ready_where_each_poll_fires() {
+    const CROWD: u64 = 30_000;
+    const FIRST: u64 = 1_040;
+    for polls_per_tick in [2, 5, 10] {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        for step in 1..FIRST * polls_per_tick {
+            pair.arm(step * TICK / polls_per_tick);
+        }
+        for n in 0..CROWD {
+            pair.arm(FIRST * TICK + n * 7_919 % CROWD * 10_000);
+        }
+        let mut polls = Polls::default();
+        let mut step = 0;
+        while !pair.queue.is_empty() {
+            step += 1;
+            polls.note(&mut pair, step * TICK / polls_per_tick);
+        }
+        assert_eq!(polls, Polls::default(), "{polls_per_tick} polls a tick");
+    }
+}
+
 /// A crowd in one tick, with a few timers in each of the ticks before it.
 #[test]
 fn a_crowded_tick_behind_others_is_ready_in_time() {

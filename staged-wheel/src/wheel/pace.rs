@@ -23,8 +23,8 @@ pub(super) struct Pace {
 /// What a step asks for and was not moved yet.
 #[derive(Debug, Default)]
 pub(super) struct Refinement {
-    /// A step has begun, and polls leave it to the next since then.
-    pub(super) put_off_ns: Option<u64>,
+    /// When the first of the polls came that left a step to the next one, if it was not begun since.
+    pub(super) put_off_since_ns: Option<u64>,
     /// The levels that it is still to come to, a bit each.
     pub(super) levels: u64,
     /// Of the lowest of them, once that was begun.
@@ -91,7 +91,7 @@ fn first_step(tick: Tick) -> u64 {
 const STEPS_BITS: u32 = 4;
 const STEP_BITS: u32 = TICK_BITS - STEPS_BITS;
 
-/// Polls that fire timers after a sleep leave what is to be refined to the next for less than a quarter of a tick.
+/// For how long after a sleep polls that fire timers leave a step to the next one: a quarter of a tick.
 pub(super) const PUT_OFF_NS: u64 = 4 << STEP_BITS;
 
 /// Fewer timers are gathered when their tick begins.

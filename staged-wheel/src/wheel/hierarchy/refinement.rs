@@ -21,18 +21,18 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if steps > 0 {
             let next = self.refinement_of_step();
             let was_asleep = steps > 1 && !self.refines();
-            let begun_ns = self.refinement.put_off_ns.or(was_asleep.then_some(now_ns));
-            let waits =
-                begun_ns.is_some_and(|begun_ns| now_ns.saturating_sub(begun_ns) < PUT_OFF_NS);
-            if fired > 0 && next.levels != 0 && waits {
+            let since_ns = self.refinement.put_off_since_ns;
+            let since_ns = since_ns.or(was_asleep.then_some(now_ns));
+            let may_wait = since_ns.is_some_and(|ns| now_ns.saturating_sub(ns) < PUT_OFF_NS);
+            if fired > 0 && next.levels != 0 && may_wait {
                 // The tasks of what has fired go first, of those too that come due while they run.
-                self.refinement.put_off_ns = begun_ns;
+                self.refinement.put_off_since_ns = since_ns;
                 return;
             }
             self.pace.advance(self.cursor, now_ns);
             self.refinement = next;
         } else if self.refinement.levels == 0 {
-            self.refinement.put_off_ns = None;
+            self.refinement.put_off_since_ns = None;
             return;
         }
         let most = MOVES_BUSY.max(MOVES_PER_FIRED * fired).min(*moves_left);
@@ -55,7 +55,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             false => self.levels.active() & !1,
         };
         Refinement {
-            put_off_ns: None,
+            put_off_since_ns: None,
             levels: coarse | u64::from(self.gathered_ahead().is_some()),
             share_left: None,
             is_whole: true,
@@ -65,7 +65,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// Whether another poll should come as soon as the timers of the last one are served.
     #[inline]
     pub(in crate::wheel) fn refines(&self) -> bool {
-        self.refinement.put_off_ns.is_some() || self.refinement.levels != 0
+        self.refinement.put_off_since_ns.is_some() || self.refinement.levels != 0
     }
 
     /// When there is something to refine, the cursor being where it will be until then.
