@@ -79,7 +79,7 @@ fn the_first_of_a_crowd_fires_in_the_first_poll() {
 #[cfg_attr(small_pages, ignore = "it counts moves of pages of the usual size")]
 fn what_is_not_due_moves_after_what_is() {
     const CROWD: u64 = 100_000;
-    const FIRST: u64 = SECOND + 13 * MS;
+    const FIRST: u64 = SECOND + 5 * MS;
     const GAP: u64 = 10_000;
     for is_busy in [true, false] {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
@@ -420,7 +420,7 @@ fn crowds_without_end_do_not_outgrow_the_run() {
     ignore = "it counts what a poll takes of pages of the usual size"
 )]
 fn the_next_tick_is_gathered_while_this_one_lasts() {
-    const TIMERS: u64 = 200;
+    const TIMERS: u64 = 60;
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     for n in 0..TIMERS {
         pair.arm(50 * TICK + n * 7_919 % TIMERS * TICK / TIMERS);

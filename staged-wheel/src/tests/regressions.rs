@@ -417,6 +417,26 @@ fn a_timeout_pushed_back_fires_at_its_last_deadline() {
     every_queue!(law);
 }
 
+/// The slot of a crowd took more moves than it has timers, and the cursor passed what was left of it.
+#[test]
+fn a_crowd_that_takes_all_moves_is_not_left_behind() {
+    const SMALL: u64 = 9;
+    const CROWD: u64 = 66;
+    for moves in CROWD..CROWD + 20 {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        pair.bound_moves((SMALL + moves) as usize);
+        for (tick, timers) in [(10, SMALL), (11, CROWD)] {
+            for n in (0..timers).rev() {
+                pair.arm(tick * TICK + n);
+            }
+        }
+        pair.poll(13 * TICK, 256);
+        pair.check();
+        pair.poll_all(13 * TICK, 256);
+        assert!(pair.queue.is_empty());
+    }
+}
+
 /// Small and even, and the same on every machine.
 struct Random(u64);
 

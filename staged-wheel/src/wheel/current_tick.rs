@@ -36,6 +36,12 @@ impl CurrentTick {
         self.run.clean(slab, moves_left) && self.heap.clean(slab, moves_left)
     }
 
+    /// Whether [`clean`](Self::clean) would sort a bucket of which more may come.
+    #[inline]
+    pub(super) fn begins_with_bucket(&self) -> bool {
+        self.run.begins_with_bucket()
+    }
+
     /// The first deadline, or that of a cancelled timer before it; [`NEVER`] if there is none.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
@@ -95,7 +101,7 @@ impl CurrentTick {
     }
 
     /// Enters up to `limit` timers of a list, which has as many, with deadlines from the first to the
-    /// last of an interval. [`close`](Self::close) says that there are no more in it.
+    /// last of an interval. [`end_list`](Self::end_list) says that there are no more in it.
     #[inline]
     pub(super) fn gather<T>(
         &mut self,
@@ -130,8 +136,8 @@ impl CurrentTick {
 
     /// The list that was gathered from has ended.
     #[inline]
-    pub(super) fn close(&mut self) {
-        self.run.close();
+    pub(super) fn end_list<T>(&mut self, slab: &Slab<T>) {
+        self.run.end_list(slab);
     }
 
     /// Whether more of the slot that begins at `begin_ns` is to come.

@@ -12,8 +12,8 @@
 //!                     the smallest head fires next
 //! ```
 //!
-//! Small slots that follow each other share a chunk. A crowd that is selected comes in buckets, whose
-//! chunks are disjoint and not merged (`run/buckets.rs`).
+//! Small slots that follow each other share a chunk. A crowd comes in buckets, whose chunks are disjoint
+//! and not merged (`run/deal.rs`).
 //!
 //! A key is 16 bytes: the deadline, the record's arming count less that of a base, its index. That is
 //! the exact order of firing, and since no two arms share a count, it also tells whether the record
@@ -32,13 +32,16 @@
 //! takes over, cancelling is O(1) amortised and one chunk at most.
 
 mod buckets;
+mod deal;
 mod keys;
+mod list;
 
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-pub(super) use self::buckets::Bucket;
+pub(super) use self::buckets::{Bucket, Buckets};
 use self::keys::{Head, RunKey, Sieve};
+pub(super) use self::list::{Gathered, List};
 use super::entry::{FiredRecord, Key, NIL, Order};
 use super::slab::Slab;
 use crate::peak::Peak;
@@ -54,12 +57,15 @@ pub(super) struct Run {
     last: usize,
     /// What it has of a slot of which more is to come.
     open: Option<Open>,
+    /// Those of the slot that was dealt last.
+    dealt: Option<Box<Buckets>>,
     /// The first key of each chunk, or one before it that has been dropped.
     heads: BinaryHeap<Head>,
     /// Records that are in state `InRun`.
     live: usize,
-    /// Keys that all chunks have memory for.
+    /// Keys that all chunks have memory for, and those that have keys.
     capacity: usize,
+    in_use: usize,
     peak: Peak,
 }
 
@@ -91,9 +97,11 @@ impl Run {
             free: Vec::new(),
             last: 0,
             open: None,
+            dealt: None,
             heads: BinaryHeap::new(),
             live: 0,
             capacity: 0,
+            in_use: 0,
             peak: Peak::default(),
         }
     }
@@ -117,6 +125,9 @@ impl Run {
         list: List,
         limit: usize,
     ) -> Gathered {
+        if list.is_crowd() || self.is_dealt(begin_ns) {
+            return self.deal_list(slab, (begin_ns, last_ns), list, limit);
+        }
         if self.live == 0 {
             self.clear();
             self.base_seq = slab.at(list.head).seq.saturating_sub(REACH);
@@ -134,21 +145,10 @@ impl Run {
             strays: NIL,
             misfits: NIL,
         };
-        // Each step waits for the link before it, which no cache may hold: two chains wait at the same time.
-        let from_back = if list.has_two_ends { visited / 2 } else { 0 };
-        let List {
-            mut head, mut tail, ..
-        } = list;
-        for step in 0..visited - from_back {
-            if step < from_back {
-                let previous = slab.link(tail).prev;
-                sieve.take(slab, tail);
-                tail = previous;
-            }
-            let next = slab.link(head).next;
-            sieve.take(slab, head);
-            head = next;
-        }
+        let (visited, rest) = list.walk(slab, visited, |slab, index| {
+            sieve.take(slab, index);
+            true
+        });
         let Sieve {
             strays, misfits, ..
         } = sieve;
@@ -157,7 +157,7 @@ impl Run {
         chunk.live += added;
         if held == 0 {
             if added == 0 {
-                self.free.push(at as u32);
+                self.release(at);
             } else {
                 self.heads.push(Head {
                     key: begin,
@@ -172,27 +172,44 @@ impl Run {
             });
         }
         self.last = at;
-        self.peak.note(self.live);
         Gathered {
             visited,
-            rest: (head, tail),
+            moves: visited,
+            rest,
             strays,
             misfits,
         }
     }
 
-    /// Sorts what was gathered last: the list has ended.
+    /// The list that was gathered from has ended: sorts what was gathered last, and what is to fire first.
     #[inline]
-    pub(super) fn close(&mut self) {
+    pub(super) fn end_list<T>(&mut self, slab: &Slab<T>) {
+        self.close();
+        if self.live > 0 {
+            self.front(slab);
+        }
+    }
+
+    /// Sorts what was gathered last.
+    #[inline]
+    fn close(&mut self) {
         if let Some(Open { from, .. }) = self.open.take() {
             self.chunks[self.last].keys[from as usize..].sort_unstable();
         }
     }
 
-    /// Whether some of the slot that begins at `begin_ns` was gathered, and is not sorted yet.
+    /// Whether the first timer is in a bucket that is not sorted, for more may come: then
+    /// [`peek`](Self::peek) tells where the bucket begins.
+    #[inline]
+    pub(super) fn begins_with_bucket(&self) -> bool {
+        let first = self.heads.peek();
+        first.is_some_and(|head| self.chunks[head.chunk as usize].bucket_ns.is_some())
+    }
+
+    /// Whether some of the slot that begins at `begin_ns` was gathered and more goes there, too.
     #[inline]
     pub(super) fn is_open(&self, begin_ns: u64) -> bool {
-        self.open.is_some_and(|open| open.begin_ns == begin_ns)
+        self.is_dealt(begin_ns) || self.open.is_some_and(|open| open.begin_ns == begin_ns)
     }
 
     /// Drops the keys of cancelled timers in front of the first one that stands, each for a move.
@@ -201,7 +218,7 @@ impl Run {
     pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
         let base_seq = self.base_seq;
         while self.live > 0 {
-            let chunk = self.front();
+            let chunk = self.front(slab);
             if chunk.keys[chunk.next].is_current(slab, base_seq) {
                 return true;
             }
@@ -249,7 +266,10 @@ impl Run {
         let base_seq = self.base_seq;
         let (mut fired, mut is_stuck) = (0, false);
         while self.live > 0 && fired < budget && !is_stuck {
-            self.front();
+            if self.heads.peek().is_some_and(|head| head.key >= end_key) {
+                break;
+            }
+            self.front(slab);
             // As long as the other chunks' keys are behind: of all but the heap's first entry, its
             // second or third is the smallest.
             let heads = self.heads.as_slice();
@@ -310,20 +330,41 @@ impl Run {
     fn clear(&mut self) {
         debug_assert_eq!(self.live, 0);
         self.open = None;
-        for head in self.heads.drain() {
-            self.chunks[head.chunk as usize].clear();
-            self.free.push(head.chunk);
+        while let Some(head) = self.heads.pop() {
+            self.release(head.chunk as usize);
         }
+    }
+
+    /// A chunk has no keys any more. Keeps its memory.
+    fn release(&mut self, at: usize) {
+        let chunk = &mut self.chunks[at];
+        chunk.clear();
+        self.in_use -= chunk.keys.capacity();
+        self.free.push(at as u32);
+    }
+
+    /// Gives a chunk memory for so many keys.
+    fn reserve(&mut self, at: usize, count: usize) {
+        let keys = &mut self.chunks[at].keys;
+        let held = keys.capacity();
+        keys.reserve_exact(count - keys.len());
+        let added = keys.capacity() - held;
+        self.capacity += added;
+        self.in_use += added;
+        self.peak.note(self.in_use);
     }
 
     #[inline]
     pub(super) fn has_excess(&self) -> bool {
-        self.capacity > 2 * self.live + SPARE_KEYS
+        self.capacity > 2 * self.in_use + SPARE_KEYS
     }
 
     /// Gives back memory that two windows have not used.
     pub(super) fn shrink(&mut self) {
-        let keep = self.peak.roll(self.live);
+        if self.live == 0 {
+            self.clear();
+        }
+        let keep = self.peak.roll(self.in_use);
         let most = 2 * keep + SPARE_KEYS;
         if self.live == 0 && self.capacity > most {
             // The tables of the chunks as well.
@@ -331,6 +372,7 @@ impl Run {
             self.free = Vec::new();
             self.heads = BinaryHeap::new();
             self.open = None;
+            self.dealt = None;
             self.capacity = 0;
         }
         for &at in &self.free {
@@ -344,7 +386,7 @@ impl Run {
 
     /// The chunk with the smallest key, while a timer stands.
     #[inline]
-    fn front(&mut self) -> &mut Chunk {
+    fn front<T>(&mut self, slab: &Slab<T>) -> &mut Chunk {
         loop {
             let mut head = self.heads.peek_mut().expect("a chunk with keys has a head");
             let at = head.chunk;
@@ -356,6 +398,8 @@ impl Run {
             let chunk = &self.chunks[at as usize];
             if chunk.bucket_ns.is_some() {
                 drop(head);
+                // They fire next, and their records come while the keys are sorted.
+                chunk.keys.iter().for_each(|key| slab.prefetch(key.index()));
                 self.close_bucket(at as usize);
                 continue;
             }
@@ -368,8 +412,7 @@ impl Run {
                 Some(&first) => head.key = first,
                 None => {
                     PeekMut::pop(head);
-                    self.chunks[at as usize].clear();
-                    self.free.push(at);
+                    self.release(at as usize);
                 }
             }
         }
@@ -392,17 +435,17 @@ impl Run {
             Some(_) => self.last,
             None => self.empty_chunk(),
         };
-        let keys = &mut self.chunks[at].keys;
-        let wanted = (keys.len() + count).next_power_of_two();
-        let held = keys.capacity();
-        keys.reserve_exact(wanted - keys.len());
-        self.capacity += keys.capacity() - held;
+        let wanted = self.chunks[at].keys.len() + count;
+        self.reserve(at, wanted.next_power_of_two());
         at
     }
 
     fn empty_chunk(&mut self) -> usize {
         match self.free.pop() {
-            Some(at) => at as usize,
+            Some(at) => {
+                self.in_use += self.chunks[at as usize].keys.capacity();
+                at as usize
+            }
             None => {
                 self.chunks.push(Chunk::default());
                 self.chunks.len() - 1
@@ -456,6 +499,9 @@ impl Run {
         assert_eq!(self.heads.len() + self.free.len(), self.chunks.len());
         let capacity: usize = self.chunks.iter().map(|it| it.keys.capacity()).sum();
         assert_eq!(self.capacity, capacity);
+        let free = self.free.iter().map(|&at| &self.chunks[at as usize].keys);
+        let free: usize = free.map(Vec::capacity).sum();
+        assert_eq!(self.in_use, capacity - free);
         assert_eq!(live.len(), self.live);
         live.sort_unstable();
         assert!(
@@ -473,26 +519,6 @@ impl Chunk {
         self.next = 0;
         self.bucket_ns = None;
     }
-}
-
-/// A list to gather from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct List {
-    pub(super) head: u32,
-    pub(super) tail: u32,
-    /// It may be taken from its tail as well: it is linked both ways, and in no order.
-    pub(super) has_two_ends: bool,
-}
-
-/// What became of a part of a list.
-pub(super) struct Gathered {
-    pub(super) visited: usize,
-    /// The first and the last record that were left.
-    pub(super) rest: (u32, u32),
-    /// Records that belong to a later slot, linked by `next`.
-    pub(super) strays: u32,
-    /// Records for the heap, linked by `next`.
-    pub(super) misfits: u32,
 }
 
 /// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and

@@ -35,11 +35,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         moves_left: &mut usize,
     ) -> Due {
         loop {
-            if !self.tick.is_empty() {
+            let last = self.last_ready(now_ns);
+            // A bucket is sorted when its first may be due: more may come to it.
+            let waits = self.tick.begins_with_bucket()
+                && self.tick.first().is_none_or(|first| first > last);
+            if !self.tick.is_empty() && !waits {
                 if !self.tick.clean(slab, moves_left) {
                     return Due::Unfinished;
                 }
-                let last = self.last_ready(now_ns);
                 if self.tick.first().is_some_and(|first| first <= last) {
                     return Due::Timer;
                 }
@@ -289,16 +292,17 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             let list = List {
                 head: slot.head(),
                 tail: slot.tail(),
+                len: slot.len() as usize,
                 has_two_ends: !slot.is_in_order(),
             };
             let gathered = self.tick.gather(slab, interval, list, count);
             self.levels
                 .cut(slab, at, gathered.visited as u32, gathered.rest);
-            *moves_left -= gathered.visited;
+            *moves_left = moves_left.saturating_sub(gathered.moves);
             self.link_all(slab, gathered.strays);
         }
         if self.levels.slot(at).is_empty() {
-            self.tick.close();
+            self.tick.end_list(slab);
         }
     }
 
@@ -314,6 +318,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 return;
             }
             self.gather(slab, at, moves_left);
+            if !self.levels.slot(at).is_empty() {
+                return;
+            }
             self.go_to(tick);
         }
     }

@@ -2,7 +2,7 @@
 //! (`silence.rs` says what for).
 
 use crate::wheel::entry::{Order, PAGE, Record, RecordState};
-use crate::wheel::run::Bucket;
+use crate::wheel::run::{Bucket, Buckets};
 use crate::wheel::slab::Slab;
 
 /// A selection of what is due at a time.
@@ -35,10 +35,8 @@ pub(super) struct Selection {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     sample: Vec<Order>,
-    /// Those of the window, in order, all of one width.
-    buckets: Vec<Bucket>,
-    /// Buckets to a nanosecond, times 2^64.
-    buckets_per_ns: u64,
+    /// Those of the window.
+    buckets: Buckets,
 }
 
 impl Selection {
@@ -46,9 +44,7 @@ impl Selection {
     pub(super) fn new(mut memory: Memory, now_ns: u64, after: Order, looks: usize) -> Self {
         memory.sample.clear();
         memory.sample.reserve_exact(SAMPLE);
-        memory.buckets.clear();
-        memory.buckets.reserve_exact(BUCKETS_MAX);
-        memory.buckets.push(Bucket::from(after.deadline_ns));
+        memory.buckets.cut(after.deadline_ns, now_ns, 0);
         Selection {
             until_ns: now_ns,
             after,
@@ -127,7 +123,9 @@ impl Selection {
         self.after = window;
         self.window = None;
         self.page = 0;
-        self.open_buckets(window.deadline_ns, 0);
+        self.memory
+            .buckets
+            .cut(window.deadline_ns, self.until_ns, 0);
         if self.is_sampled {
             self.open_window();
         }
@@ -207,35 +205,16 @@ impl Selection {
         self.page = 0;
         if let Some(last) = border.or(sample.last().copied()) {
             let timers = (self.end.min(sample.len()) - begin.min(sample.len())) * STRIDE * self.gap;
-            self.open_buckets(last.deadline_ns, timers);
+            let begin_ns = self.after.deadline_ns;
+            let buckets = &mut self.memory.buckets;
+            buckets.cut(begin_ns, last.deadline_ns, timers);
         }
-    }
-
-    /// Cuts the window, of which some `timers` are due up to `last_ns`, into buckets.
-    fn open_buckets(&mut self, last_ns: u64, timers: usize) {
-        let begin_ns = self.after.deadline_ns;
-        let span_ns = last_ns.saturating_sub(begin_ns).max(1);
-        let count = timers.div_ceil(BUCKET).clamp(1, BUCKETS_MAX) as u64;
-        // Less than one: there are at least two nanoseconds.
-        let per_ns = ((u128::from(count.min(span_ns)) << 64) / (u128::from(span_ns) + 1)) as u64;
-        let begins = (0..count.min(span_ns)).map(|nth| {
-            let offset_ns = (u128::from(nth) << 64) / u128::from(per_ns);
-            begin_ns + offset_ns as u64
-        });
-        self.memory.buckets.clear();
-        self.memory.buckets.extend(begins.map(Bucket::from));
-        self.memory.buckets_per_ns = per_ns;
     }
 
     /// Where a timer of the window goes.
     #[inline]
     pub(super) fn bucket(&mut self, deadline_ns: u64) -> &mut Bucket {
-        let buckets = &mut self.memory.buckets;
-        let offset_ns = u128::from(deadline_ns - self.after.deadline_ns);
-        let nth = (offset_ns * u128::from(self.memory.buckets_per_ns)) >> 64;
-        // The last one also has what comes after the sample.
-        let last = buckets.len() - 1;
-        &mut buckets[last.min(nth as usize)]
+        self.memory.buckets.bucket(deadline_ns)
     }
 
     /// Where on the page the timers of `window` are that are in a list, how many, and the first timer
@@ -310,7 +289,3 @@ const PAGES_PER_LOOK: usize = 4;
 const SAMPLE: usize = 512;
 /// Timers that are to be in the first window.
 const FIRST_WINDOW: usize = 512;
-/// Timers in a bucket where they are evenly spread: so few that its chunk of the run seldom overflows.
-const BUCKET: usize = 320;
-/// Those of a larger window have more.
-const BUCKETS_MAX: usize = 512;
