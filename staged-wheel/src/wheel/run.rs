@@ -356,7 +356,9 @@ impl Run {
 
     #[inline]
     pub(super) fn has_excess(&self) -> bool {
-        self.capacity > 2 * self.in_use + SPARE_KEYS
+        // Chunks of cancelled timers are in use until the next poll that looks at them.
+        let in_use = if self.live > 0 { self.in_use } else { 0 };
+        self.capacity > 2 * in_use + SPARE_KEYS
     }
 
     /// Gives back memory that two windows have not used.

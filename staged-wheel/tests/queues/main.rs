@@ -233,6 +233,40 @@ fn a_peak_is_given_back_by_an_executor_that_sleeps() {
     }
 }
 
+/// What a crowd took that was made ready goes back, too, if all of it is put off before it is due.
+#[test]
+fn the_keys_of_a_crowd_that_was_put_off_are_given_back() {
+    const CROWD: u64 = 50_000;
+    let epoch = Instant::now();
+    let due = epoch + Duration::from_secs(2);
+    let before = Allocations::of_this_thread();
+    let used = || Allocations::of_this_thread().since(before).bytes;
+    let mut queue = StagedWheel::<Payload>::new(epoch);
+    let nth = |n: u64| due + Duration::from_nanos(n * 7_919 % CROWD);
+    let crowd: Vec<_> = (0..CROWD).map(|n| queue.insert(nth(n), PAYLOAD)).collect();
+    let armed = used();
+    let mut now = epoch;
+    while let Some(at) = queue.next_upkeep().filter(|&at| at < due) {
+        now = now.max(at);
+        queue.expire(now, 256, &mut Vec::new());
+    }
+    assert!(now < due && used() > armed + 16 * CROWD as usize);
+    for handle in crowd {
+        assert!(queue.rearm(handle, epoch + Duration::from_secs(86_400)));
+    }
+    let mut polls = 0;
+    while let Some(at) = queue
+        .next_upkeep()
+        .filter(|&at| at < now + Duration::from_secs(3600))
+    {
+        now = now.max(at);
+        queue.expire(now, 256, &mut Vec::new());
+        polls += 1;
+        assert!(polls < 200, "{polls} polls of an idle executor");
+    }
+    assert!(used() <= armed, "{} bytes more are kept", used() - armed);
+}
+
 /// A hash map that doubles in size moved all that it held: 4 MB for 100,000 timers.
 #[test]
 fn no_queue_grows_by_one_large_copy() {
