@@ -1,8 +1,10 @@
 //! The kernel without a runtime: the least that the same work takes.
 //!
 //! Direct reads and writes by one ring whose loop does nothing else, reads into memory that it knows; what the page cache
-//! has, appending, and names by plain system calls, one after the other. Deadlines by a ring that only waits.
+//! has, appending, and names by plain system calls, one after the other. Deadlines by a ring that only waits, and tasks
+//! that nothing schedules.
 
+mod burst;
 mod deadlines;
 mod lanes;
 
@@ -50,8 +52,14 @@ fn main() {
     let waits: &[Case] = &[
         case("overshoot", || sound(deadlines::overshoot())),
         case("expire-spread", || sound(deadlines::spread_over_a_second())),
+        case("long-waits", || sound(deadlines::long_waits())),
+        case("waits", || sound(deadlines::waits())),
     ];
-    workloads::main(&[direct, calls, waits]);
+    let tasks: &[Case] = &[
+        case("burst", burst::one_by_one),
+        case("burst-ahead", burst::asked_for_ahead),
+    ];
+    workloads::main(&[direct, calls, waits, tasks]);
 }
 
 fn sound(done: io::Result<()>) {
