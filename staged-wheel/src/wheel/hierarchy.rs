@@ -398,9 +398,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// The earliest deadline or a bound, and whether it is exact.
     fn find_next<T>(&mut self, slab: &mut Slab<T>) -> (u64, bool) {
-        // Cancelled timers in front are a bound as good as another: a poll then drops them. So is a bucket's begin.
-        let mut is_exact =
-            !self.tick.begins_with_bucket() && self.tick.clean(slab, &mut { SEARCHED_KEYS });
+        // Cancelled timers in front are a bound as good as another: a poll then drops them. So is the
+        // begin of a bucket, to which more may come, while there are many.
+        let is_bound = self.tick.begins_with_bucket() && self.tick.gathered() > SHORT_SLOT as usize;
+        let mut is_exact = !is_bound && self.tick.clean(slab, &mut { SEARCHED_KEYS });
         let mut next_ns = self.tick.next_ns();
         if Tick::of(next_ns) <= self.cursor {
             // What is in a list is of a later tick.

@@ -5,6 +5,7 @@
 //! next goes on from there. See the parent for the picture and the invariants.
 
 use super::{Due, Wheel};
+use crate::wheel::current_tick::CurrentTick;
 use crate::wheel::entry::{FiredRecord, Link, NIL, Order};
 use crate::wheel::level::{Levels, Position};
 use crate::wheel::look::Look;
@@ -35,15 +36,15 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         moves_left: &mut usize,
     ) -> Due {
         loop {
-            let last = self.last_ready(now_ns);
-            // A bucket is sorted when its first may be due: more may come to it.
-            let waits = self.tick.begins_with_bucket()
-                && self.tick.first().is_none_or(|first| first > last);
-            if !self.tick.is_empty() && !waits {
-                if !self.tick.clean(slab, moves_left) {
+            if !self.tick.is_empty() {
+                let last = self.last_ready(now_ns);
+                let is_due = |tick: &CurrentTick| tick.first().is_some_and(|first| first <= last);
+                // A bucket is sorted when its first may be due: more may come to it.
+                let waits = self.tick.begins_with_bucket() && !is_due(&self.tick);
+                if !waits && !self.tick.clean(slab, moves_left) {
                     return Due::Unfinished;
                 }
-                if self.tick.first().is_some_and(|first| first <= last) {
+                if is_due(&self.tick) {
                     return Due::Timer;
                 }
             }
