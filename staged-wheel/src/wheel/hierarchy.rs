@@ -309,7 +309,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// The earliest deadline or a lower bound of it; [`NEVER`] if there is none.
     ///
     /// It is a bound and not exact only where the earliest timer of a slot with more than
-    /// [`SHORT_SLOT`] others was cancelled or re-armed. A poll at that bound empties the slot.
+    /// [`SHORT_SLOT`] others was cancelled or re-armed, or where the first of as many is in a bucket that
+    /// is not sorted yet. A poll at that bound empties the slot, or sorts the bucket.
     #[inline]
     pub(super) fn next_ns<T>(&mut self, slab: &mut Slab<T>) -> u64 {
         if self.next_ns != UNKNOWN {
