@@ -12,7 +12,7 @@ use counting::Allocations;
 use load::{Done, Load, PAYLOAD, Payload};
 
 const PAGE_BYTES: usize = 12 * 1024;
-const TABLES_BYTES: usize = 16 * 1024 + 64;
+const TABLES_BYTES: usize = 16 * 1024;
 
 /// The calls below, for any of the queues.
 macro_rules! exercise {

@@ -1,4 +1,4 @@
-//! Tasks that end at once: what running and freeing them takes, whoever finds out that they are due.
+//! Tasks that end in their next poll: what it takes to poll and free them, without an executor or a timer queue.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};

@@ -3,7 +3,6 @@
 /// A time that is cut into buckets, all of one width.
 #[derive(Debug, Default)]
 pub(in crate::wheel) struct Buckets {
-    pub(super) begin_ns: u64,
     in_order: Vec<Bucket>,
     /// Buckets to a nanosecond, times 2^64.
     per_ns: u64,
@@ -28,7 +27,6 @@ impl Buckets {
             let offset_ns = (u128::from(nth) << 64) / u128::from(per_ns);
             begin_ns + offset_ns as u64
         });
-        self.begin_ns = begin_ns;
         self.in_order.clear();
         // A crowd that comes again takes no more memory than before.
         self.in_order.reserve_exact(BUCKETS_MAX);
@@ -39,10 +37,18 @@ impl Buckets {
         self.per_ns = per_ns;
     }
 
+    /// Whether the first of them begins there.
+    #[inline]
+    pub(super) fn begin_with(&self, begin_ns: u64) -> bool {
+        self.in_order
+            .first()
+            .is_some_and(|it| it.begin_ns == begin_ns)
+    }
+
     /// Where a timer due at that time goes, which is no earlier than the first bucket.
     #[inline]
     pub(in crate::wheel) fn bucket(&mut self, deadline_ns: u64) -> &mut Bucket {
-        let offset_ns = u128::from(deadline_ns - self.begin_ns);
+        let offset_ns = u128::from(deadline_ns - self.in_order[0].begin_ns);
         let nth = (offset_ns * u128::from(self.per_ns)) >> 64;
         // The last one has what comes after it as well.
         let last = self.in_order.len() - 1;

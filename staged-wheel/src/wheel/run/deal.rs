@@ -103,7 +103,7 @@ impl Run {
     #[inline]
     pub(super) fn is_dealt(&self, begin_ns: u64) -> bool {
         let dealt = self.dealt.as_ref();
-        dealt.is_some_and(|buckets| buckets.begin_ns == begin_ns)
+        dealt.is_some_and(|buckets| buckets.begin_with(begin_ns))
     }
 
     /// A chunk for a bucket.
