@@ -420,7 +420,7 @@ fn crowds_without_end_do_not_outgrow_the_run() {
     ignore = "it counts what a poll takes of pages of the usual size"
 )]
 fn the_next_tick_is_gathered_while_this_one_lasts() {
-    const TIMERS: u64 = 60;
+    const TIMERS: u64 = 200;
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     for n in 0..TIMERS {
         pair.arm(50 * TICK + n * 7_919 % TIMERS * TICK / TIMERS);

@@ -310,9 +310,8 @@ impl<Q: Queue> Pair<Q> {
     /// Polls until the queue says that nothing more is due. How many fired?
     pub(super) fn poll_all(&mut self, now_ns: u64, budget: usize) -> usize {
         assert!(budget > 0);
-        // A poll that fires nothing spends its moves: on one timer at least, which may open a chunk.
-        let mut empty_polls_left =
-            self.moves_at_most() / self.moves_per_poll + self.queue.len() + 1;
+        // A poll that fires nothing spends its moves.
+        let mut empty_polls_left = self.moves_at_most() / self.moves_per_poll + 1;
         let mut fired = 0;
         loop {
             let (fired_now, has_more) = self.poll(now_ns, budget);

@@ -421,7 +421,7 @@ fn a_timeout_pushed_back_fires_at_its_last_deadline() {
 #[test]
 fn a_crowd_that_takes_all_moves_is_not_left_behind() {
     const SMALL: u64 = 9;
-    const CROWD: u64 = 66;
+    const CROWD: u64 = 300;
     for moves in CROWD..CROWD + 20 {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
         pair.bound_moves((SMALL + moves) as usize);
