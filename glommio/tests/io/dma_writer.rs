@@ -10,7 +10,7 @@ use futures_lite::future::{or, zip};
 use glommio::io::{
     DmaFile, DmaStreamWriter, DmaStreamWriterBuilder, ImmutableFileBuilder, OpenOptions,
 };
-use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into};
+use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into};
 
 use super::*;
 use crate::common::log::hearing;
@@ -32,31 +32,82 @@ fn size(path: &Path) -> u64 {
 /// More than all buffers of a writer hold: what a flush that starves lets pass.
 const STARVED: u64 = 16 << 20;
 
-/// Writes until `stops`, or as much as shows that a flush starves.
-async fn write_without_end(writer: &DmaStreamWriter, stops: &Cell<bool>) -> io::Result<()> {
+/// How often a flush may starve because the machine stood still for as long as a writer waits for
+/// those who flush. The other tries show that it ends.
+const STANDSTILLS: u32 = 30;
+
+/// Writes until `stops`, or up to `end`, which shows that a flush starves.
+async fn write_without_end(
+    writer: &DmaStreamWriter,
+    stops: &Cell<bool>,
+    end: u64,
+) -> io::Result<()> {
     let mut writer = writer;
-    while !stops.get() && writer.current_pos() < STARVED {
+    while !stops.get() && writer.current_pos() < end {
         writer.write_all(&[7; 1000]).await?;
     }
     Ok(())
 }
 
-/// What was accepted from the first poll of a flush that waits until its end.
-async fn accepted_beside_a_flush(writer: &DmaStreamWriter) -> Result<u64> {
+/// What was accepted from the first poll of a flush that waits until its end; none if nothing was
+/// written up to `end` but what other flushes brought.
+async fn accepted_beside_a_flush(writer: &DmaStreamWriter, end: u64) -> Result<Option<u64>> {
     loop {
         let mut shared = writer;
         let mut flush = shared.flush();
         let at_once = poll_once(&mut flush).await;
         let begun_at = writer.current_pos();
-        if at_once.is_some() {
+        if let Some(flushed) = at_once {
             // Nothing was to be written yet.
+            flushed?;
+            if begun_at >= end {
+                return Ok(None);
+            }
             executor().yield_task_queue_now().await;
             continue;
         }
         flush.await?;
         assert!(writer.current_flushed_pos() >= begun_at);
-        return Ok(writer.current_pos() - begun_at);
+        return Ok(Some(writer.current_pos() - begun_at));
     }
+}
+
+/// Whether so many flushes in turn, from tasks of `queue`, each end beside `writers` tasks that
+/// write without end, with no more than `most` bytes accepted meanwhile.
+async fn flushes_end(
+    writer: &Rc<DmaStreamWriter>,
+    writers: usize,
+    flushes: usize,
+    queue: TaskQueueHandle,
+    most: u64,
+) -> Result<bool> {
+    let end = writer.current_pos() + STARVED;
+    let stops = Rc::new(Cell::new(false));
+    let tasks: Vec<_> = (0..writers)
+        .map(|_| {
+            let (writer, stops) = (Rc::clone(writer), Rc::clone(&stops));
+            spawn_local(async move { write_without_end(&writer, &stops, end).await })
+        })
+        .collect();
+    executor().yield_task_queue_now().await;
+    let other = Rc::clone(writer);
+    let flushes = async move {
+        for _ in 0..flushes {
+            match accepted_beside_a_flush(&other, end).await? {
+                Some(accepted) if accepted <= most => (),
+                _ => return Result::Ok(false),
+            }
+        }
+        Ok(true)
+    };
+    let ended = spawn_local_into(flushes, queue)
+        .expect("it is there")
+        .await?;
+    stops.set(true);
+    for task in tasks {
+        task.await?;
+    }
+    Ok(ended)
 }
 
 #[test]
@@ -66,38 +117,20 @@ fn a_flush_ends_though_other_tasks_write_without_end() {
             let path = folder.path().join("file");
             let slow =
                 executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "slow");
+            let own = executor().current_task_queue();
             for writers in [1, 3] {
-                let writer = Rc::new(writer(&path).await?);
-                let stops = Rc::new(Cell::new(false));
-                let tasks: Vec<_> = (0..writers)
-                    .map(|_| {
-                        let (writer, stops) = (Rc::clone(&writer), Rc::clone(&stops));
-                        spawn_local(async move { write_without_end(&writer, &stops).await })
-                    })
-                    .collect();
-                glommio::executor().yield_task_queue_now().await;
-                for _ in 0..20 {
-                    let accepted = accepted_beside_a_flush(&writer).await?;
-                    assert!(accepted <= 100_000, "{accepted} bytes beside one flush");
-                }
-                let other = Rc::clone(&writer);
-                let flushes = async move {
-                    let mut accepted = 0;
-                    for _ in 0..5 {
-                        accepted = accepted_beside_a_flush(&other).await?.max(accepted);
+                for (flushes, queue, most) in [(20, own, 100_000), (5, slow, 1 << 20)] {
+                    let mut standstills = 0;
+                    let writer = Rc::new(writer(&path).await?);
+                    while !flushes_end(&writer, writers, flushes, queue, most).await? {
+                        standstills += 1;
+                        assert!(
+                            standstills <= STANDSTILLS,
+                            "flushes starve beside {writers} writers"
+                        );
                     }
-                    Result::Ok(accepted)
-                };
-                let accepted = spawn_local_into(flushes, slow)
-                    .expect("it is there")
-                    .await?;
-                assert!(accepted <= 1 << 20, "{accepted} bytes beside one flush");
-                assert!(writer.current_pos() < STARVED);
-                stops.set(true);
-                for task in tasks {
-                    task.await?;
+                    (&*writer).close().await?;
                 }
-                (&*writer).close().await?;
             }
         }
         Ok(())
@@ -115,11 +148,11 @@ fn a_flush_ends_beside_writes_of_the_same_task() {
                 (&writer).write_all(&[1; 1000]).await?;
                 let stops = Cell::new(false);
                 let flush = async {
-                    let accepted = accepted_beside_a_flush(&writer).await;
+                    let accepted = accepted_beside_a_flush(&writer, STARVED).await;
                     stops.set(true);
                     accepted
                 };
-                let writes = write_without_end(&writer, &stops);
+                let writes = write_without_end(&writer, &stops, STARVED);
                 let (flushed, wrote) = if is_first {
                     zip(flush, writes).await
                 } else {
@@ -127,7 +160,7 @@ fn a_flush_ends_beside_writes_of_the_same_task() {
                     (flushed, wrote)
                 };
                 wrote?;
-                let accepted = flushed?;
+                let accepted = flushed?.expect("nothing else flushes");
                 assert!(accepted <= 100_000, "{accepted} bytes beside one flush");
                 (&writer).close().await?;
             }
@@ -167,6 +200,38 @@ fn a_flush_begins_behind_writes_that_use_up_the_budget() {
             flush.await?;
             assert_eq!(writer.current_flushed_pos(), accepted as u64);
             (&writer).close().await?;
+        }
+        Ok(())
+    });
+}
+
+/// A task that comes late to the end of its flush finds that it is over how long writes wait for it:
+/// they go on, whoever finds that.
+#[test]
+fn writes_go_on_when_a_flush_is_looked_after_late() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            for looks_at_position in [false, true] {
+                let writer = Rc::new(writer(&path).await?);
+                (&*writer).write_all(&[1; 100]).await?;
+                let mut shared = &*writer;
+                let mut flush = shared.flush();
+                assert!(poll_once(&mut flush).await.is_none());
+                let other = Rc::clone(&writer);
+                let waits = spawn_local(async move { (&*other).write_all(&[2; 100]).await });
+                while writer.current_flushed_pos() < 100 {
+                    executor().yield_task_queue_now().await;
+                }
+                executor().yield_task_queue_now().await;
+                std::thread::sleep(Duration::from_millis(3));
+                if looks_at_position {
+                    assert!(writer.current_flushed_pos() >= 100);
+                }
+                flush.await?;
+                waits.await?;
+                (&*writer).close().await?;
+            }
         }
         Ok(())
     });

@@ -159,22 +159,35 @@ impl Writer {
         cx: &Context<'_>,
         mut look: impl FnMut(&mut WriterState) -> Poll<R>,
     ) -> Poll<R> {
-        let all = Waker::from(Arc::clone(&self.waiters));
-        let mut cx_of_all = Context::from_waker(&all);
-        let mut state = self.state.borrow_mut();
-        state.drive(&mut cx_of_all);
-        loop {
-            if let Poll::Ready(ready) = look(&mut state) {
-                return Poll::Ready(ready);
+        let polled = self.drive(|state, cx_of_all| {
+            state.drive(cx_of_all);
+            loop {
+                let looked = look(state);
+                // What `look` has started is polled, too, so that it wakes those who wait.
+                if looked.is_ready() || !state.drive(cx_of_all) {
+                    return looked;
+                }
             }
-            // What `look` has started is polled, too, so that it wakes those who wait.
-            if !state.drive(&mut cx_of_all) {
-                break;
-            }
+        });
+        if polled.is_pending() {
+            self.waiters.add(cx.waker());
         }
+        polled
+    }
+
+    /// Calls `drive`, which polls what is under way. If that finds the time over that a flush has to
+    /// be seen, the timer is gone with it, and the writes are woken here.
+    fn drive<R>(&self, drive: impl FnOnce(&mut WriterState, &mut Context<'_>) -> R) -> R {
+        let all = Waker::from(Arc::clone(&self.waiters));
+        let mut state = self.state.borrow_mut();
+        let kept_waiting = state.tells_of_flush();
+        let driven = drive(&mut state, &mut Context::from_waker(&all));
+        let may_go_on = kept_waiting && !state.tells_of_flush();
         drop(state);
-        self.waiters.add(cx.waker());
-        Poll::Pending
+        if may_go_on {
+            self.waiters.wake_all();
+        }
+        driven
     }
 
     /// Writes what was accepted, and gives the file its exact size. Gives the file out.
@@ -252,10 +265,10 @@ impl DmaStreamWriter {
     /// Up to where the file is written without a gap: those who open it can read that. It need not
     /// be there after a crash; see [`sync`](Self::sync).
     pub fn current_flushed_pos(&self) -> u64 {
-        let all = Waker::from(Arc::clone(&self.writer.waiters));
-        let mut state = self.writer.state.borrow_mut();
-        state.drive(&mut Context::from_waker(&all));
-        state.flushed()
+        self.writer.drive(|state, cx_of_all| {
+            state.drive(cx_of_all);
+            state.flushed()
+        })
     }
 
     /// Waits until the full buffers are written, and returns up to where the file is. Leaves a
