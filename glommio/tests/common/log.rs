@@ -30,11 +30,16 @@ static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Listener::de
 
 /// What this thread logged while `f` ran, and whatever other threads log for it.
 pub fn hearing<R>(f: impl FnOnce() -> R) -> (R, Vec<Heard>) {
+    hearing_so_far(|_| f())
+}
+
+/// As [`hearing`], with what was logged so far at hand.
+pub fn hearing_so_far<R>(f: impl FnOnce(&dyn Fn() -> Vec<Heard>) -> R) -> (R, Vec<Heard>) {
     let _another = LazyLock::force(&ANOTHER);
     let listener = Listener::default();
-    let result = tracing::subscriber::with_default(listener.clone(), f);
-    let heard = std::mem::take(&mut *listener.0.lock().expect("no thread panicked"));
-    (result, heard)
+    let so_far = || listener.0.lock().expect("no thread panicked").clone();
+    let result = tracing::subscriber::with_default(listener.clone(), || f(&so_far));
+    (result, so_far())
 }
 
 /// As [`hearing`], on all threads of this process, which is a child of a test, from now on. What was

@@ -13,7 +13,7 @@ use glommio::io::{
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into};
 
 use super::*;
-use crate::common::log::hearing;
+use crate::common::log::{Heard, hearing_so_far};
 use crate::common::{descriptors, in_child, run as run_plain};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -438,18 +438,30 @@ fn padding_does_not_stay_when_the_executor_ends_during_a_close() {
     }
 }
 
+/// Whether an error of a close in the background of the file at `path` was logged.
+fn is_told(heard: &[Heard], path: &str) -> bool {
+    heard.iter().any(|it| {
+        it.level == tracing::Level::ERROR
+            && it.message.contains("in the background failed")
+            && it.message.contains(path)
+    })
+}
+
+/// Waits until it is, but not for ever.
+async fn told(so_far: &dyn Fn() -> Vec<Heard>, path: &str) {
+    for _ in 0..10_000 {
+        if is_told(&so_far(), path) {
+            return;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
 #[test]
 fn a_background_close_that_fails_is_logged_with_its_path() {
     const NULL: &str = "/dev/null";
-    let is_told = |heard: &[crate::common::log::Heard], path: &str| {
-        heard.iter().any(|it| {
-            it.level == tracing::Level::ERROR
-                && it.message.contains("in the background failed")
-                && it.message.contains(path)
-        })
-    };
     // It takes all and cannot be synced.
-    let ((), heard) = hearing(|| {
+    let ((), heard) = hearing_so_far(|so_far| {
         run_plain(async {
             let file = OpenOptions::new().write(true).dma_open(NULL).await;
             let mut writer = DmaStreamWriterBuilder::new(file.expect("it is there"))
@@ -458,7 +470,7 @@ fn a_background_close_that_fails_is_logged_with_its_path() {
             writer.write_all(&[1; 4096]).await.expect("it is accepted");
             assert!(poll_once(writer.close()).await.is_none());
             drop(writer);
-            sleep(Duration::from_millis(20)).await;
+            told(so_far, NULL).await;
         });
     });
     assert!(is_told(&heard, NULL), "{heard:?}");
@@ -474,9 +486,10 @@ fn a_file_that_cannot_be_closed_is_logged_with_its_path() {
             let folder = folder();
             let path = folder.path().join("file");
             filled(&path, 10);
+            let name = path.display().to_string();
             let executor = LocalExecutor::default();
             for is_inside in [true, false] {
-                let ((), heard) = hearing(|| {
+                let ((), heard) = hearing_so_far(|so_far| {
                     let left = executor.run(async {
                         let file = DmaFile::open(&path).await.expect("it is there");
                         // SAFETY: the number stands for nothing from here on: this process opens
@@ -484,19 +497,14 @@ fn a_file_that_cannot_be_closed_is_logged_with_its_path() {
                         assert_eq!(unsafe { libc::close(file.as_raw_fd()) }, 0);
                         if is_inside {
                             drop(file);
-                            sleep(Duration::from_millis(20)).await;
+                            told(so_far, &name).await;
                             return None;
                         }
                         Some(file)
                     });
                     drop(left);
                 });
-                let is_told = heard.iter().any(|it| {
-                    it.level == tracing::Level::ERROR
-                        && it.message.contains("in the background failed")
-                        && it.message.contains(&path.display().to_string())
-                });
-                assert!(is_told, "{is_inside} {heard:?}");
+                assert!(is_told(&heard, &name), "{is_inside} {heard:?}");
             }
         },
     );

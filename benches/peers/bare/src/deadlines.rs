@@ -92,6 +92,26 @@ pub fn waits() -> io::Result<()> {
     Ok(())
 }
 
+/// `standstills-sum`, `-max`, µs: how long the processor did something else, in ten seconds of a loop that does
+/// nothing but read the clock; what is shorter than a tenth of a millisecond is left out.
+pub fn standstills() -> io::Result<()> {
+    const SHORTEST: Duration = Duration::from_micros(100);
+    let begin = Instant::now();
+    let (mut sum, mut max, mut last) = (Duration::ZERO, Duration::ZERO, begin);
+    while last - begin < Duration::from_secs(10) {
+        let now = Instant::now();
+        let gap = now - last;
+        if gap >= SHORTEST {
+            sum += gap;
+            max = max.max(gap);
+        }
+        last = now;
+    }
+    report("standstills-sum", microseconds(sum));
+    report("standstills-max", microseconds(max));
+    Ok(())
+}
+
 /// A ring without operations.
 struct Sleeper(IoUring);
 

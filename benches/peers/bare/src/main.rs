@@ -54,6 +54,7 @@ fn main() {
         case("expire-spread", || sound(deadlines::spread_over_a_second())),
         case("long-waits", || sound(deadlines::long_waits())),
         case("waits", || sound(deadlines::waits())),
+        case("standstills", || sound(deadlines::standstills())),
     ];
     let tasks: &[Case] = &[
         case("burst", burst::one_by_one),
