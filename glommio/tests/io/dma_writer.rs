@@ -205,8 +205,8 @@ fn a_flush_begins_behind_writes_that_use_up_the_budget() {
     });
 }
 
-/// A task that comes late to the end of its flush finds that it is over how long writes wait for it:
-/// they go on, whoever finds that.
+/// Writes wait for a task that flushes to see the end of its flush, for a millisecond. That they may
+/// go on is first noticed by the task itself, or in `current_flushed_pos`.
 #[test]
 fn writes_go_on_when_a_flush_is_looked_after_late() {
     run(async {

@@ -92,7 +92,8 @@ const fn promise(workload: Workload, timing: Timing, us: [u64; 3]) -> Promise {
         },
         p50_least: match (workload, timing) {
             (_, Timing::Crowd) => P50_LEAST_OF_A_CROWD,
-            (Workload::Idle, Timing::Lateness | Timing::Neighbour) => P50_LEAST_BEHIND_HOGS,
+            (Workload::Idle, Timing::Lateness) => P50_LEAST_BEHIND_HOGS,
+            (Workload::Idle, Timing::Neighbour) => P50_LEAST_BEHIND_HOGS / 2,
             _ => P50_LEAST,
         },
     }
@@ -135,6 +136,7 @@ const P50_LEAST: u64 = 100;
 /// crowd that begins in a second that is not judged, its last few milliseconds may be all that is.
 const P50_LEAST_OF_A_CROWD: u64 = 5_000;
 
-/// Those that have waited for or beside one hog, 64 at the usual load, fire one right after the other and are late together:
-/// so many are thirty hogs. Ten of them decide nothing, as the host may take the core from a few.
+/// The timers of one hog, 64 at the usual load, are late together if the host takes the core meanwhile, and a few
+/// such hogs decide nothing. So many are those of fifteen rounds, each of two hogs that keep the thread and one that
+/// yields.
 const P50_LEAST_BEHIND_HOGS: u64 = 2_000;
