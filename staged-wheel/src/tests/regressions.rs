@@ -1,6 +1,7 @@
 //! What timer queues have got wrong before, here or elsewhere, each under its own name.
 
-use super::model::{Pair, Queue};
+use super::history::{Op, When};
+use super::model::{Pair, Queue, SmallWheel};
 use super::{every_queue, every_wheel};
 use crate::wheel::{StagedWheel, TICK_BITS};
 
@@ -219,6 +220,21 @@ fn a_poll_at_the_minimum_of_a_cancelled_timer_brings_the_queue_on() {
         }
     }
     every_queue!(law);
+}
+
+/// The keys of more cancelled timers than were dropped at a time hid that of the last one.
+#[test]
+fn the_next_expiry_is_exact_where_many_of_this_tick_were_cancelled() {
+    fn law<Q: Queue>(mut pair: Pair<Q>) {
+        pair.poll(TICK, usize::MAX);
+        let cancelled: Vec<_> = (1..=66).map(|n| pair.arm(TICK + n)).collect();
+        pair.arm(TICK + 67);
+        for id in cancelled {
+            pair.cancel(id);
+        }
+        pair.check_next();
+    }
+    every_wheel!(law);
 }
 
 /// A bound was kept although the slot had become short enough to say better.
@@ -447,4 +463,21 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0 % end
     }
+}
+
+/// A timer of a coarser slot, which begins with the tick, hid that the crowd of this tick had not come: the next
+/// expiry stayed at the one of it that had fired.
+#[test]
+fn a_crowd_is_not_waited_for_whose_first_has_fired() {
+    let mut pair = Pair::<SmallWheel>::wheel();
+    pair.bound_moves(2);
+    let at = When::Border {
+        level_bits: 28,
+        slots: 15,
+        offset_ns: 0,
+    };
+    pair.apply(&Op::ArmMany(44, When::BeforeEpoch, 2_358_145_587));
+    pair.apply(&Op::ArmMany(333, at, 2_821_199_626));
+    pair.apply(&Op::Sleep(6));
+    pair.check();
 }

@@ -502,8 +502,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 }
 
-/// Keys of cancelled timers that are dropped in search of the next expiry.
-const SEARCHED_KEYS: usize = 64;
+/// Keys of cancelled timers that are dropped in search of the next expiry: with few timers there are no
+/// more.
+const SEARCHED_KEYS: usize = 128;
 
 /// A slot with so few timers is searched when its earliest one has left.
 const SHORT_SLOT: u32 = 8;

@@ -211,6 +211,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 let slot = self.levels.slot(at);
                 slot.is_in_order() && slot.min_ns() > now_ns
             })
+            // A crowd whose first has left would keep the next expiry at that one until it has moved.
+            && self.levels.first_slots(self.cursor).all(|at| self.levels.slot(at).min_ns() > now_ns)
     }
 
     /// Lets what was taken from the slot, which begins first and is in order, fire before the rest of

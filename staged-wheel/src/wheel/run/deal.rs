@@ -16,7 +16,7 @@
 
 use super::buckets::Bucket;
 use super::keys::{Head, RunKey};
-use super::list::{Gathered, List};
+use super::list::{CROWD, Gathered, List};
 use super::{CHUNK, Chunk, REACH, Run};
 use crate::wheel::entry::{NIL, RecordState};
 use crate::wheel::slab::Slab;
@@ -129,8 +129,9 @@ impl Run {
     }
 }
 
-/// What another chunk takes, whose memory may be new to the process.
-const MOVES_TO_OPEN: usize = 8;
+/// What another chunk takes, whose memory may be new to the process: a small part of what a crowd takes, also
+/// where small ones are dealt.
+const MOVES_TO_OPEN: usize = CROWD / 256;
 /// What sorting a full chunk takes.
 const MOVES_TO_SORT: usize = CHUNK / 4;
 

@@ -65,4 +65,4 @@ pub(in crate::wheel) struct Gathered {
 }
 
 /// Of a list with more timers, which is in no order, they are dealt into buckets.
-const CROWD: usize = if cfg!(any(test, fuzzing)) { 256 } else { 2048 };
+pub(super) const CROWD: usize = if cfg!(any(test, fuzzing)) { 256 } else { 2048 };
