@@ -74,6 +74,39 @@ fn the_first_of_a_crowd_fires_in_the_first_poll() {
     }
 }
 
+/// Timeouts that were set together do not go through the levels, but for those that are not due together.
+#[test]
+#[cfg_attr(small_pages, ignore = "it counts moves of pages of the usual size")]
+fn a_burst_is_moved_once() {
+    const CROWD: u64 = 30_000;
+    const FIRST: u64 = SECOND + 10 * MS;
+    for others in [0, 1_000] {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        for n in 0..CROWD {
+            pair.arm(FIRST + n * 7_919 % CROWD * MS / CROWD);
+            if n % 2 == 1 && n > 100 && n / 2 < others {
+                pair.arm(FIRST + 5 * MS + n * 20_000);
+            }
+        }
+        let (mut now_ns, mut moves) = (0, 0);
+        while now_ns < FIRST {
+            pair.poll(now_ns, BUDGET);
+            moves += pair.queue.moves_of_last_poll();
+            now_ns = pair
+                .wake_ns()
+                .expect("a crowd is armed")
+                .max(now_ns + POLL_NS);
+        }
+        let (all, others) = ((CROWD + others) as usize, others as usize);
+        assert!(moves >= all, "{moves} moves of {all} timers");
+        assert!(
+            moves <= all + all / 4 + others,
+            "{moves} moves of {all} timers"
+        );
+        assert_eq!(sleep_and_fire(&mut pair).late, 0);
+    }
+}
+
 /// Where timers come due one after the other, a poll that fires one keeps the next waiting for little.
 #[test]
 #[cfg_attr(small_pages, ignore = "it counts moves of pages of the usual size")]

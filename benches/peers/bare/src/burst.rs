@@ -1,6 +1,6 @@
 //! Tasks that end in their next poll: what it takes to poll and free them, without an executor or a timer queue.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use workloads::machine::process_cpu;
 use workloads::report;
-use workloads::samples::{Samples, microseconds, nanoseconds};
+use workloads::samples::nanoseconds;
 
 const TASKS: usize = 100_000;
 /// Between making and running them, so that no cache has them.
@@ -55,12 +55,11 @@ fn run(is_asked_for: bool) -> f64 {
 
 /// As many, polled once.
 fn tasks(context: &mut Context<'_>) -> Vec<Task> {
-    let lateness = Rc::new(RefCell::new(Samples::with_capacity(TASKS)));
-    let first = Rc::new(Cell::new(0.0));
+    let late_ns = Rc::new(RefCell::new(Vec::with_capacity(TASKS)));
     let due = Instant::now();
     (0..TASKS)
         .map(|_| {
-            let (lateness, first) = (lateness.clone(), first.clone());
+            let late_ns = late_ns.clone();
             let mut task: Task = Box::pin(async move {
                 // As large as a timer.
                 let timer = black_box([0_u64; 8]);
@@ -71,12 +70,7 @@ fn tasks(context: &mut Context<'_>) -> Vec<Task> {
                 })
                 .await;
                 black_box(&timer);
-                let late = microseconds(due.elapsed());
-                let mut lateness = lateness.borrow_mut();
-                lateness.push(late);
-                if lateness.len() <= 100 {
-                    first.set(late.max(first.get()));
-                }
+                late_ns.borrow_mut().push(due.elapsed().as_nanos() as u64);
             });
             assert!(task.as_mut().poll(context).is_pending());
             task

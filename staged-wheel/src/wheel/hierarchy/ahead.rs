@@ -66,11 +66,35 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns());
             if at.level == 0 {
                 self.gather(slab, at, &mut most);
+            } else if let Some(interval) = self.burst(slab, at) {
+                self.gather_until(slab, at, interval, &mut most);
             } else {
                 self.move_down(slab, at, &mut most, usize::MAX);
             }
         }
         *moves_left += most;
+    }
+
+    /// When the timers of a slot of a coarse level are due, if they are a crowd that seems to be due within a few
+    /// ticks, or what is left of one: then there is nothing that the levels below could part.
+    fn burst<T>(&self, slab: &Slab<T>, at: Position) -> Option<(u64, u64)> {
+        let slot = self.levels.slot(at);
+        let (begin_ns, len) = (slot.min_ns(), slot.len() as usize);
+        let is_crowd = len > self.moves_per_poll || self.tick.is_open(begin_ns);
+        if !is_crowd || slot.is_in_order() {
+            return None;
+        }
+        let (mut head, mut tail) = (slot.head(), slot.tail());
+        let mut last_ns = begin_ns;
+        for _ in 0..len.min(SAMPLED) {
+            let (first, last) = (slab.link(head), slab.link(tail));
+            last_ns = last_ns.max(first.deadline_ns).max(last.deadline_ns);
+            (head, tail) = (first.next, last.prev);
+        }
+        let span_ns = last_ns - begin_ns;
+        // Some may be due a little later than all that were looked at.
+        (span_ns < BURST_TICKS << TICK_BITS)
+            .then_some((begin_ns, last_ns.saturating_add(span_ns / 8)))
     }
 
     /// When to poll for the sake of a crowd, so many timers having been armed; [`NEVER`] if there is none.
@@ -160,3 +184,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
 /// Slots of level 0 behind the first one that are looked at.
 const TICKS_SEEN: u64 = 16;
+
+/// Timers at either end of a slot that tell when the others may be due.
+const SAMPLED: usize = 16;
+/// A crowd due within so many ticks skips the levels: cut into buckets as a whole, each tick has many.
+const BURST_TICKS: u64 = 4;

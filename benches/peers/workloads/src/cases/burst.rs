@@ -44,7 +44,7 @@ pub fn ping_beside_burst<R: Network>() {
                     }
                 }
             });
-            crowd.has_ended.wait().await;
+            crowd.ends().await;
             span_ns.store(first.elapsed().as_nanos() as u64, Ordering::SeqCst);
             answers.await;
         })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::machine::{process_cpu, process_waits};
-use crate::samples::{Samples, microseconds, nanoseconds};
+use crate::samples::{Samples, nanoseconds};
 use crate::signal::Signal;
 use crate::{Runtime, Slack, report};
 
@@ -129,12 +129,19 @@ async fn fire<R: Runtime>(timers: usize, span: Duration, lead: Duration) -> Fire
         "arming the timers took longer than the lead: the figures would be skewed"
     );
     let (cpu_before, wakes_before) = (process_cpu(), process_waits());
-    crowd.has_ended.wait().await;
+    crowd.ends().await;
+    let (cpu, wakes) = (process_cpu() - cpu_before, process_waits() - wakes_before);
+    let late_ns = crowd.ran.late_ns.take();
+    let first_ns = late_ns.iter().take(FIRST).max();
+    let mut lateness = Samples::with_capacity(timers);
+    late_ns
+        .iter()
+        .for_each(|&late_ns| lateness.push(late_ns as f64 / 1e3));
     Fired {
-        cpu: process_cpu() - cpu_before,
-        wakes: process_waits() - wakes_before,
-        first: crowd.first.get(),
-        lateness: crowd.lateness.take(),
+        cpu,
+        wakes,
+        first: *first_ns.expect("tasks have run") as f64 / 1e3,
+        lateness,
     }
 }
 
@@ -143,13 +150,16 @@ const FIRST: usize = 100;
 
 /// Tasks that sleep once.
 pub struct Crowd<R> {
-    /// Of those that have run, in µs.
-    lateness: Rc<RefCell<Samples>>,
-    /// The longest of the first, in µs.
-    first: Rc<Cell<f64>>,
-    /// Raised when all have run.
-    pub has_ended: Rc<Signal>,
+    ran: Rc<Ran>,
     runtime: PhantomData<R>,
+}
+
+/// What the tasks note, which is part of what is measured: as little as can be.
+struct Ran {
+    /// From a task's deadline to the moment it ran, in the order of these moments.
+    late_ns: RefCell<Vec<u64>>,
+    /// Raised when all have run.
+    has_ended: Signal,
 }
 
 impl<R: Runtime> Crowd<R> {
@@ -164,29 +174,30 @@ impl<R: Runtime> Crowd<R> {
             .map(|index| first + span.mul_f64(index as f64 / timers as f64))
             .collect();
         Rng::with_seed(1).shuffle(&mut deadlines);
-        let lateness = Rc::new(RefCell::new(Samples::with_capacity(timers)));
-        let first = Rc::new(Cell::new(0.0));
-        let has_ended = Rc::new(Signal::default());
+        let ran = Rc::new(Ran {
+            late_ns: RefCell::new(Vec::with_capacity(timers)),
+            has_ended: Signal::default(),
+        });
         for deadline in deadlines {
-            let (lateness, first, has_ended) = (lateness.clone(), first.clone(), has_ended.clone());
+            let ran = ran.clone();
             R::spawn_detached(async move {
                 R::timer(deadline.saturating_duration_since(Instant::now())).await;
                 let late = Instant::now().saturating_duration_since(deadline);
-                let mut lateness = lateness.borrow_mut();
-                lateness.push(microseconds(late));
-                if lateness.len() <= FIRST {
-                    first.set(microseconds(late).max(first.get()));
-                }
-                if lateness.len() == timers {
-                    has_ended.raise();
+                let mut late_ns = ran.late_ns.borrow_mut();
+                late_ns.push(late.as_nanos() as u64);
+                if late_ns.len() == timers {
+                    ran.has_ended.raise();
                 }
             });
         }
         Crowd {
-            lateness,
-            first,
-            has_ended,
+            ran,
             runtime: PhantomData,
         }
+    }
+
+    /// Waits until all have run.
+    pub async fn ends(&self) {
+        self.ran.has_ended.wait().await;
     }
 }
