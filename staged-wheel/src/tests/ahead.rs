@@ -74,7 +74,7 @@ fn the_first_of_a_crowd_fires_in_the_first_poll() {
     }
 }
 
-/// Timeouts that were set together do not go through the levels, but for those that are not due together.
+/// Timeouts that were set together do not go through the levels, except for those that are due later.
 #[test]
 #[cfg_attr(small_pages, ignore = "it counts moves of pages of the usual size")]
 fn a_burst_is_moved_once() {

@@ -237,6 +237,46 @@ fn the_next_expiry_is_exact_where_many_of_this_tick_were_cancelled() {
     every_wheel!(law);
 }
 
+/// The same where they stayed behind while others of their tick fired.
+#[test]
+fn the_next_expiry_is_exact_where_the_cancelled_were_many_for_those_that_fired() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    let at = 50 * TICK;
+    // In no order, so that they are gathered before the tick begins.
+    pair.arm(at + 2_000);
+    let cancelled: Vec<_> = (0..199).map(|n| pair.arm(at + 1_000 + n)).collect();
+    for n in 0..100 {
+        pair.arm(at + n);
+    }
+    for step in 1..16 {
+        pair.poll_all(49 * TICK + step * TICK / 16, usize::MAX);
+    }
+    for id in cancelled {
+        pair.cancel(id);
+    }
+    let other = pair.arm(at + 500);
+    assert_eq!(pair.poll(at + 200, usize::MAX), (100, false));
+    pair.cancel(other);
+    pair.check_next();
+}
+
+/// A timer of a coarser slot, which begins with the tick, hid that the crowd of this tick had not come: the next
+/// expiry stayed at the one of it that had fired.
+#[test]
+fn a_crowd_is_not_waited_for_whose_first_has_fired() {
+    let mut pair = Pair::<SmallWheel>::wheel();
+    pair.bound_moves(2);
+    let at = When::Border {
+        level_bits: 28,
+        slots: 15,
+        offset_ns: 0,
+    };
+    pair.apply(&Op::ArmMany(44, When::BeforeEpoch, 2_358_145_587));
+    pair.apply(&Op::ArmMany(333, at, 2_821_199_626));
+    pair.apply(&Op::Sleep(6));
+    pair.check();
+}
+
 /// A bound was kept although the slot had become short enough to say better.
 #[test]
 fn the_next_expiry_is_exact_again_when_few_are_left() {
@@ -463,21 +503,4 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0 % end
     }
-}
-
-/// A timer of a coarser slot, which begins with the tick, hid that the crowd of this tick had not come: the next
-/// expiry stayed at the one of it that had fired.
-#[test]
-fn a_crowd_is_not_waited_for_whose_first_has_fired() {
-    let mut pair = Pair::<SmallWheel>::wheel();
-    pair.bound_moves(2);
-    let at = When::Border {
-        level_bits: 28,
-        slots: 15,
-        offset_ns: 0,
-    };
-    pair.apply(&Op::ArmMany(44, When::BeforeEpoch, 2_358_145_587));
-    pair.apply(&Op::ArmMany(333, at, 2_821_199_626));
-    pair.apply(&Op::Sleep(6));
-    pair.check();
 }

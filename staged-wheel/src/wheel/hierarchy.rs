@@ -402,7 +402,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         // Cancelled timers in front are a bound as good as another: a poll then drops them. So is the
         // begin of a bucket, to which more may come, while there are many.
         let is_bound = self.tick.begins_with_bucket() && self.tick.gathered() > SHORT_SLOT as usize;
-        let mut is_exact = !is_bound && self.tick.clean(slab, &mut { SEARCHED_KEYS });
+        let is_few = slab.live() <= SHORT_SLOT as usize;
+        let mut keys_left = if is_few { usize::MAX } else { SEARCHED_KEYS };
+        let mut is_exact = !is_bound && self.tick.clean(slab, &mut keys_left);
         let mut next_ns = self.tick.next_ns();
         if Tick::of(next_ns) <= self.cursor {
             // What is in a list is of a later tick.
@@ -502,9 +504,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 }
 
-/// Keys of cancelled timers that are dropped in search of the next expiry: with few timers there are no
-/// more.
-const SEARCHED_KEYS: usize = 128;
+/// Keys of cancelled timers that are dropped in search of the next expiry. With few timers it is all that are in
+/// front: they may be from when there were more.
+const SEARCHED_KEYS: usize = 64;
 
-/// A slot with so few timers is searched when its earliest one has left.
+/// A slot with so few timers is searched when its earliest one has left; with so few in all, the next expiry is exact.
 const SHORT_SLOT: u32 = 8;

@@ -67,7 +67,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if at.level == 0 {
                 self.gather(slab, at, &mut most);
             } else if let Some(interval) = self.burst(slab, at) {
-                self.gather_until(slab, at, interval, &mut most);
+                self.gather_within(slab, at, interval, &mut most);
             } else {
                 self.move_down(slab, at, &mut most, usize::MAX);
             }

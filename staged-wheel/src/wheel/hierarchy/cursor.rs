@@ -289,11 +289,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// Takes as much of a slot, which may lie in the past as a whole, into the run as the moves allow.
     pub(super) fn gather<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
         let interval = Levels::<ROW, WIDE, ROWS>::interval(at);
-        self.gather_until(slab, at, interval, moves_left);
+        self.gather_within(slab, at, interval, moves_left);
     }
 
     /// The same with those due in `interval`, before which none is. The others move down.
-    pub(super) fn gather_until<T>(
+    pub(super) fn gather_within<T>(
         &mut self,
         slab: &mut Slab<T>,
         at: Position,
