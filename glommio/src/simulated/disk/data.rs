@@ -213,7 +213,7 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// As `copy_file_range(2)` has them.
+    /// As `copy_file_range(2)` has them; `EINVAL` also if direct I/O of either is not aligned.
     pub(crate) fn copy_range(
         &mut self,
         from: FileId,
@@ -225,6 +225,7 @@ impl Disk {
         let (source, target) = (self.usable(from)?, self.usable(to)?);
         let (source_ino, target_ino) = (source.ino, target.ino);
         let is_permitted = source.is_readable() && target.is_writable() && !target.is_append();
+        let (reads_directly, writes_directly) = (source.is_direct(), target.is_direct());
         let source_size = self.content(source_ino)?.size();
         self.content(target_ino)?;
         if !is_permitted {
@@ -246,13 +247,22 @@ impl Disk {
         if source_ino == target_ino && !is_apart {
             return Err(libc::EINVAL);
         }
+        if bytes == 0 {
+            return Ok(0);
+        }
+        if reads_directly {
+            self.check_sectors(from_offset, bytes)?;
+        }
+        if writes_directly {
+            self.check_sectors(to_offset, bytes)?;
+        }
         let mut buf = vec![0; bytes.min(MAX_COPY_BYTES) as usize];
         if self.happens(self.settings.errors.read) {
             return Err(libc::EIO);
         }
         let read = self
             .content_mut(source_ino)?
-            .read(from_offset, &mut buf, true);
+            .read(from_offset, &mut buf, !reads_directly);
         if read == 0 {
             return Ok(0);
         }
@@ -262,7 +272,7 @@ impl Disk {
         }
         let range = to_offset..to_offset + len as u64;
         self.modify(target_ino, range, |content| {
-            content.write(to_offset, &buf[..len], true)
+            content.write(to_offset, &buf[..len], !writes_directly)
         });
         Ok(len)
     }
@@ -314,11 +324,16 @@ impl Disk {
 
     /// What direct I/O has to keep to.
     fn check_alignment(&self, at: u64, buf: &[u8]) -> Result<()> {
+        self.check_sectors(at, buf.len() as u64)?;
+        match (buf.as_ptr().addr() as u64).is_multiple_of(DIRECT_MEMORY_ALIGNMENT.into()) {
+            true => Ok(()),
+            false => Err(libc::EINVAL),
+        }
+    }
+
+    fn check_sectors(&self, at: u64, len: u64) -> Result<()> {
         let sector = u64::from(self.settings.sector_bytes);
-        let is_aligned = at.is_multiple_of(sector)
-            && (buf.len() as u64).is_multiple_of(sector)
-            && (buf.as_ptr().addr() as u64).is_multiple_of(DIRECT_MEMORY_ALIGNMENT.into());
-        match is_aligned {
+        match at.is_multiple_of(sector) && len.is_multiple_of(sector) {
             true => Ok(()),
             false => Err(libc::EINVAL),
         }

@@ -444,3 +444,27 @@ fn ranges_are_copied_between_files() {
     ]);
     check(steps);
 }
+
+#[test]
+fn direct_copies_are_aligned() {
+    check(vec![
+        (open(0, "f", CREATE), DONE),
+        (Step::Write(0, Some(0), 1500, 1), count(1500)),
+        (open(1, "g", CREATE | O_DIRECT), DONE),
+        (Step::Copy(0, 0, 1, 0, 1024), count(1024)),
+        (Step::Copy(0, 512, 1, 1024, 512), count(512)),
+        (Step::Copy(0, 0, 1, 0, 100), fails(EINVAL)),
+        (Step::Copy(0, 0, 1, 100, 512), fails(EINVAL)),
+        // What is left of the file is less than a sector.
+        (Step::Copy(0, 1024, 1, 0, 512), fails(EINVAL)),
+        (Step::Copy(0, 1500, 1, 100, 1), count(0)),
+        (Step::Copy(1, 0, 0, 100, 512), count(512)),
+        (Step::Copy(1, 512, 0, 0, 100), fails(EINVAL)),
+        (Step::Copy(1, 100, 0, 0, 512), fails(EINVAL)),
+        (Step::Copy(1, 1536, 0, 0, 100), count(0)),
+        (Step::Copy(1, 0, 1, 2048, 512), count(512)),
+        (Step::SetDirect(1, false), DONE),
+        (Step::Read(1, Some(0), 4096), None),
+        (Step::Read(0, Some(0), 4096), None),
+    ]);
+}
