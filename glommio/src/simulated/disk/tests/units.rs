@@ -299,3 +299,23 @@ fn times_are_those_of_the_changes() {
 fn sectors_of_other_sizes_are_refused() {
     disk(1, |settings| settings.sector_bytes = 1000);
 }
+
+#[test]
+fn direct_copies_pass_the_page_cache_by() {
+    let mut disk = disk(1, |_| {});
+    let from = disk.open(None, b"f", CREATE, 0o600).unwrap();
+    assert_eq!(disk.write(from, None, &[1; PAGE], true), Ok(PAGE));
+    disk.drop_caches();
+    let to = disk.open(None, b"g", CREATE, 0o600).unwrap();
+    for file in [from, to] {
+        disk.set_flags(file, libc::O_DIRECT).unwrap();
+    }
+    let cached = |disk: &Disk| [from, to].map(|file| disk.cached_bytes(file, 0, PAGE));
+    assert_eq!(disk.copy_range(from, 0, to, 0, PAGE), Ok(PAGE));
+    assert_eq!(cached(&disk), [Ok(0), Ok(0)]);
+    for file in [from, to] {
+        disk.set_flags(file, 0).unwrap();
+    }
+    assert_eq!(disk.copy_range(from, 0, to, 0, PAGE), Ok(PAGE));
+    assert_eq!(cached(&disk), [Ok(PAGE), Ok(PAGE)]);
+}
