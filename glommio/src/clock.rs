@@ -19,6 +19,11 @@ mod reading {
         Instant::now()
     }
 
+    /// Whether something takes the place of the system's clock.
+    pub(crate) fn is_replaced() -> bool {
+        false
+    }
+
     /// The clock of one executor.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Clock {
@@ -78,6 +83,11 @@ mod reading {
         let next = ticking.next + ticking.step;
         TICKING.set(Some(Ticking { next, ..ticking }));
         ticking.next
+    }
+
+    /// Whether something takes the place of the system's clock.
+    pub(crate) fn is_replaced() -> bool {
+        TICKING.get().is_some()
     }
 
     /// A clock that moves by a step whenever it is read: so each run of a simulation shares time

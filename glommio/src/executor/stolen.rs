@@ -10,6 +10,8 @@
 //!   from the others: that is charged, but only up to [`LONGEST_WAIT`], for the thread of a process
 //!   that is stopped by a signal looks just the same.
 //!
+//! Where the time on the CPU is not told, as in a simulation, turns are charged as they are.
+//!
 //! Cost: a comparison for each turn for which others wait, and two system calls in a millisecond of
 //! such turns.
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 
+use crate::clock;
+
 /// What the kernel's scheduler says of the calling thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadTime {
@@ -15,8 +17,12 @@ pub(crate) struct ThreadTime {
 }
 
 impl ThreadTime {
-    /// Two system calls. `None` where they are forbidden.
+    /// Two system calls. `None` where they are forbidden, and in a simulation: what they tell is never
+    /// the same twice.
     pub(crate) fn now() -> Option<Self> {
+        if clock::is_replaced() {
+            return None;
+        }
         // The usage tells both, but the time only as of the scheduler's last tick.
         let on_cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok()?;
         let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;

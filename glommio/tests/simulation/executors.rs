@@ -331,3 +331,45 @@ async fn a_test_that_is_a_simulation_may_return_a_result() -> Result<(), std::io
     sleep(HOUR).await;
     Ok(())
 }
+
+/// Whose turn it is follows from how long the turns before took by the simulated clock, and from
+/// nothing that the machine does.
+#[test]
+fn long_turns_are_charged_the_same_whenever_they_run() {
+    let _watchdog = watchdog();
+    let order = |seed| {
+        let log = Log::new();
+        let seen = log.clone();
+        Simulation::builder()
+            .seed(seed)
+            .client("client", move || long_turns(seen.clone()))
+            .run()
+            .expect("nothing fails");
+        log.take()
+    };
+    for seed in 0..20 {
+        assert_eq!(order(seed), order(seed), "seed {seed}");
+    }
+}
+
+async fn long_turns(log: Log<usize>) {
+    let tasks = [800, 900, 1000].map(|shares| {
+        let latency = Latency::Matters(5 * MILLISECOND);
+        let queue = executor().create_task_queue(Shares::Static(shares), latency, "long");
+        let log = log.clone();
+        let turns = async move {
+            for turn in 0..500 {
+                // Each look at the clock takes up to 33 microseconds.
+                for _ in 0..100 * (turn % 3 + 1) {
+                    time::now();
+                }
+                log.add(shares);
+                executor().yield_now().await;
+            }
+        };
+        spawn_local_into(turns, queue).expect("the queue is there")
+    });
+    for task in tasks {
+        task.await;
+    }
+}
