@@ -83,7 +83,8 @@ tuning! {
     /// Rows: none without a polled device.
     shortest_device_sleep: Duration = Duration::from_micros(5), off = Duration::MAX;
 
-    /// How long a batch of due timers waits at most for the tasks that the one before it has woken.
+    /// How long a batch of due timers waits at most for the tasks that the one before it has woken: a
+    /// quarter of it by the clock, and then all of it in processor time.
     /// Expired sooner, batches would pile up in the task queues, and tasks that are woken by I/O
     /// meanwhile would come behind all of them. Other tasks that fill the queues must not keep timers
     /// waiting for long. Off: a batch in each turn.

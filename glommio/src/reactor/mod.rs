@@ -44,6 +44,7 @@ mod in_flight;
 mod io_counters;
 pub(crate) mod op;
 mod op_handle;
+mod patience;
 #[cfg(feature = "simulation")]
 mod paused;
 mod polls;

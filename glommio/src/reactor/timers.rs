@@ -17,6 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use super::patience::Patience;
 #[cfg(any(feature = "audit", feature = "metrics"))]
 use super::watched_queue::WatchedQueue as TimerQueue;
 use crate::clock;
@@ -24,6 +25,7 @@ use crate::panic::wake;
 use crate::ring::Wait;
 use crate::stats::{SharedCounts, TimerCounts};
 use crate::sys::prefetch::prefetch;
+use crate::sys::thread_time::ThreadTime;
 use crate::timer_queue::Handle;
 #[cfg(not(any(feature = "audit", feature = "metrics")))]
 use crate::timer_queue::TimerQueue;
@@ -41,6 +43,7 @@ pub(super) struct Timers {
     /// The last pass stopped at its budget.
     has_more_due: Cell<bool>,
     last_pass: Cell<Instant>,
+    patience: Patience,
     /// Timers due until then have expired, and every task that they woke has run.
     expired_and_run_until: Cell<Instant>,
     pub(super) counts: SharedCounts<TimerCounts>,
@@ -64,6 +67,7 @@ impl Timers {
             slack,
             has_more_due: Cell::new(false),
             last_pass: Cell::new(now),
+            patience: Patience::default(),
             expired_and_run_until: Cell::new(now),
             counts: SharedCounts::default(),
             // Grown in the turn that needs it, it would have the allocator tidy up first (glibc
@@ -158,7 +162,11 @@ impl Timers {
             && !is_batch_done
             // Time that stands still would keep them for as long as anything runs.
             && !clock::is_paused()
-            && now.saturating_duration_since(self.last_pass.get()) < tuning::get().batch_patience;
+            && self.patience.lasts(
+                now.saturating_duration_since(self.last_pass.get()),
+                tuning::get().batch_patience,
+                ThreadTime::now,
+            );
         if waits {
             Batch::default()
         } else {
@@ -176,6 +184,7 @@ impl Timers {
         let woke = !expired.is_empty();
         self.has_more_due.set(more);
         self.last_pass.set(now);
+        self.patience.begin(tuning::get().batch_patience);
         #[cfg(feature = "metrics")]
         if woke {
             self.counts.fired(now, self.queue.borrow().last_expired());
