@@ -165,6 +165,23 @@ fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
     assert_eq!(woken.get(), 2 * EXPIRE_BUDGET);
 }
 
+/// The clock goes on while the thread has no CPU, but the tasks of a batch get nowhere.
+#[test]
+fn time_in_which_no_task_could_run_does_not_bring_the_next_batch() {
+    let due = before_all();
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let mut timers: Vec<_> = (0..4 * EXPIRE_BUDGET).map(|_| timer(&reactor)).collect();
+    timers.iter_mut().for_each(|it| it.arm(due, &waker));
+    for batch in 1..4 {
+        assert!(turn(&reactor).batch_is_partial);
+        // Longer each time, as nothing that is left of one batch may count for the next.
+        thread::sleep(4 * batch * DEFAULT.batch_patience);
+        assert!(!reactor.turn(LONG, false, || false).batch_is_partial);
+        assert_eq!(woken.get(), batch as usize * EXPIRE_BUDGET);
+    }
+}
+
 #[test]
 fn a_batch_that_is_worked_off_is_followed_by_the_next() {
     let due = before_all();
