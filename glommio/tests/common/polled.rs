@@ -94,6 +94,11 @@ pub fn operations_or(count: u64) -> u64 {
     number("GLOMMIO_OPERATIONS", count)
 }
 
+/// So many rounds, or as many times that as `GLOMMIO_TEST_ROUNDS` says.
+pub fn rounds(count: usize) -> usize {
+    count * number("GLOMMIO_TEST_ROUNDS", 1) as usize
+}
+
 /// The number in the environment variable `name`.
 pub fn number(name: &str, otherwise: u64) -> u64 {
     let value = std::env::var(name).ok();

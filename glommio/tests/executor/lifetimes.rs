@@ -15,6 +15,7 @@ use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
 use glommio::{Latency, LocalExecutor, Shares, Task, executor, spawn_local, spawn_local_into};
 
+use crate::common::polled::rounds;
 use crate::common::{
     DropCount, Parking, descriptors, in_child_with, on_drop, resident_bytes, threads, wait_until,
 };
@@ -158,7 +159,7 @@ fn live_and_die(late_waker: &LateWaker, with_blocking_calls: bool) {
     drop(kept);
 }
 
-fn assert_nothing_grows(rounds: usize, with_blocking_calls: bool) {
+fn assert_nothing_grows(executors: usize, with_blocking_calls: bool) {
     let late_waker = LateWaker::default();
     late_waker.wakers.lock().unwrap().reserve(LateWaker::KEPT);
     thread::scope(|scope| {
@@ -176,9 +177,9 @@ fn assert_nothing_grows(rounds: usize, with_blocking_calls: bool) {
         };
         let live =
             |executors| (0..executors).for_each(|_| live_and_die(&late_waker, with_blocking_calls));
-        live(rounds / 10);
+        live(executors / 10);
         let (fds, resident, allocated) = settled();
-        live(rounds);
+        live(executors);
         let (fds_after, resident_after, allocated_after) = settled();
         assert_eq!(fds_after, fds);
         if !with_blocking_calls {
@@ -192,16 +193,16 @@ fn assert_nothing_grows(rounds: usize, with_blocking_calls: bool) {
         }
         let grown = resident_after.saturating_sub(resident);
         // One leaked task per executor would show as several megabytes, one ring as gigabytes.
-        assert!(grown < 8 << 20, "{grown} bytes over {rounds} executors");
+        assert!(grown < 8 << 20, "{grown} bytes over {executors} executors");
     });
 }
 
 #[test]
-fn ten_thousand_executors_leave_no_descriptor_thread_or_byte() {
+fn thousands_of_executors_leave_no_descriptor_thread_or_byte() {
     in_child_with(
-        "lifetimes::ten_thousand_executors_leave_no_descriptor_thread_or_byte",
+        "lifetimes::thousands_of_executors_leave_no_descriptor_thread_or_byte",
         &[KEEP_LITTLE],
-        || assert_nothing_grows(10_000, false),
+        || assert_nothing_grows(rounds(2_000), false),
     );
 }
 
@@ -210,7 +211,7 @@ fn executors_with_blocking_calls_under_way_leave_nothing_either() {
     in_child_with(
         "lifetimes::executors_with_blocking_calls_under_way_leave_nothing_either",
         &[KEEP_LITTLE],
-        || assert_nothing_grows(10_000, true),
+        || assert_nothing_grows(rounds(2_000), true),
     );
 }
 
@@ -242,9 +243,9 @@ fn executors_on_threads_of_their_own_leave_nothing_either() {
 }
 
 #[test]
-fn a_million_tasks_one_after_the_other_leave_nothing_in_a_running_executor() {
+fn many_tasks_one_after_the_other_leave_nothing_in_a_running_executor() {
     in_child_with(
-        "lifetimes::a_million_tasks_one_after_the_other_leave_nothing_in_a_running_executor",
+        "lifetimes::many_tasks_one_after_the_other_leave_nothing_in_a_running_executor",
         &[KEEP_LITTLE],
         || {
             LocalExecutor::default().run(async {
@@ -263,7 +264,7 @@ fn a_million_tasks_one_after_the_other_leave_nothing_in_a_running_executor() {
                 };
                 live(50_000).await;
                 let before = (descriptors(), resident_bytes());
-                live(1_000_000).await;
+                live(rounds(250_000) as u32).await;
                 assert_eq!(descriptors(), before.0);
                 let grown = resident_bytes().saturating_sub(before.1);
                 assert!(grown < 8 << 20, "{grown} bytes");

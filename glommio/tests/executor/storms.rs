@@ -16,6 +16,7 @@ use glommio::{
     spawn_local_into,
 };
 
+use crate::common::polled::rounds;
 use crate::common::{Parking, run, wait_until, watchdog};
 
 /// What another thread raises and a task acknowledges.
@@ -95,8 +96,8 @@ fn storm(executor: LocalExecutor, hunters: usize, times: usize) {
 #[test]
 fn a_storm_of_foreign_wakes_against_parking_loses_none() {
     let _watchdog = watchdog();
-    storm(LocalExecutor::default(), 1, 50_000);
-    storm(LocalExecutor::default(), 4, 25_000);
+    storm(LocalExecutor::default(), 1, rounds(10_000));
+    storm(LocalExecutor::default(), 4, rounds(5_000));
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn a_storm_of_foreign_wakes_against_spinning_loses_none() {
             .spin_before_park(Duration::from_micros(spin))
             .make()
             .expect("CPU 0 exists");
-        storm(executor, 2, 10_000);
+        storm(executor, 2, rounds(2_000));
     }
 }
 
@@ -116,7 +117,8 @@ fn a_storm_against_timers_and_blocking_calls_loses_none() {
     let _watchdog = watchdog();
     let counter = Arc::new(Counter::default());
     let hunter = Arc::clone(&counter);
-    let thread = thread::spawn(move || hunter.hunt(10_000));
+    let hunts = rounds(2_000);
+    let thread = thread::spawn(move || hunter.hunt(hunts));
     run(async {
         let stop = Rc::new(Cell::new(false));
         let (timers, calls) = (Rc::clone(&stop), Rc::clone(&stop));
@@ -130,7 +132,7 @@ fn a_storm_against_timers_and_blocking_calls_loses_none() {
                 executor().spawn_blocking(|| ()).await;
             }
         });
-        counter.serve(10_000).await;
+        counter.serve(hunts).await;
         stop.set(true);
         timers.await;
         calls.await;

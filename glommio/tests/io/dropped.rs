@@ -12,6 +12,7 @@ use glommio::io::{
 };
 
 use super::*;
+use crate::common::polled::rounds;
 use crate::common::{Numbers, descriptors, in_child, in_child_with};
 
 /// As many descriptors are open after `test` as before, in a process that does nothing else.
@@ -272,7 +273,7 @@ fn writes_that_are_given_up_do_not_write_the_memory_of_others() {
             let mut options = OpenOptions::new();
             options.read(true).write(true);
             let file = options.dma_open(&path).await?;
-            for round in 0..300_u32 {
+            for round in 0..rounds(60) as u32 {
                 let mut given_up: Vec<_> = (0..10)
                     .map(|at| {
                         let mut buffer = file.alloc_dma_buffer(65_536);
