@@ -108,7 +108,7 @@ fn a_storm_of_foreign_wakes_against_spinning_loses_none() {
             .spin_before_park(Duration::from_micros(spin))
             .make()
             .expect("CPU 0 exists");
-        storm(executor, 2, rounds(2_000));
+        storm(executor, 2, rounds(1_000));
     }
 }
 

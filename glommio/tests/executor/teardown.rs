@@ -17,6 +17,7 @@ use glommio::{
 };
 
 use crate::blocking::with_threads;
+use crate::common::polled::rounds;
 use crate::common::{DropCount, Parking, descriptors, in_child, on_drop, panic_of, run, watchdog};
 
 fn queue(name: &str) -> TaskQueueHandle {
@@ -485,7 +486,7 @@ fn many_waiting_tasks_are_dropped_in_linear_time() {
 #[test]
 fn wakes_that_arrive_during_the_drop_are_harmless() {
     let _watchdog = watchdog();
-    for _ in 0..200 {
+    for _ in 0..rounds(40) {
         let executor = LocalExecutor::default();
         let wakers: Vec<Waker> = (0..8)
             .map(|_| {
