@@ -63,7 +63,7 @@ struct Case {
 fn main() -> ExitCode {
     let options = Options::parse();
     if !options.common.bench {
-        // `cargo test` runs this too; `examples/tests/broker.rs` tries out what it starts.
+        // `cargo test` runs this too; `examples/tests/programs/broker.rs` tries out what it starts.
         return ExitCode::SUCCESS;
     }
     exit_code(run(&options))

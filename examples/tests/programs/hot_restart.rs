@@ -1,13 +1,11 @@
 //! The example `hot_restart`: servers that are replaced, and successors that are not what they should be.
 
-mod servers;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-use servers::Server;
+use crate::servers::Server;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_hot_restart");
 

@@ -1,7 +1,5 @@
 //! The example `proxy`, between sockets of this test on both sides.
 
-mod servers;
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -9,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
 
-use servers::{Server, await_that, is_closed, limit, noise, reset};
+use crate::servers::{Server, await_that, is_closed, limit, noise, reset};
 
 /// A proxy and its upstream, which is this test.
 struct Between {

@@ -1,13 +1,11 @@
 //! The example `websocket`, asked by a client that knows nothing of hyper.
 
-mod servers;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use crate::servers::Server;
 use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use async_tungstenite::tungstenite::{Message, WebSocket, client};
-use servers::Server;
 
 fn start(arguments: &[&str]) -> Server {
     let arguments = [&["--port", "0"], arguments].concat();
@@ -42,7 +40,7 @@ fn messages_are_echoed() {
             assert_eq!(socket.read().expect("it answers"), message);
         }
     }
-    let message = Message::binary(servers::noise(1 << 20));
+    let message = Message::binary(crate::servers::noise(1 << 20));
     sockets[0].send(message.clone()).expect("it reads");
     assert_eq!(sockets[0].read().expect("it answers"), message);
     for mut socket in sockets {

@@ -1,12 +1,10 @@
 //! The example `axum_server`, asked by clients that are nothing but sockets.
 
-mod servers;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use servers::{Server, await_that};
+use crate::servers::{Server, await_that};
 
 fn start(arguments: &[&str]) -> Server {
     let arguments = [&["--port", "0"], arguments].concat();

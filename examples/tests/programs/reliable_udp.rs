@@ -1,13 +1,11 @@
 //! The example `reliable_udp`: two processes, and a link that loses datagrams.
 
-mod servers;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::servers::{Server, noise};
 use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram, Salt};
-use servers::{Server, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_reliable_udp");
 
@@ -106,7 +104,7 @@ fn a_transfer_with_a_wrong_checksum_is_not_acknowledged() {
         sender.send(&datagram.encode(salt)).expect("it listens");
     };
     sender
-        .set_read_timeout(Some(servers::PATIENCE))
+        .set_read_timeout(Some(crate::servers::PATIENCE))
         .expect("not zero");
     send(0, b"\0content");
     let mut ack = [0; DATAGRAM_BYTES_MAX];

@@ -1,14 +1,12 @@
 //! The example `broker`, its load generator, and clients that are nothing but sockets.
 
-mod servers;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use servers::Server;
+use crate::servers::Server;
 
 fn start(arguments: &[&str]) -> Server {
     let arguments = [&["--port", "0"], arguments].concat();
@@ -160,7 +158,7 @@ fn other_takes_the_same_load(
         return;
     };
     let start = Instant::now();
-    while TcpStream::connect(address).is_err() && start.elapsed() < servers::PATIENCE {
+    while TcpStream::connect(address).is_err() && start.elapsed() < crate::servers::PATIENCE {
         thread::sleep(Duration::from_millis(10));
     }
     let process = server.id().to_string();

@@ -1,13 +1,11 @@
 //! The example `http_server`, asked by clients that are nothing but sockets.
 
-mod servers;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use servers::{Server, await_that, is_closed, noise, reset};
+use crate::servers::{Server, await_that, is_closed, noise, reset};
 
 fn start(arguments: &[&str]) -> Server {
     let arguments = [&["--port", "0"], arguments].concat();

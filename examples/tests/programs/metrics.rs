@@ -2,11 +2,9 @@
 
 #![cfg(feature = "metrics")]
 
-mod servers;
-
 use std::io::{Read, Write};
 
-use servers::{Server, await_that};
+use crate::servers::{Server, await_that};
 
 /// The body of a response with this status.
 fn get(server: &Server, path: &str, status: u16) -> String {

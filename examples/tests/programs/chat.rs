@@ -1,12 +1,10 @@
 //! The example `chat`, and its guests.
 
-mod servers;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use servers::{PATIENCE, Server};
+use crate::servers::{PATIENCE, Server};
 
 fn start(arguments: &[&str]) -> Server {
     let arguments = [&["--port", "0"], arguments].concat();

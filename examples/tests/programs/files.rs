@@ -1,13 +1,11 @@
 //! The examples that are about files, each as a process of its own.
 
-mod servers;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-use servers::noise;
+use crate::servers::noise;
 use tempfile::TempDir;
 
 /// On the disk that has the target directory.

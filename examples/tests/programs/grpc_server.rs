@@ -1,11 +1,11 @@
 //! The example `grpc_server`, asked by tonic's client over hyper's, on an executor of the test.
 
-#[path = "../src/bin/grpc_server/greeting.rs"]
+#[path = "../../src/bin/grpc_server/greeting.rs"]
 mod greeting;
-mod servers;
 
 use std::time::{Duration, Instant};
 
+use crate::servers::{PATIENCE, Server};
 use glommio::net::TcpStream;
 use glommio::{LocalExecutor, future, spawn_local};
 use glommio_hyper::{GlommioExecutor, GlommioIo};
@@ -14,7 +14,6 @@ use greeting::{CountRequest, GreetRequest};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper::{Request, Response, Uri};
-use servers::{PATIENCE, Server};
 use tonic::Code;
 use tonic::body::Body;
 use tower::Service;

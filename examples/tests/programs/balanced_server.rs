@@ -1,12 +1,10 @@
 //! The example `balanced_server`: even shares, and bugs that end no more than they must.
 
-mod servers;
-
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use servers::{Server, await_that};
+use crate::servers::{Server, await_that};
 
 fn start(shards: &str) -> Server {
     let arguments = ["--port", "0", "--shards", shards];

@@ -1,13 +1,11 @@
 //! The example `shards_kv`, and its clients.
 
-mod servers;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Barrier;
 use std::thread;
 
-use servers::Server;
+use crate::servers::Server;
 
 fn start(shards: &str) -> Server {
     let arguments = ["--port", "0", "--shards", shards];

@@ -1,11 +1,9 @@
 //! The example `tick_store`, as a process that is killed.
 
-mod servers;
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use servers::Server;
+use crate::servers::Server;
 
 fn start(folder: &std::path::Path) -> Server {
     let folder = folder.to_str().expect("a path of letters");

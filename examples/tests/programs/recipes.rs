@@ -21,8 +21,6 @@ use hyper::{Request, Response, StatusCode, client, server};
 use hyper_util::service::TowerToHyperService;
 use tower::{Service, ServiceExt, service_fn};
 
-mod tls;
-
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -72,17 +70,17 @@ fn websocket() {
 }
 
 fn acceptor() -> Result<TlsAcceptor> {
-    Ok(TlsAcceptor::from(tls::server_config()?))
+    Ok(TlsAcceptor::from(crate::tls::server_config()?))
 }
 
 fn connector(authority: &[u8]) -> Result<TlsConnector> {
-    Ok(TlsConnector::from(tls::client_config(authority)?))
+    Ok(TlsConnector::from(crate::tls::client_config(authority)?))
 }
 
 /// TLS, by `futures-rustls`.
 #[test]
 fn tls() {
-    if !tls::has_instructions() {
+    if !crate::tls::has_instructions() {
         return;
     }
     run(async {
@@ -102,7 +100,7 @@ fn tls() {
         });
         let name = ServerName::try_from("localhost")?;
         let sent = vec![5; 1 << 20];
-        let connecting = connector(tls::AUTHORITY)?;
+        let connecting = connector(crate::tls::AUTHORITY)?;
         let stream = TcpStream::connect(address).await?;
         let mut stream = connecting.connect(name.clone(), stream).await?;
         stream.write_all(&sent).await?;

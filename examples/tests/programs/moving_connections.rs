@@ -20,8 +20,6 @@ use glommio::net::{DetachedTcpStream, Preallocated, TcpListener, TcpStream};
 use glommio::sync::Semaphore;
 use glommio::{LocalExecutor, LocalExecutorBuilder, future, spawn_local};
 
-mod tls;
-
 type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -49,7 +47,7 @@ struct Counts {
 
 #[test]
 fn ten_thousand_moves_under_traffic_lose_nothing() {
-    if !tls::has_instructions() {
+    if !crate::tls::has_instructions() {
         return;
     }
     let counts = Arc::new(Counts::default());
@@ -88,8 +86,9 @@ fn ten_thousand_moves_under_traffic_lose_nothing() {
 /// Opens all connections, hands their other ends to the first shard, and sends and receives on all.
 async fn clients(to_shards: SharedSender<Session>, counts: Arc<Counts>) -> Result {
     let to_shards = to_shards.connect().await;
-    let server_config = tls::server_config().map_err(|error| error.to_string())?;
-    let client_config = tls::client_config(tls::AUTHORITY).map_err(|error| error.to_string())?;
+    let server_config = crate::tls::server_config().map_err(|error| error.to_string())?;
+    let client_config =
+        crate::tls::client_config(crate::tls::AUTHORITY).map_err(|error| error.to_string())?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut clients = Vec::new();
     for number in 0..CONNECTIONS {

@@ -11,9 +11,9 @@ use futures_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// No secrets: a test authority that is gone, and a certificate of `localhost`.
-pub const AUTHORITY: &[u8] = include_bytes!("../keys/authority.pem");
-const CERTIFICATE: &[u8] = include_bytes!("../keys/server.pem");
-const KEY: &[u8] = include_bytes!("../keys/server.key");
+pub const AUTHORITY: &[u8] = include_bytes!("../../keys/authority.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../../keys/server.pem");
+const KEY: &[u8] = include_bytes!("../../keys/server.key");
 
 /// Cryptography without a C compiler. Others are a choice of features of `rustls`.
 fn provider() -> Arc<CryptoProvider> {

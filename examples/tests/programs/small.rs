@@ -1,13 +1,11 @@
 //! The small examples, each as a process.
 
-mod servers;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use servers::{PATIENCE, Server, await_that};
+use crate::servers::{PATIENCE, Server, await_that};
 
 /// What a program that ends by itself has printed, to both of its outputs.
 fn run(binary: &str, arguments: &[&str]) -> (String, String) {
@@ -118,7 +116,7 @@ fn datagrams_come_back() {
     client.set_read_timeout(moment).expect("not zero");
     let mut buffer = vec![0; 70_000];
     for length in [0, 1, 1000, 65_507] {
-        let sent = servers::noise(length);
+        let sent = crate::servers::noise(length);
         // The kernel may drop datagrams.
         await_that("an echo", || {
             client.send(&sent).expect("it listens");

@@ -1,10 +1,9 @@
 //! The example `http_server` with `--http2`, asked by hyper's client on an executor of the test.
 
-mod servers;
-
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use crate::servers::{PATIENCE, Server, is_closed, noise};
 use glommio::net::TcpStream;
 use glommio::{LocalExecutor, Task, future, spawn_local};
 use glommio_hyper::{GlommioExecutor, GlommioIo};
@@ -12,7 +11,6 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::{Request, StatusCode};
-use servers::{PATIENCE, Server, is_closed, noise};
 
 type Error = Box<dyn std::error::Error>;
 type Result<T = ()> = std::result::Result<T, Error>;
