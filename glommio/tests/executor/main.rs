@@ -24,6 +24,7 @@ mod io_wait;
 mod large_futures;
 mod latency;
 mod lifetimes;
+mod locked_memory;
 mod panics;
 mod pool;
 mod pool_start;
