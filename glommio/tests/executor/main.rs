@@ -33,6 +33,7 @@ mod queues;
 mod run;
 mod scoped;
 mod shard_ends;
+mod shard_failures;
 mod shares;
 mod sleeping;
 mod spawn;
