@@ -11,6 +11,7 @@
 
 use std::fmt::Display;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -248,7 +249,7 @@ impl LocalExecutorPoolBuilder {
     /// ```
     #[must_use]
     pub fn on_shard_restart(mut self, hook: impl Fn(usize, &str) + Send + Sync + 'static) -> Self {
-        self.on_shard_restart = Some(Box::new(hook));
+        self.on_shard_restart = Some(AssertUnwindSafe(Box::new(hook)));
         self
     }
 

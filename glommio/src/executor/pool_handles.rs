@@ -171,10 +171,6 @@ impl<T> PoolThreadHandles<T> {
     /// or `BuilderError(ThreadPanic)` with what its thread panicked with, or `IoError` of kind
     /// `TimedOut` if it was told to end and has not within the [grace period](ShardEnd::EndPool).
     pub fn join_all(mut self) -> Vec<Result<T, ()>> {
-        if !self.ends.has_grace() {
-            // Woken by those alone that are still to end when it is their turn.
-            return self.handles.into_iter().map(joined).collect();
-        }
         let shards = self.shards.clone();
         let mut results: Vec<_> = shards.iter().map(|_| None).collect();
         while let Some((shard, result)) = self.join_first() {

@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -87,8 +88,8 @@ impl Drop for Starter {
     }
 }
 
-/// Called before a restart, with the number of the shard and why it has died.
-pub(super) type RestartHook = Box<dyn Fn(usize, &str) + Send + Sync>;
+/// Called before a restart, with the number of the shard and why it has died. Its panics are contained.
+pub(super) type RestartHook = AssertUnwindSafe<Box<dyn Fn(usize, &str) + Send + Sync>>;
 
 /// What the threads of a pool and its handles share.
 pub(super) struct Ends {
@@ -133,11 +134,6 @@ impl Ends {
         let _first = self.runs.set(runs);
     }
 
-    /// Whether the shards are told to end, and may be overdue then.
-    pub(super) fn has_grace(&self) -> bool {
-        matches!(self.policy, ShardEnd::EndPool { .. })
-    }
-
     /// Which of `shards`, of which there is at least one, has ended or is overdue. If none has, it is
     /// to be asked again when `waker` is woken, and at the moment that the error may name.
     pub(super) fn next(
@@ -145,6 +141,8 @@ impl Ends {
         shards: &[usize],
         waker: &Waker,
     ) -> std::result::Result<Next, Option<Instant>> {
+        // Outside of the lock, as the drop of the one before: wakers may run foreign code.
+        let waker = waker.clone();
         let mut state = self.lock();
         // One that was overdue may end later.
         while let Some(shard) = state.ended.pop_front() {
@@ -162,9 +160,8 @@ impl Ends {
             }
             _ => None,
         };
-        let before = state.waiting.replace(waker.clone());
+        let before = state.waiting.replace(waker);
         drop(state);
-        // It may be the last reference to a task, whose destructor is foreign code.
         drop(before);
         Err(due)
     }
@@ -245,7 +242,14 @@ where
         // A clone is made for restarts alone.
         let again = restarts.as_ref().map(|_| fut_gen.clone());
         let started = clock::real();
-        let run = || run_once(built?, fut_gen, failure);
+        let run = || {
+            let executor = built?;
+            let output = executor.run(async move { fut_gen().await });
+            // In here: what its tasks hold may panic, as may the text of an error.
+            drop(executor);
+            let death = failure(&output);
+            Ok((output, death))
+        };
         let (end, death) = match caught(run) {
             Ok((output, death)) => (Ok(output), death),
             Err(error) => {
@@ -261,7 +265,7 @@ where
         let pause = (restarts.as_mut()).and_then(|it| it.pace.next(now - started, now));
         let (Some(restarts), Some(again), Some(pause)) = (&restarts, again, pause) else {
             panic::log(|| tracing::error!(shard, "a shard has died: {death}"));
-            ended.ends_pool = ends.has_grace();
+            ended.ends_pool = matches!(ends.policy, ShardEnd::EndPool { .. });
             return end;
         };
         panic::log(|| {
@@ -296,23 +300,6 @@ fn reason(error: &GlommioError<()>) -> String {
         }
         error => error.to_string(),
     }
-}
-
-/// The output, and why that is a death.
-fn run_once<G, F, T>(
-    executor: LocalExecutor,
-    fut_gen: G,
-    failure: fn(&T) -> Option<String>,
-) -> Result<(T, Option<String>), ()>
-where
-    G: FnOnce() -> F,
-    F: Future<Output = T>,
-{
-    let output = executor.run(async move { fut_gen().await });
-    // What its tasks hold may panic, as may the text of an error.
-    drop(executor);
-    let death = failure(&output);
-    Ok((output, death))
 }
 
 /// What a shard is restarted with.

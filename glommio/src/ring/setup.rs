@@ -212,14 +212,12 @@ fn build_patiently(mode: Mode, mut depth: u32, mut completions: u32) -> io::Resu
 fn warn_of_limit() {
     static SAID: OnceLock<()> = OnceLock::new();
     let limit = limits::lockable_bytes();
-    if limit < u64::MAX {
-        SAID.get_or_init(|| {
-            tracing::warn!(
-                limit,
-                "locked memory is short: rings are smaller than they should be, or are waited for; RLIMIT_MEMLOCK \
-                 counts those of all processes of the user, and `ulimit -l` or `LimitMEMLOCK=` raises it"
-            );
-        });
+    if limit < u64::MAX && SAID.set(()).is_ok() {
+        tracing::warn!(
+            limit,
+            "locked memory is short: rings are smaller than they should be, or are waited for; RLIMIT_MEMLOCK \
+             counts those of all processes of the user, and `ulimit -l` or `LimitMEMLOCK=` raises it"
+        );
     }
 }
 
@@ -246,9 +244,9 @@ fn completions_of(depth: u32, executors: usize) -> u32 {
     // The rings that there are were given their shares when they were made. Those that are made together
     // are among them or not.
     let sharing = executors.max(instance::open() + 1);
-    let lockable = limits::locked_memory_limit_bytes().unwrap_or(u64::MAX);
+    let lockable = limits::locked_memory_limit_bytes() / sharing as u64;
     let descriptors = limits::descriptor_limit() / executors.max(1) as u64;
-    completions_wanted(depth, descriptors, lockable / sharing as u64)
+    completions_wanted(depth, descriptors, lockable)
 }
 
 /// The size of the completion queue of the main ring of an executor that may come to have so many

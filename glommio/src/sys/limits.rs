@@ -1,15 +1,14 @@
 //! Resource limits of the process.
 
-use std::{fs, io};
+use std::fs;
 
 use nix::sys::resource::{Resource, getrlimit};
 
 /// How much memory the processes of this user may lock, in bytes (`RLIMIT_MEMLOCK`, the soft
 /// limit); `u64::MAX` if there is no limit. Buffers registered with a ring count towards it, and on
 /// Linux 6.14 and later the rings do.
-pub(crate) fn locked_memory_limit_bytes() -> io::Result<u64> {
-    let (soft, _hard) = getrlimit(Resource::RLIMIT_MEMLOCK)?;
-    Ok(soft)
+pub(crate) fn locked_memory_limit_bytes() -> u64 {
+    getrlimit(Resource::RLIMIT_MEMLOCK).map_or(u64::MAX, |(soft, _hard)| soft)
 }
 
 /// The same for the calling thread, which may be exempt (`CAP_IPC_LOCK`). Reads a small file.
@@ -21,7 +20,7 @@ pub(crate) fn lockable_bytes() -> u64 {
     if capabilities.is_some_and(|it| it & CAP_IPC_LOCK != 0) {
         return u64::MAX;
     }
-    locked_memory_limit_bytes().unwrap_or(u64::MAX)
+    locked_memory_limit_bytes()
 }
 
 /// How many descriptors the process may have (`RLIMIT_NOFILE`, the soft limit); the usual 1024 if
@@ -46,6 +45,6 @@ mod tests {
             "unlimited" => u64::MAX,
             bytes => bytes.parse().unwrap(),
         };
-        assert_eq!(locked_memory_limit_bytes().unwrap(), expected);
+        assert_eq!(locked_memory_limit_bytes(), expected);
     }
 }
