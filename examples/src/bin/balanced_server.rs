@@ -61,17 +61,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         .name("balanced")
         .on_task_panic(TaskPanic::Isolate)
         .on_shard_end(ShardEnd::Restart { per_minute: 60 })
-        .on_all_shards(move || run(listener, starts.fetch_add(1, Ordering::Relaxed)))?;
+        .try_on_all_shards(move || run(listener, starts.fetch_add(1, Ordering::Relaxed)))?;
     for result in shards.join_all() {
-        result?;
+        result??;
     }
     Ok(())
 }
 
 /// One executor, from its start until it dies.
-async fn run(listener: BalancedTcpListener, number: usize) {
+async fn run(listener: BalancedTcpListener, number: usize) -> glommio::Result<(), ()> {
     let dying = Rc::new(CancellationToken::new());
-    let shard = listener.join(number).expect("a descriptor is left");
+    let shard = listener.join(number)?;
     or(serve(shard, number, dying.clone()), dying.cancelled()).await;
     panic!("asked to die");
 }

@@ -34,6 +34,7 @@ use async_tungstenite::tungstenite::handshake::derive_accept_key;
 use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use async_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use clap::Parser;
+use examples::serving::unless_hurried;
 use futures_lite::StreamExt;
 use futures_lite::future::or;
 use glommio::net::{TcpListener, TcpStream};
@@ -102,7 +103,8 @@ async fn run(options: Options) -> Result<(), Box<dyn Error>> {
     };
     or(accept, signals.recv()).await?;
     drop(listener);
-    let closed = connections.shutdown_within(*options.grace).await;
+    let finish = connections.shutdown_within(*options.grace);
+    let closed = unless_hurried(&signals, finish).await;
     println!("ended, with {closed} connections cut off");
     Ok(())
 }

@@ -127,6 +127,17 @@ fn a_panic_ends_its_connection_and_nothing_else() {
 }
 
 #[test]
+fn a_second_signal_ends_it_at_once() {
+    let server = start(&["--shards", "1", "--max-requests", "1", "--grace", "1h"]);
+    let (mut busy, mut idle) = (server.connect(), server.connect());
+    begin(&mut busy, &mut idle);
+    server.press_ctrl_c();
+    assert_eq!(idle.read(&mut [0; 1]).expect("the end"), 0);
+    server.press_ctrl_c();
+    assert_eq!(server.end().code(), Some(1));
+}
+
+#[test]
 fn requests_that_have_begun_are_answered_at_the_end() {
     let server = start(&["--shards", "1", "--max-requests", "1"]);
     let (mut busy, mut idle) = (server.connect(), server.connect());

@@ -98,8 +98,8 @@ impl fmt::Display for QueueErrorKind {
 /// What is wrong in the I/O machinery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReactorErrorKind {
-    /// The limit on locked memory (`RLIMIT_MEMLOCK`) that was found, and the
-    /// least that is wanted, both in bytes.
+    /// The limit on locked memory (`RLIMIT_MEMLOCK`) that was found, and what suffices if other
+    /// processes of the user lock no more than now, both in bytes.
     MemLockLimit(u64, u64),
     /// An operation completed as a different one than was submitted; the text
     /// describes what was found. A bug of this crate if it ever shows.
@@ -112,7 +112,8 @@ impl fmt::Display for ReactorErrorKind {
             ReactorErrorKind::MemLockLimit(found_bytes, wanted_bytes) => write!(
                 f,
                 "The memlock resource limit is too low: {found_bytes} bytes (recommended \
-                 {wanted_bytes} bytes; RLIMIT_MEMLOCK, which `ulimit -l` sets in KiB)"
+                 {wanted_bytes} bytes; RLIMIT_MEMLOCK, which `ulimit -l` sets in KiB, and \
+                 `LimitMEMLOCK=` for a systemd unit, counts all io_urings of the user)"
             ),
             ReactorErrorKind::IncorrectSourceType(detail) => {
                 write!(f, "incorrect source type: {detail}")

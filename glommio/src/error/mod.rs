@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advised;
 mod kind;
 mod panic_payload;
 
@@ -32,6 +33,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{error, fmt, io};
 
+pub(crate) use self::advised::advised;
 pub use self::kind::{
     BuilderErrorKind, ExecutorErrorKind, QueueErrorKind, ReactorErrorKind, ResourceType,
 };

@@ -316,9 +316,9 @@ impl LocalExecutorBuilder {
     /// # Errors
     ///
     /// `BuilderError` if the placement cannot be met; `IoError` of kind `InvalidInput` if the
-    /// [timer slack](Self::timer_slack) is too long; `IoError` if the kernel has no io_uring,
-    /// forbids it, or another resource is missing (the text says what to change);
-    /// `ReactorError(MemLockLimit)` if locked memory ran out; those of
+    /// [timer slack](Self::timer_slack) is too long, or if the process may use none of the placement's
+    /// CPUs; `IoError` if the kernel has no io_uring, forbids it, or another resource is missing (the
+    /// text says what to change); `ReactorError(MemLockLimit)` if locked memory ran out; those of
     /// [`LocalExecutor::detect_stalls`].
     ///
     /// # Examples

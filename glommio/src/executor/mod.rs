@@ -30,6 +30,7 @@ mod meter;
 pub(crate) mod placement;
 mod plan;
 mod pool;
+mod pool_handles;
 mod progress;
 mod proxy;
 mod queues;
@@ -59,7 +60,8 @@ use std::rc::Rc;
 
 pub use budget::{Unconstrained, consume_budget, unconstrained};
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
-pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
+pub use pool::LocalExecutorPoolBuilder;
+pub use pool_handles::PoolThreadHandles;
 pub use proxy::{ExecutorProxy, allocate_dma_buffer, executor, yield_if_needed};
 pub use shard::ShardEnd;
 pub use spawn::{ScopedTask, Task};

@@ -9,17 +9,19 @@
 //! All or nothing: no shard runs before the thread of each exists. When one cannot be created,
 //! those that wait give up.
 
+use std::fmt::Display;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{io, thread};
 
 use super::placement::PoolPlacement;
-use super::plan::{Config, joined, next_id};
-use super::shard::{self, Ends, Next, ShardEnd, Starter};
+use super::plan::{Config, next_id};
+use super::pool_handles::PoolThreadHandles;
+use super::shard::{self, Ends, RestartHook, ShardEnd, Starter};
 use super::stall::StallDetectionHandler;
 use super::task_panic::TaskPanic;
-use crate::error::{GlommioError, Result};
+use crate::error::Result;
 use crate::reactor::TimerPrecision;
 
 /// Configures and makes a pool of executors, called shards, that run the same program on different
@@ -47,6 +49,7 @@ pub struct LocalExecutorPoolBuilder {
     /// `Send`.
     stall_handlers: Option<Box<dyn Fn() -> Box<dyn StallDetectionHandler>>>,
     on_shard_end: ShardEnd,
+    on_shard_restart: Option<RestartHook>,
 }
 
 impl LocalExecutorPoolBuilder {
@@ -59,6 +62,7 @@ impl LocalExecutorPoolBuilder {
             config: Config::default(),
             stall_handlers: None,
             on_shard_end: ShardEnd::default(),
+            on_shard_restart: None,
         }
     }
 
@@ -207,6 +211,17 @@ impl LocalExecutorPoolBuilder {
     }
 
     /// What happens when a shard dies. Default [`ShardEnd::Report`].
+    #[must_use]
+    pub fn on_shard_end(mut self, policy: ShardEnd) -> Self {
+        self.on_shard_end = policy;
+        self
+    }
+
+    /// Calls `hook` before each [restart](ShardEnd::Restart), with the number of the shard and why it
+    /// has died. Default: none.
+    ///
+    /// It is called on the thread of the shard, where no executor runs at that time. A panic of it is
+    /// logged and changes nothing.
     ///
     /// # Examples
     ///
@@ -215,23 +230,26 @@ impl LocalExecutorPoolBuilder {
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
     ///
     /// # std::panic::set_hook(Box::new(|_| {}));
-    /// let starts = Arc::new(AtomicU32::new(0));
-    /// let count = starts.clone();
+    /// let restarts = Arc::new(AtomicU32::new(0));
+    /// let (count, earlier) = (restarts.clone(), restarts.clone());
     /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
     ///     .on_shard_end(ShardEnd::Restart { per_minute: 5 })
+    ///     .on_shard_restart(move |shard, reason| {
+    ///         eprintln!("shard {shard} is restarted: {reason}");
+    ///         count.fetch_add(1, Ordering::Relaxed);
+    ///     })
     ///     .on_all_shards(move || async move {
-    ///         let earlier_starts = count.fetch_add(1, Ordering::Relaxed);
-    ///         assert_eq!(earlier_starts, 2, "dies twice");
+    ///         assert_eq!(earlier.load(Ordering::Relaxed), 2, "dies twice");
     ///     })?;
     /// for result in shards.join_all() {
     ///     result?;
     /// }
-    /// assert_eq!(starts.load(Ordering::Relaxed), 3);
+    /// assert_eq!(restarts.load(Ordering::Relaxed), 2);
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     #[must_use]
-    pub fn on_shard_end(mut self, policy: ShardEnd) -> Self {
-        self.on_shard_end = policy;
+    pub fn on_shard_restart(mut self, hook: impl Fn(usize, &str) + Send + Sync + 'static) -> Self {
+        self.on_shard_restart = Some(AssertUnwindSafe(Box::new(hook)));
         self
     }
 
@@ -242,6 +260,9 @@ impl LocalExecutorPoolBuilder {
     /// the future need not be `Send`. No shard begins before the threads of all exist. With
     /// [`ShardEnd::Restart`] each shard keeps its clone, and calls a clone of that at each start.
     ///
+    /// A shard whose future returns has ended in good order, also with an `Err`: if that is to be
+    /// logged and to count as a death, use [`try_on_all_shards`](Self::try_on_all_shards).
+    ///
     /// # Errors
     ///
     /// Those of the [placement](PoolPlacement::generate_cpu_set) and of the settings, before any
@@ -251,6 +272,63 @@ impl LocalExecutorPoolBuilder {
     /// [`PoolThreadHandles::join_all`].
     #[must_use = "when `main` returns, the shards end with the process: join them"]
     pub fn on_all_shards<G, F, T>(self, fut_gen: G) -> Result<PoolThreadHandles<T>, ()>
+    where
+        G: FnOnce() -> F + Clone + Send + 'static,
+        F: Future<Output = T> + 'static,
+        T: Send + 'static,
+    {
+        self.start(fut_gen, |_| None)
+    }
+
+    /// As [`on_all_shards`](Self::on_all_shards), for futures that may fail: a shard whose future
+    /// returns an error has died. That is logged, and is what [`on_shard_end`](Self::on_shard_end) is
+    /// about. The error of a death that is final is what joining the shard returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`on_all_shards`](Self::on_all_shards).
+    ///
+    /// # Examples
+    ///
+    /// A service that ends when one of its shards cannot listen:
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, executor, net::TcpListener};
+    /// use std::time::Duration;
+    ///
+    /// let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let address = taken.local_addr()?;
+    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
+    ///     .on_shard_end(ShardEnd::EndPool { grace: Duration::from_secs(10) })
+    ///     .try_on_all_shards(move || async move {
+    ///         let _listener = TcpListener::bind(address)?;
+    ///         executor().pool_ending().cancelled().await;
+    ///         Ok::<_, glommio::GlommioError<()>>(())
+    ///     })?;
+    /// for result in shards.join_all() {
+    ///     assert!(result?.is_err(), "the port is taken");
+    /// }
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[must_use = "when `main` returns, the shards end with the process: join them"]
+    pub fn try_on_all_shards<G, F, T, E>(
+        self,
+        fut_gen: G,
+    ) -> Result<PoolThreadHandles<std::result::Result<T, E>>, ()>
+    where
+        G: FnOnce() -> F + Clone + Send + 'static,
+        F: Future<Output = std::result::Result<T, E>> + 'static,
+        T: Send + 'static,
+        E: Display + Send + 'static,
+    {
+        self.start(fut_gen, |output| output.as_ref().err().map(E::to_string))
+    }
+
+    fn start<G, F, T>(
+        self,
+        fut_gen: G,
+        failure: fn(&T) -> Option<String>,
+    ) -> Result<PoolThreadHandles<T>, ()>
     where
         G: FnOnce() -> F + Clone + Send + 'static,
         F: Future<Output = T> + 'static,
@@ -268,12 +346,12 @@ impl LocalExecutorPoolBuilder {
             })
             .collect::<Result<Vec<_>, ()>>()?;
 
-        let ends = Arc::new(Ends::new(self.on_shard_end));
+        let ends = Arc::new(Ends::new(self.on_shard_end, self.on_shard_restart));
         let starter = Starter::new(&ends);
         let mut handles = Vec::with_capacity(shards);
         for (number, (plan, fut_gen)) in plans.into_iter().enumerate() {
             let of_shard = Arc::clone(&ends);
-            match plan.spawn(move |plan| shard::run(plan, &of_shard, number, fut_gen)) {
+            match plan.spawn(move |plan| shard::run(plan, &of_shard, number, fut_gen, failure)) {
                 Ok(handle) => handles.push(handle),
                 Err(error) => {
                     drop(starter);
@@ -286,11 +364,7 @@ impl LocalExecutorPoolBuilder {
             }
         }
         starter.start();
-        Ok(PoolThreadHandles {
-            handles,
-            shards: (0..shards).collect(),
-            ends,
-        })
+        Ok(PoolThreadHandles::new(handles, ends))
     }
 }
 
@@ -301,109 +375,5 @@ impl std::fmt::Debug for LocalExecutorPoolBuilder {
             .field("on_shard_end", &self.on_shard_end)
             .field("config", &self.config)
             .finish_non_exhaustive()
-    }
-}
-
-fn overdue(shard: usize, grace: Duration) -> GlommioError<()> {
-    let text = format!("shard {shard} was told to end and still runs after {grace:?}");
-    io::Error::new(io::ErrorKind::TimedOut, text).into()
-}
-
-/// Owned permission to wait for the shards of a pool. Dropping it lets their threads run on.
-#[derive(Debug)]
-pub struct PoolThreadHandles<T> {
-    handles: Vec<thread::JoinHandle<Result<T, ()>>>,
-    /// The numbers of the shards that these are the threads of.
-    shards: Vec<usize>,
-    ends: Arc<Ends>,
-}
-
-impl<T> PoolThreadHandles<T> {
-    /// The threads of the shards, in the order in which the placement hands out CPUs. Those that
-    /// [`join_first`](Self::join_first) has told of are gone.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
-    ///
-    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
-    ///     .name("shard")
-    ///     .on_all_shards(|| async {})?;
-    /// assert!(shards.handles().iter().all(|it| it.thread().name().unwrap().starts_with("shard-")));
-    /// for result in shards.join_all() {
-    ///     result?;
-    /// }
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    pub fn handles(&self) -> &Vec<thread::JoinHandle<Result<T, ()>>> {
-        &self.handles
-    }
-
-    /// Waits for the shard that ends first, and returns its number and what became of it: the output
-    /// of its future, or the errors of [`join_all`](Self::join_all). Called again, for the next: ends
-    /// come in the order in which they happen. `None` when all were returned.
-    ///
-    /// The number is the place of the shard in [`handles`](Self::handles) at the start. A shard that
-    /// is [restarted](ShardEnd::Restart) has not ended.
-    ///
-    /// Blocks the thread: in a task, call it by
-    /// [`spawn_blocking`](crate::ExecutorProxy::spawn_blocking).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, timer::sleep};
-    /// use std::sync::atomic::{AtomicBool, Ordering};
-    /// use std::{sync::Arc, time::Duration};
-    ///
-    /// # std::panic::set_hook(Box::new(|_| {}));
-    /// let has_begun = Arc::new(AtomicBool::new(false));
-    /// let mut shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
-    ///     .on_all_shards(move || async move {
-    ///         if has_begun.swap(true, Ordering::Relaxed) {
-    ///             sleep(Duration::from_secs(3600)).await;
-    ///         }
-    ///         panic!("a bug in one of them");
-    ///     })?;
-    /// let (number, result) = shards.join_first().expect("there are three");
-    /// let died: Result<(), glommio::GlommioError<()>> = result;
-    /// eprintln!("shard {number}: {}", died.unwrap_err());
-    /// assert_eq!(shards.handles().len(), 2);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    pub fn join_first(&mut self) -> Option<(usize, Result<T, ()>)> {
-        if self.shards.is_empty() {
-            return None;
-        }
-        let next = self.ends.next(&self.shards);
-        let (Next::Ended(shard) | Next::Overdue(shard, _)) = next;
-        let place = self.shards.iter().position(|&it| it == shard);
-        let place = place.expect("it is one of those that were asked for");
-        self.shards.remove(place);
-        let handle = self.handles.remove(place);
-        let result = match next {
-            Next::Ended(_) => joined(handle),
-            Next::Overdue(_, grace) => Err(overdue(shard, grace)),
-        };
-        Some((shard, result))
-    }
-
-    /// Waits for all shards and returns what became of each, in the order of
-    /// [`handles`](Self::handles): the output of its future, or why its executor could not be made,
-    /// or `BuilderError(ThreadPanic)` with what its thread panicked with, or `IoError` of kind
-    /// `TimedOut` if it was told to end and has not within the [grace period](ShardEnd::EndPool).
-    pub fn join_all(mut self) -> Vec<Result<T, ()>> {
-        if !self.ends.has_grace() {
-            // Woken by those alone that are still to end when it is their turn.
-            return self.handles.into_iter().map(joined).collect();
-        }
-        let shards = self.shards.clone();
-        let mut results: Vec<_> = shards.iter().map(|_| None).collect();
-        while let Some((shard, result)) = self.join_first() {
-            let place = shards.binary_search(&shard);
-            results[place.expect("it was there before")] = Some(result);
-        }
-        results.into_iter().flatten().collect()
     }
 }

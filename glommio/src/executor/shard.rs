@@ -3,7 +3,7 @@
 //! ```text
 //!   thread of a shard    build, start? run ──▶ output, error or panic ──▶ restart? ──▶ ended ──┐
 //!                             ▲                                              │                 ▼
-//!                             └──────────────────────────────────────────────┘   handles: joined in that order
+//!                             └────────────────── pause ─────────────────────┘   handles: joined in that order
 //!                        EndPool: a failure sets the notice that all shards can wait for
 //! ```
 //!
@@ -14,27 +14,30 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::io;
-use std::panic::resume_unwind;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 use super::LocalExecutor;
 use super::plan::Plan;
-use super::restarts::RestartLimit;
+use super::restarts::RestartPace;
 use super::stall::SharedHandler;
 use crate::clock;
-use crate::error::Result;
-use crate::panic::{self, Payload};
+use crate::error::{BuilderErrorKind, GlommioError, Result};
+use crate::panic;
+use crate::reactor::deadline_after;
 use crate::sys::affinity::AffinityMask;
 use crate::waiters::Notice;
 
 /// What the death of one shard means to its pool; see
 /// [`LocalExecutorPoolBuilder::on_shard_end`](crate::LocalExecutorPoolBuilder::on_shard_end).
 ///
-/// A shard dies of a panic that leaves its executor, or because its executor could not be made. One
-/// whose future has returned an output has ended in good order, and none of this applies. Each death
-/// is an event in the log, with the number of the shard and the reason.
+/// A shard dies of a panic that leaves its executor, because its executor could not be made, or, with
+/// [`try_on_all_shards`](crate::LocalExecutorPoolBuilder::try_on_all_shards), of an error that its
+/// future returns. Any other output is an end in good order, and none of this applies. Each death is
+/// an event in the log, at the level `error`, with the number of the shard and the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardEnd {
     /// The others run on. [`PoolThreadHandles::join_first`](crate::PoolThreadHandles::join_first)
@@ -53,6 +56,9 @@ pub enum ShardEnd {
     /// A fresh executor is made on the same thread and so on the same CPU, and runs the future that
     /// a further clone of `fut_gen` returns. By then all tasks of the old one have been dropped: the
     /// other ends of their channels and meshes are `Closed`.
+    ///
+    /// The thread waits before it: 10 ms, then twice as long each time, up to a second, until a start
+    /// has lived for a second. An executor that cannot be made is such a death, too.
     ///
     /// Thread-locals of the program keep their values. The new executor has a new number; the thread
     /// keeps its name, and a stall handler is used again.
@@ -82,23 +88,27 @@ impl Drop for Starter {
     }
 }
 
+/// Called before a restart, with the number of the shard and why it has died. Its panics are contained.
+pub(super) type RestartHook = AssertUnwindSafe<Box<dyn Fn(usize, &str) + Send + Sync>>;
+
 /// What the threads of a pool and its handles share.
-#[derive(Debug)]
 pub(super) struct Ends {
     /// Whether the shards run, once that is decided: none does before the thread of each exists.
     runs: OnceLock<bool>,
     policy: ShardEnd,
+    on_restart: Option<RestartHook>,
     /// The pool is to end.
     ending: Arc<Notice>,
     state: Mutex<EndsState>,
-    changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct EndsState {
     /// Those that were not asked for yet, the first of them first.
     ended: VecDeque<usize>,
     told_at: Option<Instant>,
+    /// Of what waits for the next end, be it a task or a thread.
+    waiting: Option<Waker>,
 }
 
 /// What is next to be said of a shard.
@@ -109,13 +119,13 @@ pub(super) enum Next {
 }
 
 impl Ends {
-    pub(super) fn new(policy: ShardEnd) -> Self {
+    pub(super) fn new(policy: ShardEnd, on_restart: Option<RestartHook>) -> Self {
         Ends {
             runs: OnceLock::new(),
             policy,
+            on_restart,
             ending: Arc::default(),
             state: Mutex::default(),
-            changed: Condvar::new(),
         }
     }
 
@@ -124,38 +134,49 @@ impl Ends {
         let _first = self.runs.set(runs);
     }
 
-    /// Whether the shards are told to end, and may be overdue then.
-    pub(super) fn has_grace(&self) -> bool {
-        matches!(self.policy, ShardEnd::EndPool { .. })
-    }
-
-    /// Waits until one of `shards`, of which there is at least one, has ended or is overdue.
-    pub(super) fn next(&self, shards: &[usize]) -> Next {
+    /// Which of `shards`, of which there is at least one, has ended or is overdue. If none has, it is
+    /// to be asked again when `waker` is woken, and at the moment that the error may name.
+    pub(super) fn next(
+        &self,
+        shards: &[usize],
+        waker: &Waker,
+    ) -> std::result::Result<Next, Option<Instant>> {
+        // Outside of the lock, as the drop of the one before: wakers may run foreign code.
+        let waker = waker.clone();
         let mut state = self.lock();
-        loop {
-            while let Some(shard) = state.ended.pop_front() {
-                // One that was overdue may end later.
-                if shards.contains(&shard) {
-                    return Next::Ended(shard);
-                }
+        // One that was overdue may end later.
+        while let Some(shard) = state.ended.pop_front() {
+            if shards.contains(&shard) {
+                return Ok(Next::Ended(shard));
             }
-            state = match (self.policy, state.told_at) {
-                (ShardEnd::EndPool { grace }, Some(told_at)) => {
-                    let left = grace.saturating_sub(clock::real() - told_at);
-                    if left.is_zero() {
-                        return Next::Overdue(shards[0], grace);
-                    }
-                    let waited = self.changed.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                _ => (self.changed.wait(state)).unwrap_or_else(PoisonError::into_inner),
-            };
         }
+        let due = match (self.policy, state.told_at) {
+            (ShardEnd::EndPool { grace }, Some(told_at)) => {
+                let due = deadline_after(told_at, grace);
+                if due <= clock::real() {
+                    return Ok(Next::Overdue(shards[0], grace));
+                }
+                Some(due)
+            }
+            _ => None,
+        };
+        let before = state.waiting.replace(waker);
+        drop(state);
+        drop(before);
+        Err(due)
     }
 
     fn lock(&self) -> MutexGuard<'_, EndsState> {
         // Nothing under the lock panics half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ends")
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }
 
@@ -174,8 +195,9 @@ impl Drop for Ended<'_> {
         if self.ends_pool {
             state.told_at.get_or_insert_with(clock::real);
         }
+        let waiting = state.waiting.take();
         drop(state);
-        self.ends.changed.notify_all();
+        waiting.into_iter().for_each(panic::wake);
         if self.ends_pool {
             // Last: those that are told end after it.
             self.ends.ending.give();
@@ -183,12 +205,20 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Runs a shard on the calling thread, which is its own, until it is over for good.
+/// Runs a shard on the calling thread, which is its own, until it is over for good. `failure` says of
+/// an output why it is a death, if it is one.
 ///
 /// # Errors
 ///
-/// Of the kind `Interrupted` if the pool has not started; else why there is no executor.
-pub(super) fn run<G, F, T>(mut plan: Plan, ends: &Ends, shard: usize, fut_gen: G) -> Result<T, ()>
+/// Of the kind `Interrupted` if the pool has not started; else why there is no executor, or what it
+/// panicked with.
+pub(super) fn run<G, F, T>(
+    mut plan: Plan,
+    ends: &Ends,
+    shard: usize,
+    mut fut_gen: G,
+    failure: fn(&T) -> Option<String>,
+) -> Result<T, ()>
 where
     G: FnOnce() -> F + Clone,
     F: Future<Output = T>,
@@ -198,11 +228,9 @@ where
         ShardEnd::Restart { per_minute } => Some(Restarts::new(&mut plan, per_minute)),
         ShardEnd::Report | ShardEnd::EndPool { .. } => None,
     };
-    let built = build(&mut plan, restarts.as_ref());
+    let mut built = caught(|| build(&mut plan, restarts.as_ref()));
     if !*ends.runs.wait() {
-        if let Err(Death::Panic(payload)) = built {
-            panic::discard(payload);
-        }
+        panic::contain(PANICKED_AGAIN, || drop(built));
         return Err(io::Error::from(io::ErrorKind::Interrupted).into());
     }
     let mut ended = Ended {
@@ -210,75 +238,73 @@ where
         shard,
         ends_pool: false,
     };
-    let end = match &mut restarts {
-        Some(restarts) => run_again_and_again(&mut plan, built, shard, fut_gen, restarts),
-        None => run_once(built, fut_gen),
-    };
-    let death = match end {
-        Ok(output) => return Ok(output),
-        Err(death) => death,
-    };
-    let text = death.text();
-    panic::log(|| tracing::error!(shard, "a shard has died: {text}"));
-    ended.ends_pool = ends.has_grace();
-    // Before a panic goes on: another one while it does would be the end of the process.
-    drop(ended);
-    death.go_on()
-}
-
-/// Why a shard has no output.
-enum Death {
-    Error(crate::error::GlommioError<()>),
-    Panic(Payload),
-}
-
-impl Death {
-    fn text(&self) -> String {
-        match self {
-            Death::Error(error) => error.to_string(),
-            Death::Panic(payload) => {
-                let message = panic::message(payload).unwrap_or("no message");
-                format!("it panicked: {message}")
+    loop {
+        // A clone is made for restarts alone.
+        let again = restarts.as_ref().map(|_| fut_gen.clone());
+        let started = clock::real();
+        let run = || {
+            let executor = built?;
+            let output = executor.run(async move { fut_gen().await });
+            // In here: what its tasks hold may panic, as may the text of an error.
+            drop(executor);
+            let death = failure(&output);
+            Ok((output, death))
+        };
+        let (end, death) = match caught(run) {
+            Ok((output, death)) => (Ok(output), death),
+            Err(error) => {
+                let reason = reason(&error);
+                (Err(error), Some(reason))
             }
+        };
+        let Some(death) = death else {
+            panic::log(|| tracing::info!(shard, "a shard has ended"));
+            return end;
+        };
+        let now = clock::real();
+        let pause = (restarts.as_mut()).and_then(|it| it.pace.next(now - started, now));
+        let (Some(restarts), Some(again), Some(pause)) = (&restarts, again, pause) else {
+            panic::log(|| tracing::error!(shard, "a shard has died: {death}"));
+            ended.ends_pool = matches!(ends.policy, ShardEnd::EndPool { .. });
+            return end;
+        };
+        panic::log(|| {
+            tracing::error!(shard, ?pause, "a shard has died and is restarted: {death}");
+        });
+        panic::contain(PANICKED_AGAIN, || drop(end));
+        if let Some(hook) = &ends.on_restart {
+            panic::contain("the hook for restarts has panicked", || hook(shard, &death));
         }
-    }
-
-    /// Gives it to whatever joins the thread.
-    fn go_on<T>(self) -> Result<T, ()> {
-        match self {
-            Death::Error(error) => Err(error),
-            Death::Panic(payload) => resume_unwind(payload),
-        }
+        thread::sleep(pause);
+        fut_gen = again;
+        built = caught(|| rebuild(&mut plan, restarts));
     }
 }
 
-type Built = std::result::Result<LocalExecutor, Death>;
+const PANICKED_AGAIN: &str = "what a dead shard has left has panicked when it was dropped";
 
-/// Makes the executor of the calling thread.
-fn build(plan: &mut Plan, restarts: Option<&Restarts>) -> Built {
-    if let Some(restarts) = restarts {
-        plan.stall_handler = restarts.handler.as_ref().map(SharedHandler::boxed);
-    }
-    match panic::catch(|| plan.build()) {
-        Ok(result) => result.map_err(Death::Error),
-        Err(payload) => Err(Death::Panic(payload)),
-    }
+/// A panic of `f` is an error.
+fn caught<R>(f: impl FnOnce() -> Result<R, ()>) -> Result<R, ()> {
+    panic::catch(f).unwrap_or_else(|payload| {
+        Err(GlommioError::BuilderError(BuilderErrorKind::ThreadPanic(
+            payload.into(),
+        )))
+    })
 }
 
-fn run_once<G, F, T>(built: Built, fut_gen: G) -> std::result::Result<T, Death>
-where
-    G: FnOnce() -> F,
-    F: Future<Output = T>,
-{
-    let executor = built?;
-    // The executor is dropped in there, too: what its tasks hold may panic.
-    let run = move || executor.run(async move { fut_gen().await });
-    panic::catch(run).map_err(Death::Panic)
+fn reason(error: &GlommioError<()>) -> String {
+    match error {
+        GlommioError::BuilderError(BuilderErrorKind::ThreadPanic(payload)) => {
+            let message = payload.message().unwrap_or("no message");
+            format!("it panicked: {message}")
+        }
+        error => error.to_string(),
+    }
 }
 
 /// What a shard is restarted with.
 struct Restarts {
-    limit: RestartLimit,
+    pace: RestartPace,
     handler: Option<SharedHandler>,
     /// From before the first executor binds the thread: blocking threads may inherit it.
     unbound: Option<AffinityMask>,
@@ -287,41 +313,26 @@ struct Restarts {
 impl Restarts {
     fn new(plan: &mut Plan, per_minute: u32) -> Self {
         Restarts {
-            limit: RestartLimit::new(per_minute),
+            pace: RestartPace::new(per_minute),
             handler: plan.stall_handler.take().map(SharedHandler::new),
             unbound: AffinityMask::of_calling_thread().ok().flatten(),
         }
     }
 }
 
-fn run_again_and_again<G, F, T>(
-    plan: &mut Plan,
-    mut built: Built,
-    shard: usize,
-    fut_gen: G,
-    restarts: &mut Restarts,
-) -> std::result::Result<T, Death>
-where
-    G: FnOnce() -> F + Clone,
-    F: Future<Output = T>,
-{
-    loop {
-        let death = match run_once(built, fut_gen.clone()) {
-            Ok(output) => return Ok(output),
-            Err(death) => death,
-        };
-        if !restarts.limit.allows(clock::real()) {
-            return Err(death);
-        }
-        let text = death.text();
-        panic::log(|| tracing::error!(shard, "a shard has died and is restarted: {text}"));
-        if let Death::Panic(payload) = death {
-            panic::discard(payload);
-        }
-        if let Some(mask) = &restarts.unbound {
-            mask.apply().map_err(|it| Death::Error(it.into()))?;
-        }
-        plan.renew().map_err(Death::Error)?;
-        built = build(plan, Some(restarts));
+/// Makes the executor of the calling thread.
+fn build(plan: &mut Plan, restarts: Option<&Restarts>) -> Result<LocalExecutor, ()> {
+    if let Some(restarts) = restarts {
+        plan.stall_handler = restarts.handler.as_ref().map(SharedHandler::boxed);
     }
+    plan.build()
+}
+
+/// Makes the next executor of the calling thread.
+fn rebuild(plan: &mut Plan, restarts: &Restarts) -> Result<LocalExecutor, ()> {
+    if let Some(mask) = &restarts.unbound {
+        mask.apply()?;
+    }
+    plan.renew()?;
+    build(plan, Some(restarts))
 }

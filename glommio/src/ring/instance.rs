@@ -16,6 +16,7 @@
 use std::cell::{Cell, OnceCell};
 use std::ops::Deref;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use io_uring::{IoUring, Submitter};
 
@@ -23,6 +24,13 @@ use crate::sys::origin::Origin;
 
 /// After so many calls it is to be expected that the next ones make up for the registration.
 pub(super) const ENTERS: u32 = 64;
+
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// How many rings this process has.
+pub(super) fn open() -> usize {
+    OPEN.load(Ordering::Relaxed)
+}
 
 /// See the module. Made, used and dropped on one thread.
 pub(super) struct Instance {
@@ -40,6 +48,7 @@ pub(super) struct Instance {
 impl Instance {
     /// `origin` is this process. `registers`: the kernel has the table.
     pub(super) fn new(ring: IoUring, origin: Origin, registers: bool) -> Self {
+        OPEN.fetch_add(1, Ordering::Relaxed);
         let ring = NonNull::from(Box::leak(Box::new(ring)));
         Instance {
             by_descriptor: submitter(ring),
@@ -105,6 +114,7 @@ impl Drop for Instance {
         if let Some(submitter) = self.by_number.get_mut() {
             let _ = submitter.unregister_ring_fd();
         }
+        OPEN.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: it came from a box, and nothing refers to it from here on: submitters have no
         // destructor.
         drop(unsafe { Box::from_raw(self.ring.as_ptr()) });

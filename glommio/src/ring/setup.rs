@@ -27,8 +27,9 @@ use std::{fmt, fs, io, thread};
 use io_uring::{IoUring, Parameters, Probe, opcode};
 
 use super::features::{Features, KernelFlags};
+use super::instance;
 use super::last_worker::replace_last_worker;
-use crate::error::{GlommioError, ReactorErrorKind};
+use crate::error::{GlommioError, ReactorErrorKind, advised};
 use crate::sys::limits;
 use crate::sys::origin::Origin;
 use crate::sys::time_namespace::is_clock_shifted;
@@ -53,8 +54,9 @@ const COMPLETIONS: u32 = 8192;
 /// client that is cut off for its silence is among the oldest, and so at the end of its list.
 const DESCRIPTORS_PER_COMPLETION: u64 = 2;
 
-/// The part of what the process may lock that a completion queue takes at most on that account: the
-/// kernel charges rings to it, and there may be several.
+/// The part of a ring's share of what the user may lock that a completion queue takes at most on that
+/// account: Linux 6.14 and later charge the rings of all processes of a user to it, and registered
+/// memory.
 const LOCKED_PART: u64 = 4;
 
 /// The size of an entry of the completion queue.
@@ -105,8 +107,9 @@ pub(super) fn build_best(
     let depth = clamp_depth(depth);
     let origin = Origin::here()?;
     let mut refused = Vec::new();
+    let completions = completions_of(depth, executors);
     for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
-        match build_patiently(mode, depth, executors) {
+        match build_patiently(mode, depth, completions) {
             Ok(mut ring) => {
                 try_enter(&ring).map_err(explain_refusal)?;
                 let found = check_capabilities(&ring)?;
@@ -127,6 +130,10 @@ pub(super) fn build_best(
             // The kernel does not know one of the flags: one step down.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 refused.push((mode, error));
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
+                let needed = executors as u64 * locked_bytes(depth, completions);
+                return Err(explain_no_memory(error, needed));
             }
             Err(error) => return Err(explain(error)),
         }
@@ -173,20 +180,25 @@ fn log(
 
 /// Where locked memory is limited, the kernel charges a ring to it, and takes the charge back only
 /// some ten to thirty milliseconds after the ring was closed, more if many were: a program that
-/// drops and makes executors one after the other may find none left for a moment. Waits a second in
-/// all, then makes do with a smaller ring, which only means smaller batches.
-fn build_patiently(mode: Mode, mut depth: u32, executors: usize) -> io::Result<IoUring> {
+/// drops and makes executors one after the other may find none left for a moment. Goes without the
+/// larger completion queue first, then waits a second in all, then makes do with a smaller ring, which
+/// only means smaller batches.
+fn build_patiently(mode: Mode, mut depth: u32, mut completions: u32) -> io::Result<IoUring> {
     const LONGEST_PAUSE: Duration = Duration::from_millis(512);
     const SMALLEST_DEPTH: u32 = 8;
     let mut pause = Duration::from_millis(1);
     loop {
-        match build(mode, depth, executors) {
+        match build(mode, depth, completions) {
             Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
-                if pause <= LONGEST_PAUSE {
+                warn_of_limit();
+                if completions > fewest_completions(depth) {
+                    completions = fewest_completions(depth);
+                } else if pause <= LONGEST_PAUSE {
                     thread::sleep(pause);
                     pause *= 2;
                 } else if depth > SMALLEST_DEPTH {
                     depth /= 2;
+                    completions = fewest_completions(depth);
                 } else {
                     return Err(error);
                 }
@@ -196,11 +208,21 @@ fn build_patiently(mode: Mode, mut depth: u32, executors: usize) -> io::Result<I
     }
 }
 
-fn build(mode: Mode, depth: u32, executors: usize) -> io::Result<IoUring> {
+/// Once, and while executors can still be made as a rule.
+fn warn_of_limit() {
+    static SAID: OnceLock<()> = OnceLock::new();
+    let limit = limits::lockable_bytes();
+    if limit < u64::MAX && SAID.set(()).is_ok() {
+        tracing::warn!(
+            limit,
+            "locked memory is short: rings are smaller than they should be, or are waited for; RLIMIT_MEMLOCK \
+             counts those of all processes of the user, and `ulimit -l` or `LimitMEMLOCK=` raises it"
+        );
+    }
+}
+
+fn build(mode: Mode, depth: u32, completions: u32) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
-    let lockable_bytes = limits::locked_memory_limit_bytes().unwrap_or(u64::MAX);
-    let descriptors = limits::descriptor_limit() / executors.max(1) as u64;
-    let completions = completions_wanted(depth, descriptors, lockable_bytes);
     builder.setup_clamp().setup_cqsize(completions);
     match mode {
         Mode::Defer => builder
@@ -217,18 +239,41 @@ fn build(mode: Mode, depth: u32, executors: usize) -> io::Result<IoUring> {
     builder.dontfork().build(depth)
 }
 
+/// The size of the completion queue of the next ring, for one of `executors` that are made together.
+fn completions_of(depth: u32, executors: usize) -> u32 {
+    // The rings that there are were given their shares when they were made. Those that are made together
+    // are among them or not.
+    let sharing = executors.max(instance::open() + 1);
+    let lockable = limits::locked_memory_limit_bytes() / sharing as u64;
+    let descriptors = limits::descriptor_limit() / executors.max(1) as u64;
+    completions_wanted(depth, descriptors, lockable)
+}
+
 /// The size of the completion queue of the main ring of an executor that may come to have so many
-/// descriptors, in a process that may lock so many bytes. A power of two, as the kernel would make it.
+/// descriptors, if its share of locked memory is so many bytes. A power of two, as the kernel would
+/// make it.
 pub(super) fn completions_wanted(depth: u32, descriptors: u64, lockable_bytes: u64) -> u32 {
-    let multiple = depth.saturating_mul(COMPLETIONS_PER_SUBMISSION);
+    let fewest = fewest_completions(depth);
     if depth < SMALL_DEPTH {
-        return multiple.next_power_of_two();
+        return fewest;
     }
     let wanted = (descriptors / DESCRIPTORS_PER_COMPLETION).min(u64::from(COMPLETIONS));
     let allowed = lockable_bytes / LOCKED_PART / COMPLETION_BYTES;
     // Rounded down: a queue that is half empty costs as much.
     let fitting = wanted.min(allowed).checked_ilog2().map_or(0, |it| 1 << it);
-    multiple.next_power_of_two().max(fitting)
+    fewest.max(fitting)
+}
+
+fn fewest_completions(depth: u32) -> u32 {
+    let multiple = depth.saturating_mul(COMPLETIONS_PER_SUBMISSION);
+    multiple.next_power_of_two()
+}
+
+/// What such a ring is charged at most: both queues, and two pages for their heads and for rounding.
+fn locked_bytes(depth: u32, completions: u32) -> u64 {
+    const SUBMISSION_BYTES: u64 = 64 + 4;
+    let depth = u64::from(depth.next_power_of_two());
+    depth * SUBMISSION_BYTES + u64::from(completions) * COMPLETION_BYTES + (8 << 10)
 }
 
 /// The depth that is asked of the kernel, which rounds up to a power of two.
@@ -348,7 +393,7 @@ fn explain_refusal(error: io::Error) -> GlommioError<()> {
 fn denied(error: io::Error) -> GlommioError<()> {
     let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     let advice = denied_advice(disabled.as_deref().unwrap_or_default().trim());
-    advise(io::ErrorKind::PermissionDenied, advice.to_owned(), error)
+    advised(io::ErrorKind::PermissionDenied, advice.to_owned(), error).into()
 }
 
 fn refuse(missing: Option<&str>) -> Result<(), GlommioError<()>> {
@@ -376,30 +421,26 @@ fn explain(error: io::Error) -> GlommioError<()> {
             "this kernel's io_uring is too old: Linux 5.13 or newer is needed".to_owned(),
         ),
         Some(libc::EPERM | libc::EACCES) => return denied(error),
-        Some(libc::ENOMEM) => {
-            let limit = limits::locked_memory_limit_bytes().unwrap_or(u64::MAX);
-            if limit < WANTED_MEMLOCK_BYTES {
-                return GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(
-                    limit,
-                    WANTED_MEMLOCK_BYTES,
-                ));
-            }
-            (
-                io::ErrorKind::OutOfMemory,
-                "the kernel has no memory for an io_uring".to_owned(),
-            )
-        }
+        Some(libc::ENOMEM) => return explain_no_memory(error, 0),
         Some(libc::EMFILE | libc::ENFILE) => (
             error.kind(),
             "no descriptor is left for an io_uring: raise `ulimit -n`".to_owned(),
         ),
         _ => return GlommioError::IoError(error),
     };
-    advise(kind, advice, error)
+    advised(kind, advice, error).into()
 }
 
-fn advise(kind: io::ErrorKind, advice: String, source: io::Error) -> GlommioError<()> {
-    GlommioError::IoError(io::Error::new(kind, SetupError { advice, source }))
+/// As [`explain`]; `needed_bytes` of locked memory are what the executors need that are being made.
+fn explain_no_memory(error: io::Error, needed_bytes: u64) -> GlommioError<()> {
+    let limit = limits::lockable_bytes();
+    if limit < u64::MAX {
+        // That much in addition: what is locked already may belong to other processes.
+        let wanted = limit.saturating_add(needed_bytes).max(WANTED_MEMLOCK_BYTES);
+        return GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(limit, wanted));
+    }
+    let advice = "the kernel has no memory for an io_uring".to_owned();
+    advised(io::ErrorKind::OutOfMemory, advice, error).into()
 }
 
 /// What to change where io_uring is forbidden; `disabled` is what the sysctl of that name says.
@@ -416,31 +457,6 @@ fn denied_advice(disabled: &str) -> &'static str {
             "io_uring is forbidden for this process, most likely by a container's seccomp profile: \
               allow io_uring_setup, io_uring_enter and io_uring_register"
         }
-    }
-}
-
-/// Advice in front of the operating system's error.
-struct SetupError {
-    advice: String,
-    source: io::Error,
-}
-
-/// As it is displayed: this is what a program prints that unwraps it or returns it from `main`.
-impl fmt::Debug for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_string(), f)
-    }
-}
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.advice, self.source)
-    }
-}
-
-impl std::error::Error for SetupError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
     }
 }
 
@@ -487,7 +503,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_cannot_do_what_is_needed_is_refused() {
-        let ring = build(Mode::Plain, 2, 1).expect("this machine has io_uring");
+        let ring = build(Mode::Plain, 2, 8).expect("this machine has io_uring");
         assert_eq!(abilities_missing(ring.params()).count(), 0);
         for (flag, name) in [
             (1_u32 << 8, "EXT_ARG"),

@@ -189,16 +189,19 @@ fn one_of_many_idle_connections_is_found_in_one_of_many_lists() {
     );
     let (descriptors, lockable) = (
         limits::descriptor_limit(),
-        limits::locked_memory_limit_bytes().unwrap(),
+        limits::locked_memory_limit_bytes(),
     );
     for depth in [4, 64, 128, 1024] {
+        // Rings of other tests may have their shares of what may be locked.
+        let range = |descriptors| {
+            let wanted = |lockable| completions_wanted(depth as u32, descriptors, lockable);
+            wanted(0)..=wanted(lockable)
+        };
         in_each_mode(depth, |ring| {
-            let wanted = completions_wanted(depth as u32, descriptors, lockable);
-            assert_eq!(ring.ring.params().cq_entries(), wanted);
+            assert!(range(descriptors).contains(&ring.ring.params().cq_entries()));
         });
         let shared = setup::build_best(depth, 8, Mode::Defer).expect("this machine has io_uring");
-        let wanted = completions_wanted(depth as u32, descriptors / 8, lockable);
-        assert_eq!(shared.ring.params().cq_entries(), wanted);
+        assert!(range(descriptors / 8).contains(&shared.ring.params().cq_entries()));
     }
 }
 

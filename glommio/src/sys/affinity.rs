@@ -17,6 +17,8 @@ use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
+use crate::error::advised;
+
 /// A set of CPU ids that a thread may run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AffinityMask(CpuSet);
@@ -43,7 +45,7 @@ impl AffinityMask {
     /// are not always there to be read in a container.
     pub(crate) fn of_process() -> Option<Self> {
         let ask = || -> io::Result<Option<Self>> {
-            AffinityMask::from_cpus(0..CPU_IDS)?.apply()?;
+            sched_setaffinity(CALLING_THREAD, &AffinityMask::from_cpus(0..CPU_IDS)?.0)?;
             AffinityMask::of_calling_thread()
         };
         let asking = thread::Builder::new().spawn(ask).ok()?;
@@ -70,14 +72,25 @@ impl AffinityMask {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the thread may run on none of these CPUs.
+    /// `InvalidInput` if the thread may run on none of these CPUs; it names those that it may.
     pub(crate) fn apply(&self) -> io::Result<()> {
-        Ok(sched_setaffinity(CALLING_THREAD, &self.0)?)
+        sched_setaffinity(CALLING_THREAD, &self.0).map_err(|errno| {
+            let mut text = format!("a thread cannot be bound to the CPUs {:?}", self.cpus());
+            if let Some(usable) = AffinityMask::of_process() {
+                text += &format!(": this process may use the CPUs {:?}", usable.cpus());
+            }
+            let source = io::Error::from(errno);
+            advised(source.kind(), text, source)
+        })
+    }
+
+    fn cpus(&self) -> Vec<usize> {
+        (0..CPU_IDS).filter(|&cpu| self.contains(cpu)).collect()
     }
 
     /// The number of CPUs.
     pub(crate) fn len(&self) -> usize {
-        (0..CPU_IDS).filter(|&cpu| self.contains(cpu)).count()
+        self.cpus().len()
     }
 
     pub(crate) fn contains(&self, cpu: usize) -> bool {
@@ -162,6 +175,19 @@ mod tests {
             let error = bind_calling_thread([]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
             assert_eq!(permitted_cpus(), before);
+        });
+    }
+
+    #[test]
+    fn a_thread_that_may_not_run_where_it_should_is_told_where_it_may() {
+        on_own_thread(|| {
+            let error = bind_calling_thread([CPU_IDS - 1]).unwrap_err().to_string();
+            let usable = AffinityMask::of_process().expect("threads may ask").cpus();
+            assert!(error.contains("the CPUs [1023]"), "{error}");
+            assert!(
+                error.contains(&format!("may use the CPUs {usable:?}")),
+                "{error}"
+            );
         });
     }
 

@@ -1,15 +1,26 @@
 //! Resource limits of the process.
 
-use std::io;
+use std::fs;
 
 use nix::sys::resource::{Resource, getrlimit};
 
-/// How much memory the process may lock, in bytes (`RLIMIT_MEMLOCK`, the soft
-/// limit); `u64::MAX` if there is no limit. Buffers registered with a ring count
-/// towards it.
-pub(crate) fn locked_memory_limit_bytes() -> io::Result<u64> {
-    let (soft, _hard) = getrlimit(Resource::RLIMIT_MEMLOCK)?;
-    Ok(soft)
+/// How much memory the processes of this user may lock, in bytes (`RLIMIT_MEMLOCK`, the soft
+/// limit); `u64::MAX` if there is no limit. Buffers registered with a ring count towards it, and on
+/// Linux 6.14 and later the rings do.
+pub(crate) fn locked_memory_limit_bytes() -> u64 {
+    getrlimit(Resource::RLIMIT_MEMLOCK).map_or(u64::MAX, |(soft, _hard)| soft)
+}
+
+/// The same for the calling thread, which may be exempt (`CAP_IPC_LOCK`). Reads a small file.
+pub(crate) fn lockable_bytes() -> u64 {
+    const CAP_IPC_LOCK: u64 = 1 << 14;
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let capabilities = status.lines().find_map(|it| it.strip_prefix("CapEff:"));
+    let capabilities = capabilities.and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
+    if capabilities.is_some_and(|it| it & CAP_IPC_LOCK != 0) {
+        return u64::MAX;
+    }
+    locked_memory_limit_bytes()
 }
 
 /// How many descriptors the process may have (`RLIMIT_NOFILE`, the soft limit); the usual 1024 if
@@ -20,8 +31,6 @@ pub(crate) fn descriptor_limit() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -36,6 +45,6 @@ mod tests {
             "unlimited" => u64::MAX,
             bytes => bytes.parse().unwrap(),
         };
-        assert_eq!(locked_memory_limit_bytes().unwrap(), expected);
+        assert_eq!(locked_memory_limit_bytes(), expected);
     }
 }

@@ -21,9 +21,9 @@ use crate::common::{
     bomb, descriptors, in_child, permitted_cpus, set_of, threads, wait_until, watchdog,
 };
 
-const AN_HOUR: Duration = Duration::from_secs(3600);
+pub const AN_HOUR: Duration = Duration::from_secs(3600);
 
-fn message<T>(result: Result<T, ()>) -> String {
+pub fn message<T>(result: Result<T, ()>) -> String {
     match result {
         Err(GlommioError::BuilderError(BuilderErrorKind::ThreadPanic(panic))) => {
             panic.message().expect("it has one").to_owned()
@@ -34,7 +34,7 @@ fn message<T>(result: Result<T, ()>) -> String {
 }
 
 /// Numbers what calls it: 0, 1, and so on.
-fn counter() -> impl Fn() -> usize + Clone + Send + 'static {
+pub fn counter() -> impl Fn() -> usize + Clone + Send + 'static {
     let count = Arc::new(AtomicUsize::new(0));
     move || count.fetch_add(1, Ordering::SeqCst)
 }
@@ -151,7 +151,7 @@ fn a_death_is_logged_also_if_nothing_joins() {
     );
 }
 
-fn ending(shards: usize, grace: Duration) -> LocalExecutorPoolBuilder {
+pub fn ending(shards: usize, grace: Duration) -> LocalExecutorPoolBuilder {
     unbound(shards).on_shard_end(ShardEnd::EndPool { grace })
 }
 
@@ -282,7 +282,7 @@ fn outside_such_a_pool_the_token_is_never_cancelled() {
     }
 }
 
-fn restarting(shards: usize, per_minute: u32) -> LocalExecutorPoolBuilder {
+pub fn restarting(shards: usize, per_minute: u32) -> LocalExecutorPoolBuilder {
     unbound(shards).on_shard_end(ShardEnd::Restart { per_minute })
 }
 
@@ -410,7 +410,7 @@ fn restarts_leave_no_thread_and_no_descriptor_behind() {
                     let start = start();
                     spawn_local(sleep(AN_HOUR)).detach();
                     executor().spawn_blocking(|| ()).await;
-                    assert!(start > 100, "again");
+                    assert!(start > 10, "again");
                 })
                 .expect("threads can be created");
             outputs(shards);

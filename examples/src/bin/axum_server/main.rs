@@ -28,12 +28,13 @@ use std::time::Duration;
 use axum::http::{Request, StatusCode};
 use axum::response::IntoResponse;
 use clap::Parser;
+use examples::serving::until_stopped;
 use futures_lite::future::or;
 use glommio::net::{BalancedTcpListener, ShardListener};
-use glommio::signal::{self, Signals};
+use glommio::signal;
 use glommio::sync::CancellationToken;
 use glommio::{
-    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, future, spawn_local, timer,
+    GlommioError, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, future, spawn_local, timer,
 };
 use glommio_hyper::{Connections, GlommioIo};
 use hyper::body::Incoming;
@@ -88,21 +89,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(count))
         .name("axum")
         .on_task_panic(TaskPanic::Isolate)
-        .on_all_shards(move || {
+        .try_on_all_shards(move || {
             let shard = listener.join(starts.fetch_add(1, Ordering::Relaxed));
             async move {
-                let shard = shard.expect("a descriptor is left");
-                serve(shard, options, stopping.attach()).await;
+                serve(shard?, options, stopping.attach()).await;
+                Ok::<_, GlommioError<()>>(())
             }
         })?;
-    LocalExecutor::default().run(async {
-        let signals = Signals::new(&[SIGINT, SIGTERM])?;
-        signals.recv().await
-    })?;
-    stop.cancel();
-    for result in shards.join_all() {
-        result?;
-    }
+    until_stopped(shards, stop)?;
     println!("ended");
     Ok(())
 }

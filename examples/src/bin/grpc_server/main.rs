@@ -26,12 +26,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
+use examples::serving::until_stopped;
 use futures_lite::future::or;
 use glommio::net::{BalancedTcpListener, ShardListener};
-use glommio::signal::{self, Signals};
+use glommio::signal;
 use glommio::sync::CancellationToken;
 use glommio::{
-    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, future, spawn_local, timer,
+    GlommioError, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, future, spawn_local, timer,
 };
 use glommio_hyper::{Connections, GlommioExecutor, GlommioIo};
 use greeting::greeter_server::GreeterServer;
@@ -92,21 +93,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(count))
         .name("grpc")
         .on_task_panic(TaskPanic::Isolate)
-        .on_all_shards(move || {
+        .try_on_all_shards(move || {
             let shard = listener.join(starts.fetch_add(1, Ordering::Relaxed));
             async move {
-                let shard = shard.expect("a descriptor is left");
-                serve(shard, options, stopping.attach()).await;
+                serve(shard?, options, stopping.attach()).await;
+                Ok::<_, GlommioError<()>>(())
             }
         })?;
-    LocalExecutor::default().run(async {
-        let signals = Signals::new(&[SIGINT, SIGTERM])?;
-        signals.recv().await
-    })?;
-    stop.cancel();
-    for result in shards.join_all() {
-        result?;
-    }
+    until_stopped(shards, stop)?;
     println!("ended");
     Ok(())
 }

@@ -41,6 +41,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use counters::Counters;
+use examples::serving::unless_hurried;
 use futures_lite::future::or;
 use glommio::channels::oneshot;
 use glommio::net::{ConnectionLimit, ConnectionPlace, TcpListener, TcpStream};
@@ -111,7 +112,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     let server = start(options)?;
     executor.run(signals.recv())?;
-    let counters = server.stop()?;
+    let counters = executor.run(unless_hurried(&signals, server.stop()))?;
     println!(
         "{} in {:.1} s",
         counters::total(&counters),
@@ -134,13 +135,13 @@ struct Started {
 
 impl Server {
     /// Ends the executors, and returns what they have counted.
-    fn stop(self) -> Result<Vec<Arc<Counters>>, Box<dyn Error>> {
+    async fn stop(mut self) -> Result<Vec<Arc<Counters>>, Box<dyn Error>> {
         let end = |Started { counters, stop }| {
             drop(stop);
             counters
         };
         let counters = self.shards.into_iter().map(end).collect();
-        for result in self.threads.join_all() {
+        while let Some((_, result)) = self.threads.join_next().await {
             result?;
         }
         Ok(counters)

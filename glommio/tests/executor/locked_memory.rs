@@ -1,0 +1,115 @@
+//! Many executors where the kernel charges their rings to `RLIMIT_MEMLOCK`, as Linux 6.14 and later
+//! do. Each case is a process of its own, of a user of its own: the kernel counts by user.
+
+use std::io::ErrorKind;
+
+use glommio::{
+    GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement,
+    ReactorErrorKind,
+};
+use nix::sys::resource::Resource;
+
+use super::faults::{become_an_ordinary_user, deny};
+use crate::common::log::{Heard, hearing_everywhere};
+use crate::common::{in_child, set_limit, skipped::skipped};
+
+/// What systemd gives a service.
+const USUAL: u64 = 8 << 20;
+
+/// False where root cannot become another.
+fn under_the_usual_limits(descriptors: u64) -> bool {
+    set_limit(Resource::RLIMIT_MEMLOCK, USUAL);
+    set_limit(Resource::RLIMIT_NOFILE, descriptors);
+    let is_ordinary = become_an_ordinary_user();
+    if !is_ordinary {
+        skipped("not allowed to become a user for whom nothing is locked");
+    }
+    is_ordinary
+}
+
+fn is_warning(event: &&Heard) -> bool {
+    event.level == tracing::Level::WARN && event.message.starts_with("locked memory is short")
+}
+
+#[test]
+fn executors_leave_each_other_locked_memory_and_the_limit_is_named_in_time() {
+    in_child(
+        "locked_memory::executors_leave_each_other_locked_memory_and_the_limit_is_named_in_time",
+        || {
+            if !under_the_usual_limits(20_000) {
+                return;
+            }
+            let heard = hearing_everywhere();
+            let mut executors = Vec::new();
+            let error = loop {
+                match LocalExecutorBuilder::default().make() {
+                    Ok(_) if executors.len() == 1000 => {
+                        return skipped("this kernel does not charge rings to RLIMIT_MEMLOCK");
+                    }
+                    Ok(executor) => executors.push(executor),
+                    Err(error) => break error,
+                }
+            };
+            assert!(executors.len() >= 150, "{} executors", executors.len());
+            let text = error.to_string();
+            match error {
+                GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(limit, wanted)) => {
+                    assert_eq!(limit, USUAL);
+                    assert!(wanted > limit, "{wanted}");
+                }
+                other => panic!("{other:?}"),
+            }
+            for named in ["8388608", "RLIMIT_MEMLOCK", "`ulimit -l`", "LimitMEMLOCK"] {
+                assert!(text.contains(named), "{text}");
+            }
+            let heard = heard();
+            let warnings: Vec<_> = heard.iter().filter(is_warning).collect();
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            assert_eq!(warnings[0].field("limit"), Some("8388608"));
+        },
+    );
+}
+
+#[test]
+fn a_large_pool_starts_under_the_usual_limits() {
+    in_child(
+        "locked_memory::a_large_pool_starts_under_the_usual_limits",
+        || {
+            if !under_the_usual_limits(1 << 20) {
+                return;
+            }
+            let heard = hearing_everywhere();
+            let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(100))
+                .on_all_shards(|| async {})
+                .expect("threads can be created");
+            for shard in shards.join_all() {
+                shard.expect("each has a ring");
+            }
+            assert_eq!(heard().iter().filter(is_warning).count(), 0);
+        },
+    );
+}
+
+/// Where the limit is not the reason, it is not blamed.
+#[test]
+fn a_kernel_without_memory_is_not_taken_for_a_low_limit() {
+    in_child(
+        "locked_memory::a_kernel_without_memory_is_not_taken_for_a_low_limit",
+        || {
+            set_limit(Resource::RLIMIT_MEMLOCK, u64::MAX);
+            deny(libc::SYS_io_uring_setup, libc::ENOMEM);
+            match LocalExecutorBuilder::default().make().map(drop) {
+                Err(GlommioError::IoError(error)) => {
+                    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+                }
+                // The hard limit of this machine is one.
+                Err(GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(..))) => {
+                    skipped("locked memory is limited for this user");
+                }
+                other => panic!("{other:?}"),
+            }
+            let text = crate::common::panic_of(LocalExecutor::default);
+            assert!(text.contains("memory"), "{text}");
+        },
+    );
+}
