@@ -107,8 +107,8 @@ impl Core {
         self.queues.yield_current();
     }
 
-    /// Appends a runnable task to its queue.
-    pub(super) fn enqueue(&self, task: Runnable) {
+    /// Appends a runnable task to its queue. It `has_yielded` if it was woken while it was polled.
+    pub(super) fn enqueue(&self, task: Runnable, has_yielded: bool) {
         let period = self.progress.queued();
         if let Some(latency) = self.queues.push(task, period) {
             self.reactor.limit_slice(latency);

@@ -136,14 +136,14 @@ impl Queues {
     /// Appends a runnable task to its queue. If that was not active, how long it lets a round last
     /// from now on.
     #[inline]
-    pub(super) fn push(&self, task: Runnable, period: u64) -> Option<Duration> {
+    pub(super) fn push(&self, task: Runnable, period: u64, has_yielded: bool) -> Option<Duration> {
         let queue_index = task.queue();
         let queues = self.by_index.borrow();
         let queue = queues
             .get(queue_index)
             .and_then(Option::as_ref)
             .expect("a queue is not removed before its last task is over");
-        queue.push(period, task);
+        queue.push(period, task, has_yielded);
         if queue.is_active.get() {
             None
         } else {

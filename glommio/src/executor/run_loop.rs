@@ -3,8 +3,8 @@
 //! ```text
 //!     ┌─▶ turn (reap, hand over, sleep if idle, expire) ─▶ wakes ─▶ round ─┐
 //!     └────────────────────────────────────────────────────────────────────┘
-//!   round:  queue with the least virtual runtime ─▶ its tasks, first come first served,
-//!           until none is left, a task yielded the queue, or need_preempt()
+//!   round:  queue with the least virtual runtime ─▶ its tasks, first come first served, but those
+//!           last that woke themselves, until none is left, a task yielded the queue, or need_preempt()
 //! ```
 
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! One task queue: runnable tasks in order of arrival, and what the scheduler knows of them.
+//! One task queue: its runnable tasks, and what the scheduler knows of them.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -98,16 +98,22 @@ impl TaskQueue {
         self.on_panic.set(policy);
     }
 
-    /// Appends a runnable task. Periods are counted up by the executor.
+    /// Appends a runnable task, behind those that others woke if it `has_yielded`. Periods are
+    /// counted up by the executor.
     #[inline]
-    pub(super) fn push(&self, period: u64, task: Runnable) {
+    pub(super) fn push(&self, period: u64, task: Runnable, has_yielded: bool) {
         let queued = self.queued.get();
         if self.period.get() != period {
             self.period.set(period);
             self.queued_before.set(queued);
         }
         self.queued.set(queued + 1);
-        self.runnable.push(task);
+        #[cfg(feature = "simulation")]
+        let has_yielded = has_yielded && !simulated::is_task_order_random();
+        match has_yielded {
+            false => self.runnable.push(task),
+            true => self.runnable.push_yielded(task),
+        }
     }
 
     #[inline]
@@ -124,8 +130,7 @@ impl TaskQueue {
         self.taken.update(|taken| taken + tasks);
     }
 
-    /// Between turns: how many of the runnable tasks were queued before the present `period`: they
-    /// are first in line.
+    /// Between turns: how many of the runnable tasks were queued before the present `period`.
     pub(super) fn queued_before(&self, period: u64) -> u64 {
         let queued = if self.period.get() == period {
             self.queued_before.get()

@@ -31,6 +31,7 @@ mod preemption;
 mod queues;
 mod run;
 mod scoped;
+mod self_wakes;
 mod shard_ends;
 mod shares;
 mod sleeping;
