@@ -35,7 +35,7 @@ pub(super) struct TaskQueue {
     /// Tasks that are not over.
     pub(super) unfinished: Cell<usize>,
     pub(super) virtual_runtime: Cell<VirtualRuntime>,
-    /// The end of the last turn that was charged.
+    /// The end of the last turn that was charged, by the clock less all such turns.
     charged_at: Cell<Instant>,
     /// How long tasks ran, and in how many turns, since the statistics were last read.
     runtime: Cell<Duration>,
@@ -164,25 +164,28 @@ impl TaskQueue {
     pub(super) fn take_stats(&self) -> TaskQueueStats {
         TaskQueueStats {
             queue: self.handle,
-            shares: self.current_shares.get(),
+            shares: self.shares(),
             ran: self.runtime.take(),
             turns: self.turns.take(),
         }
     }
 
-    /// Charges a turn that counts as `ran` and ended just now.
+    /// The weight, as it was read last.
+    #[inline]
+    pub(super) fn shares(&self) -> usize {
+        self.current_shares.get()
+    }
+
+    /// Charges a turn that counts as `ran` and ends at `now`, by the clock less all such turns.
     pub(super) fn charge(&self, ran: Duration, now: Instant) {
         self.charged_at.set(now);
-        let charged = self
-            .virtual_runtime
-            .get()
-            .after_turn(ran, self.current_shares.get());
+        let charged = self.virtual_runtime.get().after_turn(ran, self.shares());
         self.virtual_runtime.set(charged);
     }
 
-    /// How long the queue has been away, at least, if its last turn was charged.
-    pub(super) fn away(&self) -> Duration {
-        clock::real() - self.charged_at.get()
+    /// How long ago that was, by the same clock.
+    pub(super) fn away(&self, now: Instant) -> Duration {
+        now - self.charged_at.get()
     }
 
     /// Asks a dynamic weight again if its answer is too old. Runs user code.
@@ -204,7 +207,7 @@ impl std::fmt::Debug for TaskQueue {
             .field("index", &self.handle.index())
             .field("name", &self.name)
             .field("latency", &self.latency)
-            .field("shares", &self.current_shares.get())
+            .field("shares", &self.shares())
             .finish_non_exhaustive()
     }
 }
