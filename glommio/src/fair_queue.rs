@@ -3,12 +3,17 @@
 //! Each member accumulates the time it ran divided by its weight; the waiting member with the least
 //! runs next (stride scheduling, Waldspurger and Weihl 1995, with measured instead of fixed
 //! quanta). A member that was away re-enters level with the runnable ones, so absence earns no
-//! credit. Nor is it a loss: what a member used beyond its part is forgiven at the pace of the
-//! clock while it is away, and altogether when no member is runnable, since then it delayed none.
+//! credit. Nor is it a loss: what a member used beyond its part is forgiven while it is away, at the
+//! pace at which others run that are not charged for it, and altogether when no member is runnable,
+//! since then it delayed none.
+//!
+//! No turn is charged more than [`MOST_CHARGED`]: so a member waits until each other one has used
+//! its part of that, and no longer, however long its turns and small its weight. Nor do those that
+//! come and go keep it waiting: they start level with the least of what they leave behind.
 //!
 //! Times are nanoseconds in 128 bits, which outlast any machine: nothing is ever reset. Members
-//! with equal virtual runtime take turns in the order in which they came, those first that were
-//! away: a member that had a turn while no other waited may not have been charged for it.
+//! with equal virtual runtime take turns in the order in which they came, but those last that had a
+//! turn while no other waited, as they were not charged for it.
 //!
 //! Cost: O(log n) in the waiting members, a few nanoseconds for one.
 
@@ -26,35 +31,33 @@ pub(crate) struct VirtualRuntime(u128);
 /// not stay the cheapest for ever.
 const MIN_TURN: Duration = Duration::from_micros(10);
 
+/// The most that a turn is charged, by weight.
+const MOST_CHARGED: Duration = Duration::from_secs(1);
+
 /// The weight at which virtual time runs as fast as real time.
-const WEIGHT_UNIT: u128 = 1000;
+const WEIGHT_UNIT: u64 = 1000;
 
 impl VirtualRuntime {
-    /// The value after a turn of `ran` at `weight`, which is at least 1.
+    /// The value after a turn of `ran` at `weight`, which is from 1 to [`WEIGHT_UNIT`].
     pub(crate) fn after_turn(self, ran: Duration, weight: usize) -> Self {
-        let charged_ns = ran.max(MIN_TURN).as_nanos();
-        VirtualRuntime(self.0 + charged_ns * WEIGHT_UNIT / weight.max(1) as u128)
+        let ran_ns = ran.clamp(MIN_TURN, MOST_CHARGED).as_nanos() as u64;
+        let charged_ns = ran_ns * WEIGHT_UNIT / weight.max(1) as u64;
+        VirtualRuntime(self.0 + u128::from(charged_ns.min(MOST_CHARGED.as_nanos() as u64)))
     }
 
-    /// The value after an absence. A member that runs meanwhile is charged at least that much.
+    /// The value after an absence in which others ran for so long without being charged.
     pub(crate) fn after_absence(self, away: Duration) -> Self {
         VirtualRuntime(self.0.saturating_sub(away.as_nanos()))
     }
 }
 
-/// How a member came to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Arrival {
-    FromAway,
-    FromItsTurn,
-}
-
 /// The waiting members.
 #[derive(Debug)]
 pub(crate) struct FairQueue<M> {
-    waiting: BinaryHeap<Reverse<(VirtualRuntime, Arrival, u64, M)>>,
+    /// With whether the last turn was free, and the number of the arrival.
+    waiting: BinaryHeap<Reverse<(VirtualRuntime, bool, u64, M)>>,
     arrivals: u64,
-    /// The largest virtual runtime that was ever taken out: where a newcomer starts.
+    /// The most that the least virtual runtime ever was: where a newcomer starts.
     level: VirtualRuntime,
     /// The largest that a member ever had.
     most: VirtualRuntime,
@@ -70,28 +73,27 @@ impl<M: Ord> FairQueue<M> {
         }
     }
 
-    /// Puts back a member after its turn.
-    pub(crate) fn put_back(&mut self, member: M, virtual_runtime: VirtualRuntime) {
-        self.push(member, virtual_runtime, Arrival::FromItsTurn);
-    }
-
     /// Adds a member that was away; returns the virtual runtime that it has from now on.
     pub(crate) fn join(&mut self, member: M, before: VirtualRuntime) -> VirtualRuntime {
         let virtual_runtime = before.max(self.level);
-        self.push(member, virtual_runtime, Arrival::FromAway);
+        self.put_back(member, virtual_runtime, false);
         virtual_runtime
     }
 
-    fn push(&mut self, member: M, virtual_runtime: VirtualRuntime, arrival: Arrival) {
+    /// Puts back a member after its turn, which was free or charged.
+    pub(crate) fn put_back(&mut self, member: M, virtual_runtime: VirtualRuntime, was_free: bool) {
         self.most = self.most.max(virtual_runtime);
         self.arrivals += 1;
         self.waiting
-            .push(Reverse((virtual_runtime, arrival, self.arrivals, member)));
+            .push(Reverse((virtual_runtime, was_free, self.arrivals, member)));
     }
 
     /// Takes note of a member that goes away after its turn.
     pub(crate) fn leave(&mut self, virtual_runtime: VirtualRuntime) {
         self.most = self.most.max(virtual_runtime);
+        if let Some(Reverse((least, ..))) = self.waiting.peek() {
+            self.level = self.level.max(virtual_runtime.min(*least));
+        }
     }
 
     /// Whether a member that comes with `before` would have to wait for the others to catch up.
@@ -138,7 +140,7 @@ mod tests {
             clock += turn;
             ran[member] += turn;
             virtual_runtimes[member] = virtual_runtimes[member].after_turn(turn, weight);
-            queue.put_back(member, virtual_runtimes[member]);
+            queue.put_back(member, virtual_runtimes[member], false);
         }
         ran
     }
@@ -149,7 +151,7 @@ mod tests {
         /// However long it takes, no two members are further apart than a turn of each, by weight.
         #[test]
         fn time_is_shared_by_weight(
-            members in prop::collection::vec((1usize..=1000, 100u64..5000), 2..6),
+            members in prop::collection::vec((5usize..=1000, 100u64..5000), 2..6),
             total_ms in 1u64..60_000,
         ) {
             let members: Vec<_> = members
@@ -188,11 +190,11 @@ mod tests {
         let alone = queue.join("alone", VirtualRuntime::default());
         assert_eq!(queue.take(), Some("alone"));
         // No other waited, so the turn was not charged.
-        queue.put_back("alone", alone);
+        queue.put_back("alone", alone, true);
         queue.join("woken", VirtualRuntime::default());
         queue.join("woken later", VirtualRuntime::default());
         assert_eq!(queue.take(), Some("woken"));
-        queue.put_back("woken", alone.after_turn(Duration::ZERO, 1000));
+        queue.put_back("woken", alone.after_turn(Duration::ZERO, 1000), false);
         assert_eq!(queue.take(), Some("woken later"));
         assert_eq!(queue.take(), Some("alone"), "it is not passed over again");
     }
@@ -203,7 +205,7 @@ mod tests {
         let yielding = queue.join("yielding", VirtualRuntime::default());
         queue.join("other", VirtualRuntime::default());
         assert_eq!(queue.take(), Some("yielding"));
-        queue.put_back("yielding", yielding.after_turn(Duration::ZERO, 1000));
+        queue.put_back("yielding", yielding.after_turn(Duration::ZERO, 1000), false);
         assert_eq!(queue.take(), Some("other"));
     }
 
@@ -213,7 +215,11 @@ mod tests {
         let busy = queue.join("busy", VirtualRuntime::default());
         let light = queue.join("light", VirtualRuntime::default());
         assert_eq!(queue.take(), Some("busy"));
-        queue.put_back("busy", busy.after_turn(Duration::from_millis(1), 1000));
+        queue.put_back(
+            "busy",
+            busy.after_turn(Duration::from_millis(1), 1000),
+            false,
+        );
         assert_eq!(queue.take(), Some("light"));
         let light = light.after_turn(Duration::from_millis(10), 1);
         queue.leave(light);
@@ -224,12 +230,12 @@ mod tests {
     #[test]
     fn absence_is_no_loss() {
         let (mut queue, light) = in_debt();
-        assert_eq!(light, VirtualRuntime(10_000_000_000));
-        let early = light.after_absence(Duration::from_secs(2));
+        assert_eq!(light, VirtualRuntime(1_000_000_000), "not ten seconds");
+        let early = light.after_absence(Duration::from_millis(200));
         assert_eq!(
             queue.join("light", early),
             early,
-            "two of ten seconds are forgiven"
+            "a fifth of the second is forgiven"
         );
         assert_eq!(queue.take(), Some("busy"));
         let (mut queue, light) = in_debt();
@@ -239,6 +245,45 @@ mod tests {
             queue.join("light", late) <= VirtualRuntime(1_000_000),
             "level with the busy one"
         );
+    }
+
+    #[test]
+    fn a_member_waits_for_a_second_of_the_others_at_most() {
+        let (mut queue, light) = in_debt();
+        queue.join("light", light);
+        let mut busy = VirtualRuntime(1_000_000);
+        let mut waited = Duration::ZERO;
+        while queue.take() == Some("busy") {
+            let turn = Duration::from_millis(1);
+            waited += turn;
+            busy = busy.after_turn(turn, 1000);
+            queue.put_back("busy", busy, false);
+        }
+        assert!(waited <= Duration::from_secs(1), "{waited:?}");
+    }
+
+    #[test]
+    fn members_that_come_and_go_do_not_keep_another_waiting() {
+        const TURN: Duration = Duration::from_millis(2);
+        for members in [2, 50] {
+            let (mut queue, light) = in_debt();
+            assert_eq!(queue.take(), Some("busy"));
+            queue.put_back("light", light, false);
+            let mut waited = Duration::ZERO;
+            let mut virtual_runtimes = vec![VirtualRuntime::default(); members];
+            for member in (0..members).cycle() {
+                let it = &mut virtual_runtimes[member];
+                *it = queue.join("one of many", *it);
+                if queue.take() == Some("light") {
+                    break;
+                }
+                *it = it.after_turn(TURN, 1000);
+                queue.leave(*it);
+                waited += TURN;
+            }
+            let turns = TURN * members as u32;
+            assert!(waited <= Duration::from_secs(1) + turns, "{waited:?}");
+        }
     }
 
     #[test]
@@ -259,13 +304,13 @@ mod tests {
         for _ in 0..100 {
             queue.take();
             busy = busy.after_turn(Duration::from_secs(1), 1000);
-            queue.put_back("busy", busy);
+            queue.put_back("busy", busy, false);
         }
         let mut newcomer = queue.join("newcomer", VirtualRuntime::default());
         let mut turns = 0;
         while queue.take() == Some("newcomer") {
             newcomer = newcomer.after_turn(Duration::from_secs(1), 1000);
-            queue.put_back("newcomer", newcomer);
+            queue.put_back("newcomer", newcomer, false);
             turns += 1;
         }
         assert!(turns <= 2, "the newcomer ran {turns} turns in a row");

@@ -74,6 +74,11 @@ pub enum Latency {
 /// 5000 as 1000, so a queue can ask for less than others but not for more
 /// than the most.
 ///
+/// While other queues wait, a turn of the queue is over after `shares / 1000` of the builder's
+/// `preempt_timer` (100 ms), but not before 1 ms. So a queue of 10 shares or more waits for some 100 ms
+/// for each 1000 shares of the others, if tasks yield when they are asked to; one with fewer
+/// shares for up to a second, and so does one whose tasks run for too long before they yield.
+///
 /// The default is `Static(1000)`.
 ///
 /// # Examples

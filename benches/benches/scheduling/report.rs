@@ -34,8 +34,9 @@ impl Findings {
     pub fn figures(&self) -> String {
         let mut text = format!(
             "Tasks that compute do so in loops of {} µs (median).\n\n### The split of the time\n\n\
-             What the first of two queues got of the CPU time that both had, in percent, window by window of {} ms. \
-             The last column is the largest distance from what it was due, in percent of that.\n\n",
+             What each of two queues got of the CPU time that both had, in percent, window by window of {} ms; \
+             how far the one with fewer shares was off in its worst window, in percent of what it was due; and the longest that \
+             each waited from one turn to the next, in milliseconds.\n\n",
             number(self.loop_length.as_secs_f64() * 1e6),
             self.window.as_millis()
         );
@@ -66,27 +67,37 @@ impl Findings {
     }
 
     fn split_table(&self) -> Table {
-        let titles = ["shares", "tasks yield with", "due", "got", "furthest off"];
+        let titles = [
+            "shares",
+            "tasks yield with",
+            "due",
+            "the first got",
+            "the second got",
+            "furthest off",
+            "longest waits",
+        ];
         let mut table = Table::new(titles).left(1);
         for split in &self.splits {
             let percent = |figures: &[f64]| {
                 let figures: Vec<_> = figures.iter().map(|it| format!("{it:.2}")).collect();
                 figures.join(", ")
             };
-            let mut due = split.due.clone();
+            // Shares that change go from one of two values to the other.
+            let due = split.due.iter().take(2);
+            let mut due: Vec<_> = due
+                .map(|it| format!("{it:.2} : {:.2}", 100.0 - it))
+                .collect();
             due.dedup();
-            let furthest = split
-                .due
-                .iter()
-                .zip(&split.got)
-                .map(|(due, got)| 100.0 * (got - due).abs() / due)
-                .fold(0.0, f64::max);
+            let of_second: Vec<_> = split.got.iter().map(|it| 100.0 - it).collect();
+            let waits = split.longest_waits.map(|it| number(it.as_secs_f64() * 1e3));
             table.push([
                 split.shares.to_owned(),
                 split.turns.to_owned(),
-                percent(&due),
+                due.join(", "),
                 percent(&split.got),
-                format!("{furthest:.1} %"),
+                percent(&of_second),
+                format!("{:.1} %", split.furthest_off()),
+                waits.join(", "),
             ]);
         }
         table

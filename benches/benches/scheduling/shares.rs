@@ -20,10 +20,12 @@ pub struct Split {
     pub shares: &'static str,
     /// How the tasks yield the thread.
     pub turns: &'static str,
-    /// What the first queue is due in each window, in percent.
+    /// What the first queue is due in each window, in percent. The rest is the other's.
     pub due: Vec<f64>,
     /// What it got.
     pub got: Vec<f64>,
+    /// The longest that each waited from one turn to the next.
+    pub longest_waits: [Duration; 2],
 }
 
 /// The shares of the first queue.
@@ -86,54 +88,66 @@ pub fn measure(window: Duration, windows: usize) -> Vec<Split> {
     let mut splits = Vec::new();
     for (shares, first, second) in PAIRS {
         for (turns, way, slice) in WAYS {
-            let (due, got) = split(first, second, way, slice, window, windows);
-            splits.push(Split {
+            let mut split = Split {
                 shares,
                 turns,
-                due,
-                got,
-            });
+                due: Vec::new(),
+                got: Vec::new(),
+                longest_waits: [Duration::ZERO; 2],
+            };
+            split.measure(first, second, way, slice, window, windows);
+            splits.push(split);
         }
     }
     splits
 }
 
-fn split(
-    first: First,
-    second: usize,
-    turns: Turns,
-    slice: Duration,
-    window: Duration,
-    windows: usize,
-) -> (Vec<f64>, Vec<f64>) {
-    let executor = LocalExecutorBuilder::default()
-        .preempt_timer(slice)
-        .make()
-        .expect("an executor");
-    executor.run(async {
-        let changing = Rc::new(Changing(Cell::new(first.in_window(0))));
-        let first_shares = match first {
-            First::Always(shares) => Shares::Static(shares),
-            First::InTurn(_) => Shares::Dynamic(changing.clone()),
-        };
-        let workers = [first_shares, Shares::Static(second)].map(|it| Worker::start(it, turns));
-        // What came before both ran does not count.
-        sleep(window).await;
-        workers.iter().for_each(|it| it.time.set(Duration::ZERO));
-        let mut parts = (Vec::new(), Vec::new());
-        for number in 0..windows {
-            let shares = first.in_window(number);
-            changing.0.set(shares);
+impl Split {
+    fn measure(
+        &mut self,
+        first: First,
+        second: usize,
+        turns: Turns,
+        slice: Duration,
+        window: Duration,
+        windows: usize,
+    ) {
+        let executor = LocalExecutorBuilder::default()
+            .preempt_timer(slice)
+            .make()
+            .expect("an executor");
+        executor.run(async {
+            let changing = Rc::new(Changing(Cell::new(first.in_window(0))));
+            let first_shares = match first {
+                First::Always(shares) => Shares::Static(shares),
+                First::InTurn(_) => Shares::Dynamic(changing.clone()),
+            };
+            let workers = [first_shares, Shares::Static(second)].map(|it| Worker::start(it, turns));
+            // What came before both ran does not count.
             sleep(window).await;
-            let [first_time, second_time] = workers.each_ref().map(|it| it.time.take());
-            let both = (first_time + second_time).as_secs_f64();
-            parts
-                .0
-                .push(100.0 * shares as f64 / (shares + second) as f64);
-            parts.1.push(100.0 * first_time.as_secs_f64() / both);
-        }
-        parts
-    })
+            for worker in &workers {
+                worker.time.set(Duration::ZERO);
+                worker.longest_wait.set(Duration::ZERO);
+            }
+            for number in 0..windows {
+                let shares = first.in_window(number);
+                changing.0.set(shares);
+                sleep(window).await;
+                let [first_time, second_time] = workers.each_ref().map(|it| it.time.take());
+                let both = (first_time + second_time).as_secs_f64();
+                let due = 100.0 * shares as f64 / (shares + second) as f64;
+                self.due.push(due);
+                self.got.push(100.0 * first_time.as_secs_f64() / both);
+            }
+            self.longest_waits = workers.each_ref().map(|it| it.longest_wait.get());
+        });
+    }
+
+    /// How far the queue that is furthest off is from what it was due, in percent of that.
+    pub fn furthest_off(&self) -> f64 {
+        let off = |(due, got): (&f64, &f64)| 100.0 * (got - due).abs() / due.min(100.0 - due);
+        self.due.iter().zip(&self.got).map(off).fold(0.0, f64::max)
+    }
 }
 
 /// Shares that the bench sets.
@@ -149,9 +163,11 @@ impl SharesManager for Changing {
     }
 }
 
-/// A task that always wants to run, and the CPU time that it had.
+/// A task that always wants to run, the CPU time that it had, and the longest that it waited for a
+/// turn.
 struct Worker {
     time: Rc<Cell<Duration>>,
+    longest_wait: Rc<Cell<Duration>>,
     _task: Task<()>,
 }
 
@@ -159,7 +175,8 @@ impl Worker {
     fn start(shares: Shares, turns: Turns) -> Worker {
         let queue = executor().create_task_queue(shares, Latency::NotImportant, "worker");
         let time = Rc::new(Cell::new(Duration::ZERO));
-        let total = Rc::clone(&time);
+        let longest_wait = Rc::new(Cell::new(Duration::ZERO));
+        let (total, longest) = (Rc::clone(&time), Rc::clone(&longest_wait));
         let work = async move {
             loop {
                 let (begin, cpu) = (Instant::now(), thread_time());
@@ -174,14 +191,17 @@ impl Worker {
                     }
                 }
                 total.set(total.get() + thread_time() - cpu);
+                let waits_since = Instant::now();
                 match turns {
                     Turns::IfNeeded => yield_if_needed().await,
                     Turns::Of(_) => executor().yield_task_queue_now().await,
                 }
+                longest.set(longest.get().max(waits_since.elapsed()));
             }
         };
         Worker {
             time,
+            longest_wait,
             _task: spawn_local_into(work, queue).expect("it was just made"),
         }
     }

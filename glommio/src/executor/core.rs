@@ -107,11 +107,12 @@ impl Core {
         self.queues.yield_current();
     }
 
-    /// Appends a runnable task to its queue.
-    pub(super) fn enqueue(&self, task: Runnable) {
+    /// Appends a runnable task to its queue. It `has_yielded` if it was woken while it was polled.
+    pub(super) fn enqueue(&self, task: Runnable, has_yielded: bool) {
         let period = self.progress.queued();
-        if let Some(latency) = self.queues.push(task, period) {
-            self.reactor.limit_slice(latency);
+        if let Some(latency) = self.queues.push(task, period, has_yielded) {
+            let round_start = self.reactor.round_start();
+            self.reactor.limit_slice(round_start, latency);
         }
     }
 

@@ -80,6 +80,11 @@ impl Meter {
         self.running.set(LOOP);
     }
 
+    /// Of a turn for which others wait, when it began.
+    pub(super) fn measured_until(&self) -> Instant {
+        self.measured_until.get()
+    }
+
     /// Time since the last look.
     fn look(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.measured_until.replace(now))
@@ -123,11 +128,11 @@ impl Meter {
     }
 
     /// A turn of `queue` ends for which others waited.
-    pub(super) fn end_contended_turn(&self, queue: &TaskQueue) {
+    pub(super) fn end_contended_turn(&self, queue: &TaskQueue, queues: &Queues) {
         let now = clock::real();
         let ran = self.look_at_queue(now);
         queue.add_runtime(ran);
-        queue.charge(self.stolen.counted(ran, now), now);
+        queues.charge(queue, ran, self.stolen.counted(ran, now), now);
     }
 
     /// Puts down what the queue that runs alone has run.

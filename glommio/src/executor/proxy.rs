@@ -131,7 +131,8 @@ impl ExecutorProxy {
         }
     }
 
-    /// Lets other tasks of the same task queue run. Outside an executor, yields once to its caller.
+    /// Lets other tasks of the same task queue run: those that are runnable, and those whose timers
+    /// and operations the executor finds to be due. Outside an executor, yields once to its caller.
     ///
     /// # Cancel safety
     ///

@@ -5,14 +5,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::slices::Slices;
 use super::task_panic::TaskPanic;
 use super::task_queue::TaskQueue;
+use crate::clock;
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
 use crate::fair_queue::FairQueue;
-use crate::shares::{Latency, Shares, TaskQueueHandle};
+use crate::shares::{Latency, SHARES_MAX, Shares, TaskQueueHandle};
 use crate::stats::TaskQueueStats;
 use crate::task::Runnable;
 
@@ -24,6 +25,9 @@ pub(super) struct Queues {
     ready: RefCell<FairQueue<usize>>,
     /// Of the active queues.
     slices: Slices,
+    /// How long all turns lasted together that were charged, and when the one under way began.
+    charged: Cell<Duration>,
+    charged_since: Cell<Option<Instant>>,
     current: Cell<TaskQueueHandle>,
     /// Of new queues.
     on_panic: TaskPanic,
@@ -38,6 +42,8 @@ impl Queues {
             by_index: RefCell::default(),
             ready: RefCell::new(FairQueue::new()),
             slices: Slices::new(slice),
+            charged: Cell::default(),
+            charged_since: Cell::default(),
             current: Cell::default(),
             on_panic,
             all_unwind: Cell::new(on_panic == TaskPanic::Unwind),
@@ -136,14 +142,14 @@ impl Queues {
     /// Appends a runnable task to its queue. If that was not active, how long it lets a round last
     /// from now on.
     #[inline]
-    pub(super) fn push(&self, task: Runnable, period: u64) -> Option<Duration> {
+    pub(super) fn push(&self, task: Runnable, period: u64, has_yielded: bool) -> Option<Duration> {
         let queue_index = task.queue();
         let queues = self.by_index.borrow();
         let queue = queues
             .get(queue_index)
             .and_then(Option::as_ref)
             .expect("a queue is not removed before its last task is over");
-        queue.push(period, task);
+        queue.push(period, task, has_yielded);
         if queue.is_active.get() {
             None
         } else {
@@ -159,7 +165,9 @@ impl Queues {
         let mut ready = self.ready.borrow_mut();
         let mut virtual_runtime = queue.virtual_runtime.get();
         if ready.is_ahead(virtual_runtime) {
-            virtual_runtime = virtual_runtime.after_absence(queue.away());
+            let now = self.charged_since.get().unwrap_or_else(clock::real);
+            let away = queue.away(now - self.charged.get());
+            virtual_runtime = virtual_runtime.after_absence(away);
         }
         let virtual_runtime = ready.join(queue.handle().index(), virtual_runtime);
         queue.virtual_runtime.set(virtual_runtime);
@@ -195,14 +203,29 @@ impl Queues {
         Some(queue.expect("a queue with runnable tasks is not removed"))
     }
 
-    /// The turn of `queue` is over.
+    /// A turn of `queue` begins for which others wait. How long it may last, if not as long as a round.
     #[inline]
-    pub(super) fn end_turn(&self, queue: &TaskQueue) {
+    pub(super) fn begin_charged_turn(&self, queue: &TaskQueue, now: Instant) -> Option<Duration> {
+        self.charged_since.set(Some(now));
+        let shares = queue.shares();
+        (shares < SHARES_MAX).then(|| self.slices.by_shares(shares))
+    }
+
+    /// Charges `queue` for such a turn of `ran` that ends now, of which so much is `counted`.
+    pub(super) fn charge(&self, queue: &TaskQueue, ran: Duration, counted: Duration, now: Instant) {
+        self.charged_since.set(None);
+        self.charged.update(|charged| charged + ran);
+        queue.charge(counted, now - self.charged.get());
+    }
+
+    /// The turn of `queue` is over. It was free if no other waited for it.
+    #[inline]
+    pub(super) fn end_turn(&self, queue: &TaskQueue, was_free: bool) {
         queue.has_yielded.set(false);
         if queue.has_runnable() {
             let virtual_runtime = queue.virtual_runtime.get();
             let mut ready = self.ready.borrow_mut();
-            ready.put_back(queue.handle().index(), virtual_runtime);
+            ready.put_back(queue.handle().index(), virtual_runtime, was_free);
         } else {
             self.deactivate(queue);
         }

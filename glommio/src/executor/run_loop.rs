@@ -3,8 +3,8 @@
 //! ```text
 //!     ┌─▶ turn (reap, hand over, sleep if idle, expire) ─▶ wakes ─▶ round ─┐
 //!     └────────────────────────────────────────────────────────────────────┘
-//!   round:  queue with the least virtual runtime ─▶ its tasks, first come first served,
-//!           until none is left, a task yielded the queue, or need_preempt()
+//!   round:  queue with the least virtual runtime ─▶ its tasks, first come first served, but those
+//!           last that woke themselves, until none is left, a task yielded the queue, or need_preempt()
 //! ```
 
 use std::rc::Rc;
@@ -20,17 +20,6 @@ use crate::task::Runnable;
 /// Remote wakes delivered in one turn: other threads that wake without pause must not delay the
 /// timers, the completions and the tasks.
 const REMOTE_WAKE_BUDGET: usize = 1024;
-
-/// How a round of tasks ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    /// The queue has nothing more to run.
-    Drained,
-    /// A task gave the rest of the queue's turn away.
-    Yielded,
-    /// The reactor is due for a turn, or the main future is done.
-    Stopped,
-}
 
 impl Core {
     /// Runs tasks until `is_done`, sleeping when there are none to run.
@@ -133,10 +122,16 @@ impl Core {
             let expected_end = turn.polls_before + turn.expected;
             // User code, which may panic: the queue must be put back.
             queue.refresh_shares();
+            if is_contended {
+                let now = self.meter.measured_until();
+                if let Some(slice) = self.queues.begin_charged_turn(&queue, now) {
+                    self.reactor.limit_slice(now, slice);
+                }
+            }
             let timed = self
                 .stalls
                 .begin(queue.handle(), || self.queues.least_slice());
-            let how = self.run_queue(&queue, is_contended, expected_end, is_done);
+            let stops = self.run_queue(&queue, is_contended, expected_end, is_done);
             let stall = timed.and_then(TimedTurn::end);
             drop(turn);
             if let Some(stall) = stall {
@@ -147,7 +142,7 @@ impl Core {
             }
             // Also a queue that yields with no other to run gets here: the reactor is asked, which
             // is a few loads unless they find something.
-            if how == Turn::Stopped || (!self.is_idle() && self.reactor.need_preempt()) {
+            if stops || (!self.is_idle() && self.reactor.need_preempt()) {
                 return;
             }
         }
@@ -158,14 +153,15 @@ impl Core {
         self.queues.next()
     }
 
-    /// The tasks that the executor waits for have run when there were `expected_end` polls.
+    /// The tasks that the executor waits for have run when there were `expected_end` polls. Whether
+    /// the reactor is due for a turn, or the main future is done.
     fn run_queue(
         &self,
         queue: &TaskQueue,
         is_contended: bool,
         expected_end: u64,
         is_done: &impl Fn() -> bool,
-    ) -> Turn {
+    ) -> bool {
         self.queues.set_current(queue);
         let reactor = &*self.reactor;
         while let Some(task) = queue.pop() {
@@ -179,17 +175,17 @@ impl Core {
             };
             reactor.end_poll();
             if is_over && is_done() {
-                return Turn::Stopped;
+                return true;
             }
             if queue.has_yielded.get() {
-                return Turn::Yielded;
+                return false;
             }
             // Asking may cost a look at the clock, and is for those who wait.
             if queue.has_runnable() && reactor.ends_round(number < expected_end) {
-                return Turn::Stopped;
+                return true;
             }
         }
-        Turn::Drained
+        false
     }
 
     /// Has the reactor tell what `task` polls which poll that is. Returns which it was before.
@@ -215,12 +211,13 @@ struct Turning<'a> {
 impl Drop for Turning<'_> {
     fn drop(&mut self) {
         if self.is_contended {
-            self.core.meter.end_contended_turn(self.queue);
+            let queues = &self.core.queues;
+            self.core.meter.end_contended_turn(self.queue, queues);
         }
         let polls = self.core.progress.polls() - self.polls_before;
         self.queue.count_taken(polls);
         let expected = polls.min(self.expected);
         self.core.progress.expected_have_run(expected);
-        self.core.queues.end_turn(self.queue);
+        self.core.queues.end_turn(self.queue, !self.is_contended);
     }
 }

@@ -14,6 +14,8 @@ impl Scheduler {
     }
 }
 
+const IS_OWNER: &str = "`is_owner` was asked before";
+
 impl Schedule for Scheduler {
     #[inline]
     fn is_owner(&self) -> bool {
@@ -22,7 +24,12 @@ impl Schedule for Scheduler {
 
     #[inline]
     fn schedule(&self, task: Runnable) {
-        current::peek(|core| core.expect("`is_owner` was asked before").enqueue(task));
+        current::peek(|core| core.expect(IS_OWNER).enqueue(task, false));
+    }
+
+    #[inline]
+    fn schedule_yielded(&self, task: Runnable) {
+        current::peek(|core| core.expect(IS_OWNER).enqueue(task, true));
     }
 
     fn send(&self, wake: RemoteWake) {

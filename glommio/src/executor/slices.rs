@@ -6,7 +6,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::shares::Latency;
+use crate::shares::{Latency, SHARES_MAX};
+
+/// The shortest turn that shares make: each ends with a look at the reactor, which takes a
+/// microsecond or two.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// What the active queues ask for.
 #[derive(Debug)]
@@ -61,6 +65,13 @@ impl Slices {
         self.default
     }
 
+    /// How long a turn may last of a queue with so many `shares` beside others: in proportion, so
+    /// that each is charged the same for one and waits no longer than a round of all takes.
+    pub(super) fn by_shares(&self, shares: usize) -> Duration {
+        let part = self.default / SHARES_MAX as u32 * shares as u32;
+        part.max(SHORTEST.min(self.default))
+    }
+
     /// Whether latency matters for an active queue.
     pub(super) fn has_impatient(&self) -> bool {
         !self.by_latency.borrow().is_empty()
@@ -98,6 +109,16 @@ mod tests {
             Just(Latency::NotImportant),
             (0u64..8).prop_map(|unit| Latency::Matters(DEFAULT * unit as u32 / 4)),
         ]
+    }
+
+    #[test]
+    fn turns_are_as_long_as_shares_say() {
+        let (slices, ms) = (Slices::new(DEFAULT), Duration::from_millis(1));
+        for (shares, turn) in [(999, 99_900), (500, 50_000), (10, 1000), (1, 1000)] {
+            assert_eq!(slices.by_shares(shares), ms * turn / 1000);
+        }
+        assert_eq!(Slices::new(ms / 2).by_shares(1), ms / 2);
+        assert!(Slices::new(Duration::MAX).by_shares(1) < Duration::MAX / 999);
     }
 
     proptest! {

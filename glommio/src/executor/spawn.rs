@@ -139,7 +139,7 @@ impl Core {
             }
             _ => {
                 self.tasks.register(owned, queue, &self.queues);
-                self.enqueue(runnable);
+                self.enqueue(runnable, false);
             }
         }
         handle

@@ -1,4 +1,4 @@
-//! One task queue: runnable tasks in order of arrival, and what the scheduler knows of them.
+//! One task queue: its runnable tasks, and what the scheduler knows of them.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(super) struct TaskQueue {
     /// Tasks that are not over.
     pub(super) unfinished: Cell<usize>,
     pub(super) virtual_runtime: Cell<VirtualRuntime>,
-    /// The end of the last turn that was charged.
+    /// The end of the last turn that was charged, by the clock less all such turns.
     charged_at: Cell<Instant>,
     /// How long tasks ran, and in how many turns, since the statistics were last read.
     runtime: Cell<Duration>,
@@ -98,16 +98,22 @@ impl TaskQueue {
         self.on_panic.set(policy);
     }
 
-    /// Appends a runnable task. Periods are counted up by the executor.
+    /// Appends a runnable task, behind those that others woke if it `has_yielded`. Periods are
+    /// counted up by the executor.
     #[inline]
-    pub(super) fn push(&self, period: u64, task: Runnable) {
+    pub(super) fn push(&self, period: u64, task: Runnable, has_yielded: bool) {
         let queued = self.queued.get();
         if self.period.get() != period {
             self.period.set(period);
             self.queued_before.set(queued);
         }
         self.queued.set(queued + 1);
-        self.runnable.push(task);
+        #[cfg(feature = "simulation")]
+        let has_yielded = has_yielded && !simulated::is_task_order_random();
+        match has_yielded {
+            false => self.runnable.push(task),
+            true => self.runnable.push_yielded(task),
+        }
     }
 
     #[inline]
@@ -124,8 +130,7 @@ impl TaskQueue {
         self.taken.update(|taken| taken + tasks);
     }
 
-    /// Between turns: how many of the runnable tasks were queued before the present `period`: they
-    /// are first in line.
+    /// Between turns: how many of the runnable tasks were queued before the present `period`.
     pub(super) fn queued_before(&self, period: u64) -> u64 {
         let queued = if self.period.get() == period {
             self.queued_before.get()
@@ -159,25 +164,28 @@ impl TaskQueue {
     pub(super) fn take_stats(&self) -> TaskQueueStats {
         TaskQueueStats {
             queue: self.handle,
-            shares: self.current_shares.get(),
+            shares: self.shares(),
             ran: self.runtime.take(),
             turns: self.turns.take(),
         }
     }
 
-    /// Charges a turn that counts as `ran` and ended just now.
+    /// The weight, as it was read last.
+    #[inline]
+    pub(super) fn shares(&self) -> usize {
+        self.current_shares.get()
+    }
+
+    /// Charges a turn that counts as `ran` and ends at `now`, by the clock less all such turns.
     pub(super) fn charge(&self, ran: Duration, now: Instant) {
         self.charged_at.set(now);
-        let charged = self
-            .virtual_runtime
-            .get()
-            .after_turn(ran, self.current_shares.get());
+        let charged = self.virtual_runtime.get().after_turn(ran, self.shares());
         self.virtual_runtime.set(charged);
     }
 
-    /// How long the queue has been away, at least, if its last turn was charged.
-    pub(super) fn away(&self) -> Duration {
-        clock::real() - self.charged_at.get()
+    /// How long ago that was, by the same clock.
+    pub(super) fn away(&self, now: Instant) -> Duration {
+        now - self.charged_at.get()
     }
 
     /// Asks a dynamic weight again if its answer is too old. Runs user code.
@@ -199,7 +207,7 @@ impl std::fmt::Debug for TaskQueue {
             .field("index", &self.handle.index())
             .field("name", &self.name)
             .field("latency", &self.latency)
-            .field("shares", &self.current_shares.get())
+            .field("shares", &self.shares())
             .finish_non_exhaustive()
     }
 }

@@ -130,9 +130,9 @@ impl Reactor {
         self.preempt.begin_round(start, length, &self.timers);
     }
 
-    /// Ends the slice no later than `length` after its start, but no sooner than slices end.
-    pub(crate) fn limit_slice(&self, length: Duration) {
-        self.preempt.limit_slice(length);
+    /// Ends the slice no later than `length` after `start`, but no sooner than slices end.
+    pub(crate) fn limit_slice(&self, start: Instant, length: Duration) {
+        self.preempt.limit_slice(start, length);
     }
 
     /// Before the first task of a round: several were just woken, and none is to delay the others.

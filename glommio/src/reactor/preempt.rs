@@ -270,9 +270,9 @@ impl Preempt {
         self.begin_until(now, end);
     }
 
-    /// Ends the slice no later than `length` after its start, but no sooner than slices end.
-    pub(super) fn limit_slice(&self, length: Duration) {
-        if let Some(end) = self.round_start().checked_add(length.max(MIN_SLICE)) {
+    /// Ends the slice no later than `length` after `start`, but no sooner than slices end.
+    pub(super) fn limit_slice(&self, start: Instant, length: Duration) {
+        if let Some(end) = start.checked_add(length.max(MIN_SLICE)) {
             self.limit(end);
         }
     }

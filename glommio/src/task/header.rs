@@ -201,7 +201,7 @@ impl Header {
 /// What has one holds a reference: a waker or a remote wake (counted in the word), or one of
 /// [`HOLDS`]. The methods below, but for [`header`](Self::header) and [`free`](Self::free), are for
 /// the owner thread.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(super) struct TaskPtr(NonNull<Header>);
 

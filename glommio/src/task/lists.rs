@@ -15,9 +15,33 @@ use super::state::LIVE;
 use super::{OwnedTask, Runnable};
 use crate::tuning;
 
-/// Runnable tasks, first come first served. Those left when it is dropped are closed.
+/// Runnable tasks: those that were spawned or woken, first come first served, and behind them those
+/// that woke themselves while they were polled. Those left when it is dropped are closed.
+///
+/// How many go before the next one that woke itself is decided when it could run: after the executor
+/// has looked at what is due. So a task that a timer wakes goes before all that compute and yield,
+/// but for the one that runs already.
+///
+/// Tasks that wake each other do not keep the others from running for ever: the woken tasks that
+/// went before are followed by as many that woke themselves, up to an eighth of those (and one). So
+/// each of them has at least an eighth of the turns that it would have first come first served, and
+/// never more.
 #[derive(Default)]
 pub(crate) struct RunQueue {
+    woken: Line,
+    yielded: Line,
+    /// How many have woken themselves.
+    yielded_len: Cell<usize>,
+    /// The last woken task that goes before the next of those, and how many such have.
+    last_before: Cell<Option<TaskPtr>>,
+    before: Cell<usize>,
+    /// So many that woke themselves are next.
+    turns: Cell<usize>,
+}
+
+/// Tasks in the order in which they came.
+#[derive(Default)]
+struct Line {
     first: Cell<Option<TaskPtr>>,
     last: Cell<Option<TaskPtr>>,
 }
@@ -25,6 +49,87 @@ pub(crate) struct RunQueue {
 impl RunQueue {
     #[inline]
     pub(crate) fn push(&self, runnable: Runnable) {
+        self.woken.push(runnable);
+    }
+
+    /// Appends a task that woke itself while it was polled.
+    #[inline]
+    pub(crate) fn push_yielded(&self, runnable: Runnable) {
+        self.yielded_len.update(|len| len + 1);
+        self.yielded.push(runnable);
+    }
+
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<Runnable> {
+        match self.yielded_len.get() {
+            0 => self.woken.pop(),
+            yielded => self.pop_beside(yielded),
+        }
+    }
+
+    /// The same where so many have woken themselves.
+    #[inline]
+    fn pop_beside(&self, yielded: usize) -> Option<Runnable> {
+        let turns = self.turns.get();
+        let last = self.last_before.get().or(self.woken.last.get());
+        if let (0, Some(last)) = (turns, last) {
+            let task = self.woken.pop();
+            let before = self.before.get() + 1;
+            if task.as_ref().is_some_and(|task| task.0 == last) {
+                self.last_before.set(None);
+                self.before.set(0);
+                self.turns.set(before.min(1 + yielded / 8));
+            } else {
+                self.last_before.set(Some(last));
+                self.before.set(before);
+            }
+            return task;
+        }
+        self.turns.set(turns.saturating_sub(1));
+        self.yielded_len.set(yielded - 1);
+        self.yielded.pop()
+    }
+
+    /// Takes out one of the first `most`: the one that `choose` says, told how many there are.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn pop_any(
+        &self,
+        most: usize,
+        choose: impl FnOnce(usize) -> usize,
+    ) -> Option<Runnable> {
+        let next = |task: &TaskPtr| task.header().next_runnable.get();
+        let in_line = || std::iter::successors(self.woken.first.get(), next);
+        let count = in_line().take(most).count();
+        let place = if count > 1 { choose(count) } else { 0 };
+        if place == 0 {
+            return self.pop();
+        }
+        let before = in_line().nth(place - 1)?;
+        let task = next(&before)?;
+        let after = task.header().next_runnable.take();
+        before.header().next_runnable.set(after);
+        if after.is_none() {
+            self.woken.last.set(Some(before));
+        }
+        Some(Runnable(task))
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn len(&self) -> usize {
+        let next = |task: &TaskPtr| task.header().next_runnable.get();
+        let woken = std::iter::successors(self.woken.first.get(), next).count();
+        woken + self.yielded_len.get()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.woken.first.get().is_none() && self.yielded_len.get() == 0
+    }
+}
+
+impl Line {
+    #[inline]
+    fn push(&self, runnable: Runnable) {
         let task = runnable.0;
         mem::forget(runnable);
         match self.last.replace(Some(task)) {
@@ -34,7 +139,7 @@ impl RunQueue {
     }
 
     #[inline]
-    pub(crate) fn pop(&self) -> Option<Runnable> {
+    fn pop(&self) -> Option<Runnable> {
         let task = self.first.get()?;
         let next = task.header().next_runnable.take();
         self.first.set(next);
@@ -48,41 +153,6 @@ impl RunQueue {
             }
         }
         Some(Runnable(task))
-    }
-
-    /// Takes out one of the first `most`: the one that `choose` says, told how many there are.
-    #[cfg(feature = "simulation")]
-    pub(crate) fn pop_any(
-        &self,
-        most: usize,
-        choose: impl FnOnce(usize) -> usize,
-    ) -> Option<Runnable> {
-        let next = |task: &TaskPtr| task.header().next_runnable.get();
-        let in_line = || std::iter::successors(self.first.get(), next);
-        let count = in_line().take(most).count();
-        let place = if count > 1 { choose(count) } else { 0 };
-        if place == 0 {
-            return self.pop();
-        }
-        let before = in_line().nth(place - 1)?;
-        let task = next(&before)?;
-        let after = task.header().next_runnable.take();
-        before.header().next_runnable.set(after);
-        if after.is_none() {
-            self.last.set(Some(before));
-        }
-        Some(Runnable(task))
-    }
-
-    #[cfg(all(test, not(loom)))]
-    pub(super) fn len(&self) -> usize {
-        let next = |task: &TaskPtr| task.header().next_runnable.get();
-        std::iter::successors(self.first.get(), next).count()
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.first.get().is_none()
     }
 }
 

@@ -25,6 +25,11 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// Owner, current: appends to the run queue. Must not run the task inside this call.
     fn schedule(&self, runnable: Runnable);
 
+    /// The same for a task that was woken while it was polled, as a rule by itself.
+    fn schedule_yielded(&self, runnable: Runnable) {
+        self.schedule(runnable);
+    }
+
     /// Any thread: hands the remote wake to the owner, which will [`deliver`](RemoteWake::deliver)
     /// it. If the owner is gone for good, drops the remote wake; no other will be sent for this
     /// task then.

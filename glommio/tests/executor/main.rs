@@ -32,6 +32,7 @@ mod preemption;
 mod queues;
 mod run;
 mod scoped;
+mod self_wakes;
 mod shard_ends;
 mod shard_failures;
 mod shares;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use glommio::channels::local_channel;
 use glommio::timer::sleep;
 use glommio::{
     Latency, LocalExecutorBuilder, Shares, SharesManager, Task, TaskQueueHandle, executor,
@@ -140,12 +141,91 @@ fn a_hundred_and_nine_hundred_shares_split_a_second_ten_to_ninety() {
     });
 }
 
-/// With the default slices of 100 ms the tenth is one slice of each second.
+/// With the default slices of 100 ms the tenth is a turn of 10 ms in each 100.
 #[test]
-fn cooperating_queues_get_whole_slices_by_their_shares() {
+fn cooperating_queues_get_slices_by_their_shares() {
     run(async {
         let workers = [100, 900].map(Worker::cooperate);
-        split(&workers, 2 * A_SECOND, 10.0, 6.0).await;
+        split(&workers, A_SECOND, 10.0, 2.0).await;
+    });
+}
+
+/// A task of `light` has some turns, in which it computes by `computes`, beside others that ran for
+/// `elsewhere` so far. The longest that they ran between two of its turns.
+async fn longest_wait(
+    light: TaskQueueHandle,
+    computes: impl Fn() + 'static,
+    elsewhere: Rc<Cell<Duration>>,
+) -> Duration {
+    let waits = async move {
+        let mut longest = Duration::ZERO;
+        for _ in 0..5 {
+            computes();
+            let before = elsewhere.get();
+            executor().yield_task_queue_now().await;
+            longest = longest.max(elsewhere.get() - before);
+        }
+        longest
+    };
+    spawn_local_into(waits, light)
+        .expect("it was just made")
+        .await
+}
+
+#[test]
+fn a_queue_of_few_shares_runs_several_times_a_second() {
+    run(sooner_or_later(async || {
+        let heavy = Worker::cooperate(1000);
+        let computes = || {
+            while !executor().need_preempt() {
+                std::hint::spin_loop();
+            }
+        };
+        let longest = longest_wait(queue(10), computes, Rc::clone(&heavy.time)).await;
+        if longest < 3 * A_SECOND / 10 {
+            Ok(())
+        } else {
+            Err(format!("it waited for {longest:?} of the other"))
+        }
+    }));
+}
+
+#[test]
+fn a_queue_whose_turns_are_too_long_waits_for_a_second_at_most() {
+    run(async {
+        let heavy = Worker::cooperate(1000);
+        // Fifty seconds at weight 1, each time.
+        let computes = || compute(Duration::from_millis(50));
+        let longest = longest_wait(queue(1), computes, Rc::clone(&heavy.time)).await;
+        assert!(longest < 3 * A_SECOND / 2, "{longest:?}");
+    });
+}
+
+#[test]
+fn queues_that_run_in_turn_do_not_keep_a_third_from_running() {
+    run(async {
+        let time = Rc::new(Cell::new(Duration::ZERO));
+        let (to_first, first) = local_channel::new_unbounded();
+        let (to_second, second) = local_channel::new_unbounded();
+        to_first.try_send(()).expect("it is open");
+        let in_turn = [(first, to_second), (second, to_first)].map(|(mine, other)| {
+            let time = Rc::clone(&time);
+            // One of them wants to run, at any time, and each is away as long as it runs.
+            let work = async move {
+                while time.get() < 3 * A_SECOND && mine.recv().await.is_some() {
+                    let started = thread_cpu();
+                    compute(Duration::from_millis(2));
+                    time.set(time.get() + thread_cpu() - started);
+                    _ = other.try_send(());
+                }
+            };
+            spawn_local_into(work, queue(1000)).expect("it was just made")
+        });
+        // Ten milliseconds at weight 100, each time.
+        let computes = || compute(Duration::from_millis(1));
+        let longest = longest_wait(queue(100), computes, Rc::clone(&time)).await;
+        assert!(longest < 3 * A_SECOND / 2, "{longest:?}");
+        drop(in_turn);
     });
 }
 

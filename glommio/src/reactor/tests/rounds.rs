@@ -391,13 +391,13 @@ fn limits_only_shorten_a_round() {
     turn(&reactor);
     let (start, end) = (reactor.preempt.round_start(), reactor.preempt.slice_end());
     assert!(end >= start + LONG);
-    reactor.limit_slice(Duration::MAX);
+    reactor.limit_slice(reactor.round_start(), Duration::MAX);
     assert_eq!(reactor.preempt.slice_end(), end);
-    reactor.limit_slice(Duration::from_secs(10));
+    reactor.limit_slice(reactor.round_start(), Duration::from_secs(10));
     assert_eq!(reactor.preempt.slice_end(), start + Duration::from_secs(10));
-    reactor.limit_slice(Duration::from_secs(20));
+    reactor.limit_slice(reactor.round_start(), Duration::from_secs(20));
     assert_eq!(reactor.preempt.slice_end(), start + Duration::from_secs(10));
-    reactor.limit_slice(Duration::ZERO);
+    reactor.limit_slice(reactor.round_start(), Duration::ZERO);
     assert!(reactor.preempt.slice_end() < start + Duration::from_secs(10));
     run_until_preempted(&reactor);
 }
@@ -412,7 +412,7 @@ fn a_limit_that_has_passed_ends_the_round_when_it_is_set() {
         assert!(!reactor.need_preempt());
     }
     let now = Instant::now();
-    reactor.limit_slice(MIN_SLICE);
+    reactor.limit_slice(reactor.round_start(), MIN_SLICE);
     assert!(reactor.preempt.slice_end() >= now);
     assert!(reactor.need_preempt());
     turn(&reactor);
@@ -433,7 +433,7 @@ fn rounds_of_all_lengths_can_be_asked_for() {
         reactor.turn(slice, true, || false);
         let shortest = reactor.preempt.round_start() + MIN_SLICE;
         assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
-        reactor.limit_slice(slice);
+        reactor.limit_slice(reactor.round_start(), slice);
         assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
         run_until_preempted(&reactor);
     }
