@@ -32,7 +32,11 @@
 //! Polls of tasks cost nothing more: they are counted anyway. `docs/benchmarks.md` says how to
 //! measure it.
 
+mod prometheus;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use prometheus::prometheus_text;
 
 pub use crate::stats::Histogram;
 use crate::stats::{PoolCounts, RingCounts, RunCounts, SharedCounts, TimerCounts};
@@ -78,18 +82,13 @@ impl ExecutorMetrics {
     /// need not fit together to the last one. All are from the executor's last turn or later; while
     /// a task keeps the thread, they stand still.
     pub fn snapshot(&self) -> Snapshot {
-        let Parts {
-            id,
-            name,
-            run,
-            timers,
-            ring,
-            pools,
-        } = &*self.0;
-        let [blocking, files, lookups] = pools;
+        let parts = &*self.0;
+        let (run, timers, ring) = (&parts.run, &parts.timers, &parts.ring);
+        let [blocking, files, lookups] = &parts.pools;
         Snapshot {
-            executor: *id,
-            name: name.clone(),
+            executor: parts.id,
+            name: parts.name.clone(),
+            shard: parts.shard,
             turns: run.turns.read(),
             parks: run.parks.read(),
             slice_overruns: run.slice_overruns.read(),
@@ -124,6 +123,9 @@ pub struct Snapshot {
     pub executor: usize,
     /// Its [name](ExecutorMetrics::name).
     pub name: String,
+    /// The number of the shard in its pool, if it is one; see
+    /// [`PoolThreadHandles::handles`](crate::PoolThreadHandles::handles).
+    pub shard: Option<usize>,
     /// Turns of the reactor: looks at I/O, timers and other threads.
     pub turns: u64,
     /// Turns in which the thread went to sleep.
@@ -208,14 +210,15 @@ fn registry() -> Option<MutexGuard<'static, Registry>> {
 
 /// What the parts of an executor count.
 #[derive(Debug)]
-struct Parts {
-    id: usize,
-    name: String,
-    run: SharedCounts<RunCounts>,
-    timers: SharedCounts<TimerCounts>,
-    ring: SharedCounts<RingCounts>,
+pub(crate) struct Parts {
+    pub(crate) id: usize,
+    pub(crate) name: String,
+    pub(crate) shard: Option<usize>,
+    pub(crate) run: SharedCounts<RunCounts>,
+    pub(crate) timers: SharedCounts<TimerCounts>,
+    pub(crate) ring: SharedCounts<RingCounts>,
     /// For the blocking calls of users, for those of this crate, and for lookups.
-    pools: [SharedCounts<PoolCounts>; 3],
+    pub(crate) pools: [SharedCounts<PoolCounts>; 3],
 }
 
 /// Keeps an executor in the list, until it is dropped.
@@ -223,22 +226,8 @@ struct Parts {
 pub(crate) struct Registered(Arc<Parts>);
 
 impl Registered {
-    pub(crate) fn new(
-        (id, name): (usize, &str),
-        run: SharedCounts<RunCounts>,
-        timers: SharedCounts<TimerCounts>,
-        ring: SharedCounts<RingCounts>,
-        pools: [SharedCounts<PoolCounts>; 3],
-    ) -> Self {
-        let name = name.to_owned();
-        let parts = Arc::new(Parts {
-            id,
-            name,
-            run,
-            timers,
-            ring,
-            pools,
-        });
+    pub(crate) fn new(parts: Parts) -> Self {
+        let parts = Arc::new(parts);
         if let Some(mut alive) = registry() {
             alive.push(Arc::clone(&parts));
         }

@@ -52,7 +52,7 @@ impl Pool {
         let (jobs, waiting, resting) = {
             let mut state = self.shared.lock();
             state.is_closed = true;
-            self.shared.counts.done(state.jobs.len());
+            self.shared.counts.done.add(state.jobs.len() as u64);
             let mut resting = mem::take(&mut state.idle);
             resting.extend(state.reserve.clone());
             (
@@ -107,7 +107,7 @@ impl Pool {
         };
         let tells_limit = matches!(reinforced, Ok(Reinforced::AtLimit)) && state.tells_limit();
         state.outstanding += 1;
-        self.shared.counts.begun();
+        self.shared.counts.begun.add(1);
         let since = clock::real();
         state.jobs.push_back(Queued { job, since });
         drop(state);

@@ -93,7 +93,7 @@ impl PoolShared {
                 panic::contain("a blocking call panicked", queued.job);
                 state = self.lock();
                 state.outstanding -= 1;
-                self.counts.done(1);
+                self.counts.done.add(1);
                 if let Some(next) = state.offer_place() {
                     drop(state);
                     wake(next);

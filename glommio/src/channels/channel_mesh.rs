@@ -26,18 +26,18 @@
 //! ```
 //!
 //! Peers are numbered in the order of their executors' ids, so that a peer has the same number in
-//! all meshes over the same executors. A peer whose executor ends, or that gives up joining, reads
-//! as one that has closed its channels.
+//! all meshes over the same executors. A peer whose executor ends, or that gives up when all have
+//! joined, reads as one that has closed its channels. If one ends before, the others fail to join.
 
 mod rendezvous;
 
 use std::marker::PhantomData;
 use std::{fmt, io};
 
+use rendezvous::Handle;
 pub use rendezvous::Role;
-use rendezvous::{Links, Rendezvous};
 
-use super::shared_channel::{ConnectedReceiver, ConnectedSender};
+use super::shared_channel::{ConnectedReceiver, ConnectedSender, SharedReceiver, SharedSender};
 use crate::error::GlommioError;
 use crate::executor::executor;
 use crate::loom::sync::Arc;
@@ -50,12 +50,12 @@ pub type PartialMesh<T> = MeshBuilder<T, Partial>;
 
 /// Makes the channels of a mesh. A clone is a handle to the same mesh.
 pub struct MeshBuilder<T: Send, A: MeshAdapter> {
-    rendezvous: Arc<Rendezvous<T>>,
+    handle: Handle<T>,
     peers: usize,
     capacity: usize,
-    links: Links,
-    /// What it says is in `links`: so the mesh can be sent to other threads, whatever the adapter
-    /// is.
+    /// What the adapter says, and not the adapter: so the mesh can be sent to other threads, whatever
+    /// that is.
+    is_full: bool,
     adapter: PhantomData<fn() -> A>,
 }
 
@@ -101,18 +101,18 @@ impl<T: 'static + Send> MeshBuilder<T, Full> {
     /// A mesh of `nr_peers` executors, each with a channel to every other that holds `channel_size`
     /// messages, rounded up to a power of two.
     pub fn full(nr_peers: usize, channel_size: usize) -> Self {
-        let links = Links {
-            connects: |from, to| Full.connect(from, to),
-            is_full: Full.is_full(),
-        };
-        Self::new(nr_peers, channel_size, links)
+        Self::new(nr_peers, channel_size, &Full)
     }
 
     /// Waits until all peers have joined, and returns the channels to and from this one.
     ///
     /// # Errors
     ///
-    /// `IoError` if as many peers have joined as the mesh has.
+    /// `IoError` if as many peers have joined as the mesh has. `IoError` of kind `BrokenPipe` if peers
+    /// are missing and no other builder of the mesh is left, so that none can come: a task or a shard
+    /// that was to join has ended before, and has dropped its builder. A clone that is kept is one
+    /// that may still join, also in the closure of a pool that
+    /// [restarts](crate::ShardEnd::Restart) its shards.
     ///
     /// # Panics
     ///
@@ -159,40 +159,34 @@ impl<T: 'static + Send> MeshBuilder<T, Partial> {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub fn partial(nr_peers: usize, channel_size: usize) -> Self {
-        let links = Links {
-            connects: |from, to| Partial.connect(from, to),
-            is_full: Partial.is_full(),
-        };
-        Self::new(nr_peers, channel_size, links)
+        Self::new(nr_peers, channel_size, &Partial)
     }
 
-    /// Waits until all peers have joined, and returns the channels to and from this one.
+    /// As [`join`](MeshBuilder::<T, Full>::join) of a full mesh, as a peer that does what `role` says.
     ///
     /// # Errors
     ///
-    /// `IoError` if as many peers have joined as the mesh has.
+    /// As there.
     ///
     /// # Panics
     ///
-    /// Panics if no executor is running on this thread, or if it has joined already and the mesh is
-    /// not complete yet.
+    /// As there.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped while peers are missing, this one has not joined, and may join
-    /// again. If it is dropped later, the channels of this peer are closed.
+    /// As there.
     pub async fn join(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
         self.join_as(role).await
     }
 }
 
 impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
-    fn new(peers: usize, capacity: usize, links: Links) -> Self {
+    fn new(peers: usize, capacity: usize, adapter: &A) -> Self {
         MeshBuilder {
-            rendezvous: Arc::new(Rendezvous::new(peers)),
+            handle: Handle::new(peers),
             peers,
             capacity,
-            links,
+            is_full: adapter.is_full(),
             adapter: PhantomData,
         }
     }
@@ -211,36 +205,25 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
     }
 
     async fn join_as(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
-        let membership = self.rendezvous.enter(executor().id(), role)?;
-        membership.complete(self.links, self.capacity);
-        let place = membership.place().await;
-        // All peers at once: none has to wait until another has come to its channel.
-        place.senders.iter().flatten().for_each(|it| it.arrive());
-        place.receivers.iter().flatten().for_each(|it| it.arrive());
-        let mut senders = Vec::with_capacity(place.senders.len());
-        for sender in place.senders {
-            senders.push(match sender {
-                Some(sender) => Some(sender.connect().await),
-                None => None,
-            });
-        }
-        let mut receivers = Vec::with_capacity(place.receivers.len());
-        for receiver in place.receivers {
-            receivers.push(match receiver {
-                Some(receiver) => Some(receiver.connect().await),
-                None => None,
-            });
-        }
+        let rendezvous = Arc::clone(&self.handle.0);
+        let membership = rendezvous.enter(executor().id(), role)?;
+        membership.complete(self.is_full, self.capacity);
+        // Used up, so that those that are left tell whether a peer can still come.
+        drop(self);
+        let place = membership.place().await?;
         let id_unless = |other| (role != other).then_some(place.role_id);
+        // All have come here, so no end has to wait for the other one.
+        let senders = place.senders.into_iter();
         let senders = Side {
             peer_id: place.peer_id,
             id_in_role: id_unless(Role::Consumer),
-            channels: senders,
+            channels: senders.map(|it| it.map(SharedSender::bind)).collect(),
         };
+        let receivers = place.receivers.into_iter();
         let receivers = Side {
             peer_id: place.peer_id,
             id_in_role: id_unless(Role::Producer),
-            channels: receivers,
+            channels: receivers.map(|it| it.map(SharedReceiver::bind)).collect(),
         };
         Ok((Senders { side: senders }, Receivers { side: receivers }))
     }
@@ -249,8 +232,8 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
 impl<T: Send, A: MeshAdapter> Clone for MeshBuilder<T, A> {
     fn clone(&self) -> Self {
         MeshBuilder {
-            rendezvous: Arc::clone(&self.rendezvous),
-            links: self.links,
+            handle: self.handle.clone(),
+            is_full: self.is_full,
             peers: self.peers,
             capacity: self.capacity,
             adapter: PhantomData,
@@ -263,7 +246,7 @@ impl<T: Send, A: MeshAdapter> fmt::Debug for MeshBuilder<T, A> {
         f.debug_struct("MeshBuilder")
             .field("nr_peers", &self.peers)
             .field("channel_size", &self.capacity)
-            .field("joined", &self.rendezvous.joined())
+            .field("joined", &self.handle.0.joined())
             .finish_non_exhaustive()
     }
 }
@@ -405,8 +388,54 @@ impl<T: Send> Receivers<T> {
     /// }
     /// ```
     pub async fn recv_from(&self, idx: usize) -> Result<Option<T>, GlommioError<()>> {
+        Ok(self.receiver(idx)?.recv().await)
+    }
+
+    /// The next message of the producer with the number `idx`, if it is there, as
+    /// [`ConnectedReceiver::try_recv`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectedReceiver::try_recv`] and [`recv_from`](Self::recv_from).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::channel_mesh::Receivers;
+    ///
+    /// async fn group(receivers: &Receivers<u64>) -> Result<Vec<u64>, glommio::GlommioError<()>> {
+    ///     let mut group = Vec::new();
+    ///     receivers.recv_many_from(0, &mut group, 64).await?;
+    ///     group.extend(receivers.try_recv_from(1));
+    ///     Ok(group)
+    /// }
+    /// ```
+    pub fn try_recv_from(&self, idx: usize) -> Result<T, GlommioError<()>> {
+        self.receiver(idx)?.try_recv()
+    }
+
+    /// Waits for messages of the producer with the number `idx`, and appends at most `limit` of those
+    /// that are there to `buffer`, as [`ConnectedReceiver::recv_many`].
+    ///
+    /// # Errors
+    ///
+    /// As [`recv_from`](Self::recv_from).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no message: none is taken before it is done.
+    pub async fn recv_many_from(
+        &self,
+        idx: usize,
+        buffer: &mut Vec<T>,
+        limit: usize,
+    ) -> Result<usize, GlommioError<()>> {
+        Ok(self.receiver(idx)?.recv_many(buffer, limit).await)
+    }
+
+    fn receiver(&self, idx: usize) -> Result<&ConnectedReceiver<T>, GlommioError<()>> {
         match self.side.channels.get(idx) {
-            Some(Some(receiver)) => Ok(receiver.recv().await),
+            Some(Some(receiver)) => Ok(receiver),
             Some(None) | None => invalid("Local message should not be received from channel mesh"),
         }
     }

@@ -1,7 +1,7 @@
 //! A queue between tasks of one executor, bounded or not, without atomics.
 //!
-//! It decouples tasks that run in different task queues. There is one [`LocalSender`] and one
-//! [`LocalReceiver`], but their methods take `&self`: put either in an `Rc` to use it from several
+//! It decouples tasks that run in different task queues. A [`LocalSender`] can be cloned. There is
+//! one [`LocalReceiver`], but its methods take `&self`: put it in an `Rc` to use it from several
 //! tasks. Values leave in the order in which they entered, and each goes to one receiving task.
 //!
 //! ```
@@ -43,6 +43,7 @@ use futures_core::Stream;
 
 use self::line::Line;
 use super::kept::trim;
+use super::many::{nothing_there, take_many};
 use crate::error::{GlommioError, ResourceType};
 use crate::panic::drop_all;
 use crate::reactor::budget;
@@ -92,7 +93,7 @@ fn new<T>(capacity: usize) -> (LocalSender<T>, LocalReceiver<T>) {
         state: RefCell::new(ChannelState {
             items: VecDeque::new(),
             capacity,
-            is_sender_gone: false,
+            senders: 1,
             is_receiver_gone: false,
         }),
         senders: Line::default(),
@@ -104,7 +105,8 @@ fn new<T>(capacity: usize) -> (LocalSender<T>, LocalReceiver<T>) {
     (sender, LocalReceiver { channel })
 }
 
-/// The sending half. Dropping it ends the channel once all values have been received.
+/// The sending half. The channel ends when the last clone is dropped and all values have been
+/// received.
 pub struct LocalSender<T> {
     channel: Rc<Channel<T>>,
 }
@@ -125,7 +127,7 @@ struct ChannelState<T> {
     items: VecDeque<T>,
     /// `usize::MAX` if unbounded: more do not fit into memory.
     capacity: usize,
-    is_sender_gone: bool,
+    senders: usize,
     is_receiver_gone: bool,
 }
 
@@ -222,10 +224,23 @@ impl<T> LocalSender<T> {
     }
 }
 
+impl<T> Clone for LocalSender<T> {
+    fn clone(&self) -> Self {
+        self.channel.state.borrow_mut().senders += 1;
+        LocalSender {
+            channel: Rc::clone(&self.channel),
+        }
+    }
+}
+
 impl<T> Drop for LocalSender<T> {
     fn drop(&mut self) {
-        self.channel.state.borrow_mut().is_sender_gone = true;
-        self.channel.receivers.notify_all();
+        let mut state = self.channel.state.borrow_mut();
+        state.senders -= 1;
+        if state.senders == 0 {
+            drop(state);
+            self.channel.receivers.notify_all();
+        }
     }
 }
 
@@ -306,7 +321,7 @@ impl<T> Drop for Sending<'_, T> {
 }
 
 impl<T> LocalReceiver<T> {
-    /// The next value; waits for it. `None` once the sender is gone and all values were received,
+    /// The next value; waits for it. `None` once all senders are gone and all values were received,
     /// and every time after that.
     ///
     /// # Cancel safety
@@ -318,6 +333,49 @@ impl<T> LocalReceiver<T> {
             receiver: self,
             key: None,
         }
+    }
+
+    /// The next value, if it is there. This is no future, and does not count in the
+    /// [budget](crate::consume_budget) of the task.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if there is none yet, `Closed` once [`recv`](Self::recv) would give `None`.
+    #[inline]
+    pub fn try_recv(&self) -> Result<T, GlommioError<()>> {
+        let is_over = self.channel.state.borrow().senders == 0;
+        self.take().ok_or_else(|| nothing_there(is_over))
+    }
+
+    /// Waits for values, and appends at most `limit` of those that are there to `buffer`, without a
+    /// further pause. Returns how many. That is 0 once [`recv`](Self::recv) would give `None`, and if
+    /// `limit` is 0.
+    ///
+    /// Counts as one receive in the [budget](crate::consume_budget) of the task, however many values
+    /// it takes.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no value: none is taken before it is done.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{GlommioError, LocalExecutor, channels::local_channel};
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     let (sender, receiver) = local_channel::new_unbounded();
+    ///     (0..5).for_each(|number| sender.try_send(number).unwrap());
+    ///     assert_eq!(receiver.try_recv().unwrap(), 0);
+    ///     let mut group = Vec::new();
+    ///     assert_eq!(receiver.recv_many(&mut group, 3).await, 3);
+    ///     assert_eq!(receiver.recv_many(&mut group, 3).await, 1);
+    ///     assert_eq!(group, [1, 2, 3, 4]);
+    ///     assert!(matches!(receiver.try_recv(), Err(GlommioError::WouldBlock(_))));
+    /// });
+    /// ```
+    pub async fn recv_many(&self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        take_many(buffer, limit, self.recv(), || self.take()).await
     }
 
     /// The next value, if it is there.
@@ -409,7 +467,7 @@ impl<T> LocalReceiver<T> {
         let item = ready!(poll_first(cx, key.is_none(), |waker| {
             let mut state = state.borrow_mut();
             let item = state.take();
-            if item.is_none() && !state.is_sender_gone {
+            if item.is_none() && state.senders > 0 {
                 receivers.wait(key, waker);
                 return Poll::Pending;
             }
@@ -525,7 +583,7 @@ impl<T> fmt::Debug for OwnedChannelStream<T> {
 fn describe<T>(channel: &Channel<T>, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     let state = channel.state.borrow();
     let (len, is_full) = (state.items.len(), state.is_full());
-    let is_closed = state.is_sender_gone || state.is_receiver_gone;
+    let is_closed = state.senders == 0 || state.is_receiver_gone;
     drop(state);
     f.debug_struct(name)
         .field("len", &len)

@@ -43,6 +43,7 @@ pub mod broadcast;
 pub mod channel_mesh;
 mod kept;
 pub mod local_channel;
+mod many;
 pub mod oneshot;
 pub mod sharding;
 pub mod shared_channel;

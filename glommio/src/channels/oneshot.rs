@@ -20,6 +20,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::{fmt, mem};
 
+use super::many::nothing_there;
 use super::storage::sealed::{Handle as _, Storage as Sealed};
 use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
@@ -95,6 +96,16 @@ enum OneshotState<T> {
     Closed,
 }
 
+impl<T> OneshotState<T> {
+    /// The value, which is there or never will be.
+    fn take(&mut self) -> Result<T, GlommioError<()>> {
+        match mem::replace(self, OneshotState::Closed) {
+            OneshotState::Sent(value) => Ok(value),
+            _ => Err(nothing_there(true)),
+        }
+    }
+}
+
 impl<T, S: Storage> Sender<T, S> {
     /// Sends the value.
     ///
@@ -102,22 +113,16 @@ impl<T, S: Storage> Sender<T, S> {
     ///
     /// `Closed` with the value if the receiver is gone.
     pub fn send(self, value: T) -> Result<(), GlommioError<T>> {
-        let mut value = Some(value);
-        let before = self.state.with(|state| match state {
-            OneshotState::Empty(_) => {
-                let sent = value.take().expect("there is one value");
-                mem::replace(state, OneshotState::Sent(sent))
+        let waiting = self.state.with(|state| match state {
+            OneshotState::Empty(waiting) => {
+                let waiting = waiting.take();
+                *state = OneshotState::Sent(value);
+                Ok(waiting)
             }
-            _ => OneshotState::Closed,
-        });
-        match (before, value) {
-            (OneshotState::Empty(waiting), _) => {
-                waiting.into_iter().for_each(wake);
-                Ok(())
-            }
-            (_, Some(value)) => Err(GlommioError::Closed(ResourceType::Channel(value))),
-            (_, None) => unreachable!("a value is stored in an empty state only"),
-        }
+            _ => Err(GlommioError::Closed(ResourceType::Channel(value))),
+        })?;
+        waiting.into_iter().for_each(wake);
+        Ok(())
     }
 
     /// Whether the receiver is gone: a value would not arrive.
@@ -151,6 +156,30 @@ impl<T, S: Storage> Drop for Sender<T, S> {
     }
 }
 
+impl<T, S: Storage> Receiver<T, S> {
+    /// The value, if it is there. This is no future, and does not count in the
+    /// [budget](crate::consume_budget) of the task.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if it was not sent yet, `Closed` if it never will be, or was received.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (sender, mut receiver) = glommio::channels::oneshot::oneshot();
+    /// assert!(receiver.try_recv().is_err(), "it was not sent yet");
+    /// sender.send(7).unwrap();
+    /// assert_eq!(receiver.try_recv().unwrap(), 7);
+    /// ```
+    pub fn try_recv(&mut self) -> Result<T, GlommioError<()>> {
+        self.state.with(|state| match state {
+            OneshotState::Empty(_) => Err(nothing_there(false)),
+            state => state.take(),
+        })
+    }
+}
+
 impl<T, S: Storage> Future for Receiver<T, S> {
     type Output = Result<T, GlommioError<()>>;
 
@@ -167,10 +196,7 @@ impl<T, S: Storage> Future for Receiver<T, S> {
                     }
                     Poll::Pending
                 }
-                _ => Poll::Ready(match mem::replace(state, OneshotState::Closed) {
-                    OneshotState::Sent(value) => Ok(value),
-                    _ => Err(GlommioError::Closed(ResourceType::Channel(()))),
-                }),
+                _ => Poll::Ready(state.take()),
             })
         }));
         budget::spend();

@@ -57,8 +57,7 @@ use futures_core::Stream;
 use super::channel_mesh::{FullMesh, Senders};
 use super::shared_channel::ConnectedReceiver;
 use crate::error::{GlommioError, ResourceType};
-use crate::executor::executor;
-use crate::reactor::budget;
+use crate::executor::{consume_budget, executor};
 use crate::sync::Gate;
 
 /// What a [`Handler`] returns.
@@ -252,8 +251,7 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Shard<T, H> {
             return self.senders.send_to(dst_shard, message).await;
         }
         // A handler need not wait for anything.
-        poll_fn(|cx| budget::poll_leave(cx)).await;
-        budget::spend();
+        consume_budget().await;
         self.handler.handle(message, own, own).await;
         Ok(())
     }

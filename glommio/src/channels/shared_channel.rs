@@ -72,6 +72,7 @@ pub use connected::{ConnectedReceiver, ConnectedSender};
 use ends::{ReceivingEnd, SendingEnd};
 use futures::{Receiving, Sending};
 
+use super::many::{nothing_there, take_many};
 use crate::error::GlommioError;
 use crate::executor::current;
 
@@ -157,24 +158,20 @@ impl<T: 'static + Send + Sized> SharedSender<T> {
         self.handshake().await
     }
 
-    /// Begins to connect: the other end need not wait until [`connect`](Self::connect) is polled.
-    pub(super) fn arrive(&self) {
-        self.end.arrive();
-    }
-
     /// As [`connect`](Self::connect), wherever it is.
     pub(super) async fn handshake(self) -> ConnectedSender<T> {
         self.end.meet().await;
+        self.bind()
+    }
+
+    /// For an end of which it is known where the other one is.
+    pub(super) fn bind(self) -> ConnectedSender<T> {
         ConnectedSender::new(self.end)
     }
 }
 
 impl<T: 'static + Send + Sized> SharedReceiver<T> {
-    /// Binds this end to the executor that runs here, and waits until the other end has been bound
-    /// to one, or was dropped.
-    ///
-    /// Two ends on one executor are to be connected concurrently: awaiting one before the other is
-    /// begun waits for ever.
+    /// As [`SharedSender::connect`].
     ///
     /// # Panics
     ///
@@ -188,14 +185,14 @@ impl<T: 'static + Send + Sized> SharedReceiver<T> {
         self.handshake().await
     }
 
-    /// Begins to connect: the other end need not wait until [`connect`](Self::connect) is polled.
-    pub(super) fn arrive(&self) {
-        self.end.arrive();
-    }
-
     /// As [`connect`](Self::connect), wherever it is.
     pub(super) async fn handshake(self) -> ConnectedReceiver<T> {
         self.end.meet().await;
+        self.bind()
+    }
+
+    /// As that of the sender.
+    pub(super) fn bind(self) -> ConnectedReceiver<T> {
         ConnectedReceiver::new(self.end)
     }
 }
@@ -228,7 +225,11 @@ impl<T: Send + Sized> ConnectedSender<T> {
     /// If the future is dropped before it is done, the item was not sent and is dropped.
     #[inline]
     pub fn send(&self, item: T) -> impl Future<Output = Result<(), GlommioError<T>>> {
-        Sending::new(self, item)
+        Sending {
+            sender: self,
+            item: Some(item),
+            key: None,
+        }
     }
 
     /// Ends the channel: the receiver gets what was sent, and then `None`. Nothing more can be
@@ -317,7 +318,51 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     /// Dropping the future loses no item.
     #[inline]
     pub fn recv(&self) -> impl Future<Output = Option<T>> {
-        Receiving::new(self)
+        Receiving {
+            receiver: self,
+            key: None,
+        }
+    }
+
+    /// The next item, if it is there. This is no future, and does not count in the
+    /// [budget](crate::consume_budget) of the task.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if there is none yet, `Closed` once [`recv`](Self::recv) would give `None`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::shared_channel::ConnectedReceiver;
+    ///
+    /// async fn group(receiver: &ConnectedReceiver<u64>) -> Vec<u64> {
+    ///     let mut group = Vec::new();
+    ///     receiver.recv_many(&mut group, 64).await;
+    ///     group.extend(receiver.try_recv());
+    ///     group
+    /// }
+    /// ```
+    #[inline]
+    pub fn try_recv(&self) -> Result<T, GlommioError<()>> {
+        match self.end.take() {
+            Some(Some(item)) => {
+                self.endpoint.changed(self.end.lines());
+                Ok(item)
+            }
+            nothing => Err(nothing_there(nothing.is_some())),
+        }
+    }
+
+    /// Waits for items, and appends at most `limit` of those that are there to `buffer`, as
+    /// [`LocalReceiver::recv_many`](super::local_channel::LocalReceiver::recv_many). Counts as one
+    /// receive in the budget of the task.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no item: none is taken before it is done.
+    pub async fn recv_many(&self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        take_many(buffer, limit, self.recv(), || self.try_recv().ok()).await
     }
 }
 

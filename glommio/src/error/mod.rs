@@ -16,8 +16,7 @@
 //! - `GlommioError<T>` is `Send` when `T` is and `Sync` when `T` is, so it fits into `Box<dyn Error
 //!   + Send + Sync>`.
 //! - The item of a channel is never printed, so no impl here bounds `T`.
-//! - An errno is never lost: it survives both conversions, directly or through
-//!   [`source`](std::error::Error::source).
+//! - An errno is never lost: it survives both conversions.
 //!
 //! Cost: making an error allocates only what its fields own; converting one that
 //! does not merely wrap an `io::Error` into `io::Error` allocates one box.
@@ -200,16 +199,17 @@ impl<T> GlommioError<T> {
             GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(_)) => {
                 io::ErrorKind::InvalidInput
             }
-            GlommioError::ExecutorError(ExecutorErrorKind::QueueError { kind, .. }) => match kind {
-                QueueErrorKind::StillActive => io::ErrorKind::Other,
-                QueueErrorKind::NotFound => io::ErrorKind::NotFound,
-            },
-            GlommioError::BuilderError(_) => io::ErrorKind::Other,
+            GlommioError::ExecutorError(ExecutorErrorKind::QueueError {
+                kind: QueueErrorKind::NotFound,
+                ..
+            }) => io::ErrorKind::NotFound,
             GlommioError::ReactorError(ReactorErrorKind::IncorrectSourceType(_)) => {
                 io::ErrorKind::InvalidData
             }
-            GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(..)) => io::ErrorKind::Other,
             GlommioError::TimedOut(_) => io::ErrorKind::TimedOut,
+            GlommioError::ExecutorError(_)
+            | GlommioError::BuilderError(_)
+            | GlommioError::ReactorError(_) => io::ErrorKind::Other,
         }
     }
 }
@@ -234,15 +234,19 @@ impl<T> From<(io::Error, ResourceType<T>)> for GlommioError<T> {
     }
 }
 
-/// [`GlommioError::IoError`] gives its `io::Error` unchanged. Every other variant
-/// becomes an `io::Error` of a fitting kind around the `GlommioError<()>`, which
-/// [`io::Error::get_ref`] and [`io::Error::downcast`] reach; an item is dropped.
+/// An error of the operating system stays one, with its
+/// [`raw_os_error`](io::Error::raw_os_error): [`IoError`](GlommioError::IoError) and
+/// [`EnhancedIoError`](GlommioError::EnhancedIoError) give their `io::Error` unchanged. An `io::Error`
+/// that has an errno has no room for a text, so the operation and the path are lost: print or wrap
+/// the `GlommioError` where they matter. Everything else becomes an `io::Error` of a fitting kind
+/// around the `GlommioError<()>`, which [`io::Error::get_ref`] and [`io::Error::downcast`] reach; an
+/// item is dropped.
 ///
 /// # Examples
 ///
 /// ```
 /// use glommio::GlommioError;
-/// use std::{error::Error, io};
+/// use std::io;
 ///
 /// let enhanced: GlommioError<()> = GlommioError::EnhancedIoError {
 ///     source: io::Error::from_raw_os_error(libc::ENOENT),
@@ -252,15 +256,16 @@ impl<T> From<(io::Error, ResourceType<T>)> for GlommioError<T> {
 /// };
 /// let converted = io::Error::from(enhanced);
 /// assert_eq!(converted.kind(), io::ErrorKind::NotFound);
-///
-/// // The errno is still there, one step down.
-/// let source = converted.source().and_then(|e| e.downcast_ref::<io::Error>());
-/// assert_eq!(source.and_then(io::Error::raw_os_error), Some(libc::ENOENT));
+/// assert_eq!(converted.raw_os_error(), Some(libc::ENOENT));
 /// ```
 impl<T> From<GlommioError<T>> for io::Error {
     fn from(error: GlommioError<T>) -> Self {
         match error {
             GlommioError::IoError(source) => source,
+            // An `io::Error` has either a number or a text, and programs decide by the number.
+            GlommioError::EnhancedIoError { source, .. } if source.raw_os_error().is_some() => {
+                source
+            }
             // Without the item, which need not be `Send` as `io::Error` demands.
             error => io::Error::new(error.io_kind(), error.without_item()),
         }

@@ -41,7 +41,7 @@ impl Core {
             process::abort();
         }
         self.task_panics.isolated.update(|panics| panics + 1);
-        self.reactor.counts().panic_isolated();
+        self.reactor.counts().tasks_panicked.add(1);
         let (executor, queue) = (self.id(), queue.name());
         panic::log(|| {
             tracing::error!(

@@ -167,7 +167,7 @@ impl Planner {
             preempt_timer: self.config.preempt_timer,
             on_task_panic: self.config.on_task_panic,
             stall_handler: None,
-            pool_ending: None,
+            shard: None,
         })
     }
 }
@@ -184,8 +184,8 @@ pub(super) struct Plan {
     preempt_timer: Duration,
     on_task_panic: TaskPanic,
     pub(super) stall_handler: Option<Box<dyn StallDetectionHandler>>,
-    /// Given when the executor's pool is to end.
-    pub(super) pool_ending: Option<Arc<Notice>>,
+    /// The number of the executor in its pool, and what is given when that is to end.
+    pub(super) shard: Option<(usize, Arc<Notice>)>,
 }
 
 impl Plan {
@@ -235,14 +235,17 @@ impl Plan {
         let reactor = Reactor::new(self.settings, Arc::clone(&self.notifier), pools)?;
         let stalls = Stalls::new(inherited);
         #[cfg(feature = "metrics")]
-        let registered = reactor.list_metrics((self.id, &self.thread_name));
+        let registered = {
+            let shard = self.shard.as_ref().map(|it| it.0);
+            reactor.list_metrics((self.id, &self.thread_name, shard))
+        };
         let core = Core::new(
             self.id,
             Arc::clone(&self.notifier),
             reactor,
             Queues::new(self.preempt_timer, self.on_task_panic),
             stalls,
-            self.pool_ending.clone(),
+            self.shard.as_ref().map(|it| Arc::clone(&it.1)),
             #[cfg(feature = "metrics")]
             registered,
         );

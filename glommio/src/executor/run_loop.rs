@@ -89,7 +89,7 @@ impl Core {
             let Some(wake) = self.remote.next_wake() else {
                 return true;
             };
-            self.reactor.counts().woken_by_thread();
+            self.reactor.counts().wakes_by_threads.add(1);
             wake.deliver();
         }
         // The rest comes with the next turn, which must not sleep before.

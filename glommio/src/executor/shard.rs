@@ -223,7 +223,7 @@ where
     G: FnOnce() -> F + Clone,
     F: Future<Output = T>,
 {
-    plan.pool_ending = Some(Arc::clone(&ends.ending));
+    plan.shard = Some((shard, Arc::clone(&ends.ending)));
     let mut restarts = match ends.policy {
         ShardEnd::Restart { per_minute } => Some(Restarts::new(&mut plan, per_minute)),
         ShardEnd::Report | ShardEnd::EndPool { .. } => None,

@@ -94,12 +94,12 @@ impl Completions {
             match delivery {
                 Delivery::Wake(waker) => {
                     self.has_woken.set(true);
-                    self.counts.woken_by_io();
+                    self.counts.wakes_by_io.add(1);
                     wake(waker);
                 }
                 Delivery::Sink(sink, outcome) => {
                     self.has_woken.set(true);
-                    self.counts.woken_by_io();
+                    self.counts.wakes_by_io.add(1);
                     panic::contain("a listener for completions panicked", move || {
                         sink.complete(outcome);
                     });

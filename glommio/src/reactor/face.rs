@@ -15,7 +15,7 @@ use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::DmaBuffer;
 #[cfg(feature = "metrics")]
-use crate::metrics::Registered;
+use crate::metrics::{Parts, Registered};
 use crate::ring::Feature;
 use crate::shares::TaskQueueHandle;
 use crate::stats::RunCounts;
@@ -171,16 +171,21 @@ impl Reactor {
         self.driver.counts()
     }
 
-    /// Has the metrics of the `executor`, a number and a name, listed.
+    /// Has the metrics of an executor listed, which may be a shard of a pool.
     #[cfg(feature = "metrics")]
-    pub(crate) fn list_metrics(&self, executor: (usize, &str)) -> Registered {
-        Registered::new(
-            executor,
-            self.driver.counts().clone(),
-            self.timers.counts.clone(),
-            self.driver.ring().counts().clone(),
-            self.pools.counts(),
-        )
+    pub(crate) fn list_metrics(
+        &self,
+        (id, name, shard): (usize, &str, Option<usize>),
+    ) -> Registered {
+        Registered::new(Parts {
+            id,
+            name: name.to_owned(),
+            shard,
+            run: self.driver.counts().clone(),
+            timers: self.timers.counts.clone(),
+            ring: self.driver.ring().counts().clone(),
+            pools: self.pools.counts(),
+        })
     }
 
     /// Counts what a task of the queue `from` has done without the ring; of a read that is timed,

@@ -224,7 +224,7 @@ impl Reactor {
         if had_round && !parks {
             counts.round_over(|| now, slice_end);
         }
-        counts.turn();
+        counts.turns.add(1);
         let time = clock::at(now);
         self.turn_time.set(time);
         let batch = self.timers.expire_batch(time, is_batch_done);

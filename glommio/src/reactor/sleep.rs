@@ -71,7 +71,7 @@ impl Sleep {
         {
             // Also after a panic: an executor that is said to sleep costs each waker a system call.
             scopeguard::defer! { self.notifier.awake() };
-            driver.counts().parked();
+            driver.counts().parks.add(1);
             driver.enter(match polled_sleep_end {
                 Some(end) => wait.no_longer_than(end),
                 None => {

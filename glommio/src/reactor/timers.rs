@@ -85,7 +85,7 @@ impl Timers {
     /// Adds a timer that calls `waker` at `deadline`.
     #[inline]
     pub(super) fn insert(&self, deadline: Instant, waker: Waker) -> Handle {
-        self.counts.armed();
+        self.counts.armed.add(1);
         self.queue.borrow_mut().insert(deadline, waker)
     }
 
@@ -97,7 +97,7 @@ impl Timers {
         if !queue.rearm(handle, deadline) {
             return None;
         }
-        self.counts.rearmed();
+        self.counts.rearmed.add(1);
         Some(queue.compact(handle).unwrap_or(handle))
     }
 
@@ -105,7 +105,7 @@ impl Timers {
     #[inline]
     pub(super) fn cancel(&self, handle: Handle) -> Option<Waker> {
         let cancelled = self.queue.borrow_mut().cancel(handle);
-        self.counts.cancelled(usize::from(cancelled.is_some()));
+        self.counts.cancelled.add(u64::from(cancelled.is_some()));
         cancelled
     }
 
@@ -133,7 +133,7 @@ impl Timers {
     /// Takes all wakers out, without calling them. They are to be dropped by the caller.
     pub(super) fn clear(&self) -> std::vec::IntoIter<Waker> {
         let wakers = self.queue.borrow_mut().disarm_all();
-        self.counts.cancelled(wakers.len());
+        self.counts.cancelled.add(wakers.len() as u64);
         wakers.into_iter()
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct Counter(#[cfg(feature = "metrics")] AtomicU64);
 impl Counter {
     /// For the one thread that writes: a load and a store, no read-modify-write.
     #[inline(always)]
-    fn add(&self, number: u64) {
+    pub(crate) fn add(&self, number: u64) {
         self.set(self.read().wrapping_add(number));
     }
 
@@ -118,16 +118,6 @@ pub(crate) struct RunCounts {
 const OVERRUN: Duration = Duration::from_millis(1);
 
 impl RunCounts {
-    #[inline(always)]
-    pub(crate) fn turn(&self) {
-        self.turns.add(1);
-    }
-
-    #[inline(always)]
-    pub(crate) fn parked(&self) {
-        self.parks.add(1);
-    }
-
     /// A round that was to end at `slice_end` is over `now`, which is asked for with the feature
     /// only.
     #[inline(always)]
@@ -137,32 +127,12 @@ impl RunCounts {
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn woken_by_io(&self) {
-        self.wakes_by_io.add(1);
-    }
-
-    #[inline(always)]
-    pub(crate) fn woken_by_thread(&self) {
-        self.wakes_by_threads.add(1);
-    }
-
-    #[inline(always)]
-    pub(crate) fn panic_isolated(&self) {
-        self.tasks_panicked.add(1);
-    }
-
     /// By `recv_many`. They are counted with the feature only.
     #[inline(always)]
     pub(crate) fn datagrams_received(&self, count: impl FnOnce() -> usize) {
         if cfg!(feature = "metrics") {
             self.datagrams_received.add(count() as u64);
         }
-    }
-
-    #[inline(always)]
-    pub(crate) fn datagrams_paused(&self) {
-        self.datagram_pauses.add(1);
     }
 
     /// What the executor counts for itself.
@@ -186,24 +156,9 @@ pub(crate) struct TimerCounts {
     pub(crate) lateness: LiveHistogram,
 }
 
+#[cfg(feature = "metrics")]
 impl TimerCounts {
-    #[inline(always)]
-    pub(crate) fn armed(&self) {
-        self.armed.add(1);
-    }
-
-    #[inline(always)]
-    pub(crate) fn rearmed(&self) {
-        self.rearmed.add(1);
-    }
-
-    #[inline(always)]
-    pub(crate) fn cancelled(&self, timers: usize) {
-        self.cancelled.add(timers as u64);
-    }
-
     /// Timers with these `deadlines` have fired at `now`.
-    #[cfg(feature = "metrics")]
     pub(crate) fn fired(&self, now: Instant, deadlines: &[Instant]) {
         for &deadline in deadlines {
             self.lateness
@@ -233,18 +188,6 @@ impl RingCounts {
 pub(crate) struct PoolCounts {
     pub(crate) begun: Counter,
     pub(crate) done: Counter,
-}
-
-impl PoolCounts {
-    #[inline(always)]
-    pub(crate) fn begun(&self) {
-        self.begun.add(1);
-    }
-
-    #[inline(always)]
-    pub(crate) fn done(&self, calls: usize) {
-        self.done.add(calls as u64);
-    }
 }
 
 #[cfg(not(feature = "metrics"))]

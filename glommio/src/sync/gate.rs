@@ -106,8 +106,9 @@ impl Gate {
         })
     }
 
-    /// Spawns a task into the current task queue. It is inside from now on until its future is
-    /// dropped: because it is done, or because it was cancelled, also before it ever ran.
+    /// Spawns a task into the current task queue. It is queued, never polled inside the call. It is
+    /// inside from now on until its future is dropped: because it is done, or because it was
+    /// cancelled, also before it ever ran.
     ///
     /// # Errors
     ///
@@ -120,8 +121,7 @@ impl Gate {
         &self,
         future: impl Future<Output = T> + 'static,
     ) -> Result<Task<T>, ()> {
-        let pass = self.enter()?;
-        Ok(executor().spawn_local(inside(future, pass)))
+        self.spawn_into(future, executor().current_task_queue())
     }
 
     /// As [`spawn`](Self::spawn), into the task queue `handle`.

@@ -9,6 +9,7 @@ mod common;
 mod broadcast;
 mod broadcast_random;
 mod budget;
+mod draining;
 mod given_up;
 mod local;
 mod mesh;

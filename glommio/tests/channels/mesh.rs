@@ -17,7 +17,7 @@ use glommio::{
     spawn_local,
 };
 
-use crate::common::polled::operations;
+use crate::common::polled::{Polled, operations};
 use crate::common::{Numbers, panic_of, run, watchdog};
 
 fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
@@ -503,4 +503,52 @@ async fn exchange(mesh: FullMesh<u64>, sent: Arc<Sent>) -> Option<(usize, u64)> 
         received += 1;
     }
     Some((id, received))
+}
+
+fn is_incomplete<T>(joined: Result<T, GlommioError<()>>) -> bool {
+    let Err(GlommioError::IoError(error)) = joined else {
+        return false;
+    };
+    error.kind() == std::io::ErrorKind::BrokenPipe
+}
+
+/// A shard that has nothing to start with returns at once, and its builder goes with it.
+#[test]
+fn a_join_does_not_wait_for_ever_for_a_peer_that_ended_before_it_joined() {
+    let _watchdog = watchdog();
+    let mesh: FullMesh<u8> = MeshBuilder::full(3, 1);
+    let number = Arc::new(AtomicUsize::new(0));
+    let peers = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
+        .on_all_shards(move || async move {
+            match number.fetch_add(1, Ordering::Relaxed) {
+                0 => true,
+                _ => is_incomplete(mesh.join().await),
+            }
+        })
+        .unwrap();
+    for peer in peers.join_all() {
+        assert!(peer.unwrap(), "it has failed");
+    }
+
+    let mesh: PartialMesh<u8> = MeshBuilder::partial(2, 1);
+    let ended = mesh.clone();
+    let waiting = start(move || async move { is_incomplete(mesh.join(Role::Consumer).await) });
+    start(move || async move { drop(ended) }).join().unwrap();
+    assert!(waiting.join().unwrap());
+}
+
+/// Whatever is done with a builder: as long as there is one, a peer may come.
+#[test]
+fn a_join_waits_while_a_builder_is_left() {
+    run(async {
+        let mesh: FullMesh<u8> = MeshBuilder::full(2, 1);
+        let [unused, unpolled] = [mesh.clone(), mesh.clone()];
+        let mut joining = Polled::waiting(mesh.join());
+        // A join that was not polled has not used its builder up.
+        let unpolled = unpolled.join();
+        drop(unused);
+        assert!(joining.poll().is_pending());
+        drop(unpolled);
+        assert!(is_incomplete(joining.finish()));
+    });
 }

@@ -228,10 +228,11 @@ mod into_io_error {
             ),
         ] {
             let text = error.to_string();
-            let is_plain = matches!(error, GlommioError::IoError(_));
+            let errno = error.raw_os_error();
             let converted = io::Error::from(error);
             assert_eq!(converted.kind(), kind, "{text}");
-            if !is_plain {
+            assert_eq!(converted.raw_os_error(), errno, "{text}");
+            if errno.is_none() {
                 assert_eq!(converted.to_string(), text);
             }
         }
@@ -247,9 +248,10 @@ mod into_io_error {
             ),
             (queue(QueueErrorKind::StillActive), &["7", "still active"]),
             (builder(panicked("boom")), &["panicked", "boom"]),
+            (enhanced(), &["os error 9"]),
             (
-                enhanced(),
-                &["os error 9", "testing enhancer", "None", "Some(32)"],
+                made_up(),
+                &["made up", "testing enhancer", "None", "Some(32)"],
             ),
             (
                 GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(90)),
@@ -282,23 +284,29 @@ mod into_io_error {
             Err(enhanced())?
         }
         assert_eq!(closed().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
-        assert_eq!(failed().unwrap_err().to_string(), enhanced().to_string());
+        let failed = failed().unwrap_err();
+        assert_eq!(failed.raw_os_error(), enhanced().raw_os_error());
+        assert_eq!(failed.to_string(), errno(libc::EBADF).to_string());
     }
 
+    /// One that the system did not raise keeps its words, and what they are about.
     #[test]
-    fn the_errno_of_an_enhanced_error_can_be_dug_out() {
-        let converted = io::Error::from(enhanced());
-
+    fn an_enhanced_error_without_an_errno_can_be_dug_out() {
+        let converted = io::Error::from(made_up());
+        assert_eq!(converted.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(converted.to_string(), made_up().to_string());
         let source = converted
             .source()
             .and_then(|e| e.downcast_ref::<io::Error>());
-        assert_eq!(source.and_then(io::Error::raw_os_error), Some(libc::EBADF));
-
-        let original = converted
-            .get_ref()
-            .and_then(|e| e.downcast_ref::<GlommioError<()>>())
-            .expect("the converted error holds the original one");
-        assert_eq!(original.raw_os_error(), Some(libc::EBADF));
+        assert_eq!(
+            source.map(io::Error::kind),
+            Some(io::ErrorKind::InvalidData)
+        );
+        let original = converted.get_ref().and_then(|e| e.downcast_ref());
+        assert!(matches!(
+            original,
+            Some(GlommioError::<()>::EnhancedIoError { fd: Some(32), .. })
+        ));
     }
 }
 
@@ -422,8 +430,16 @@ fn errno(code: i32) -> io::Error {
 }
 
 fn enhanced() -> GlommioError<()> {
+    enhanced_by(errno(libc::EBADF))
+}
+
+fn made_up() -> GlommioError<()> {
+    enhanced_by(io::Error::new(io::ErrorKind::InvalidData, "made up"))
+}
+
+fn enhanced_by(source: io::Error) -> GlommioError<()> {
     GlommioError::EnhancedIoError {
-        source: errno(libc::EBADF),
+        source,
         op: "testing enhancer",
         path: None,
         fd: Some(32),

@@ -19,6 +19,7 @@ use glommio::{
 #[path = "../common/mod.rs"]
 mod common;
 mod fork;
+mod prometheus;
 
 use common::watchdog;
 

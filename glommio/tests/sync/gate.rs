@@ -1,4 +1,4 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use glommio::sync::Gate;
 use glommio::timer::{sleep, timeout};
 use glommio::{
     ExecutorErrorKind, GlommioError, Latency, QueueErrorKind, ResourceType, Shares, executor,
+    spawn_local_into,
 };
 
 use crate::common::polled::{Polled, at_once, quiet_panic};
@@ -107,6 +108,36 @@ fn tasks_are_inside_until_they_are_done() {
         assert_eq!(done.get(), 2);
         assert!(is_closed(gate.spawn(async {})));
         assert!(is_closed(gate.spawn_into(async {}, queue)));
+    });
+}
+
+/// As in 0.9.0: the task is queued, and runs when the one that has spawned it awaits.
+#[test]
+fn a_task_may_be_spawned_through_a_gate_while_a_borrow_is_held_that_it_takes() {
+    run(async {
+        let gate = Gate::new();
+        let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let in_queue = spawn_local_into(
+            {
+                let (gate, order) = (gate.clone(), Rc::clone(&order));
+                async move {
+                    let mut borrowed = order.borrow_mut();
+                    let note = Rc::clone(&order);
+                    let task = gate.spawn(async move {
+                        note.borrow_mut().push("the task");
+                        executor().current_task_queue()
+                    });
+                    borrowed.push("the spawner");
+                    drop(borrowed);
+                    task.unwrap().await
+                }
+            },
+            queue,
+        );
+        assert_eq!(in_queue.unwrap().await, queue, "that of the spawner");
+        assert_eq!(*order.borrow(), ["the spawner", "the task"]);
+        at_once(gate.close()).unwrap();
     });
 }
 

@@ -9,13 +9,16 @@
 //! The last peer to join makes the channels of all. Each peer takes its ends away when it has been
 //! woken; the place of one that gives up is dropped, which closes its channels. That, and every
 //! waker, is for when the lock is released.
+//!
+//! A join uses a handle up. When there is none left while peers are missing, no more can come: those
+//! that wait fail.
 
 use std::io;
 use std::sync::PoisonError;
 
 use crate::channels::shared_channel::{SharedReceiver, SharedSender, new_bounded};
 use crate::error::GlommioError;
-use crate::loom::sync::{Mutex, MutexGuard};
+use crate::loom::sync::{Arc, Mutex, MutexGuard};
 use crate::waiters::Waiters;
 
 /// What a peer does in a [`PartialMesh`](super::PartialMesh).
@@ -30,18 +33,53 @@ pub enum Role {
     Both,
 }
 
-/// The answers of an adapter.
-#[derive(Clone, Copy)]
-pub(super) struct Links {
-    pub(super) connects: fn(&Role, &Role) -> bool,
-    pub(super) is_full: bool,
+/// A peer that may join, or several, as a clone is one more.
+pub(super) struct Handle<T: Send>(pub(super) Arc<Rendezvous<T>>);
+
+impl<T: Send> Handle<T> {
+    pub(super) fn new(nr_peers: usize) -> Self {
+        let meeting = Meeting {
+            handles: 1,
+            stage: Stage::Gathering(Vec::new()),
+        };
+        Handle(Arc::new(Rendezvous {
+            nr_peers,
+            meeting: Mutex::new(meeting),
+            waiters: Waiters::new(),
+        }))
+    }
+}
+
+impl<T: Send> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        self.0.lock().handles += 1;
+        Handle(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Send> Drop for Handle<T> {
+    fn drop(&mut self) {
+        let mut meeting = self.0.lock();
+        meeting.handles -= 1;
+        let was_last = meeting.handles == 0;
+        drop(meeting);
+        if was_last {
+            self.0.waiters.notify_all();
+        }
+    }
 }
 
 /// See the module.
 pub(super) struct Rendezvous<T: Send> {
     nr_peers: usize,
-    stage: Mutex<Stage<T>>,
+    meeting: Mutex<Meeting<T>>,
     waiters: Waiters,
+}
+
+struct Meeting<T: Send> {
+    /// How many there are, without those that were used up.
+    handles: usize,
+    stage: Stage<T>,
 }
 
 enum Stage<T: Send> {
@@ -68,17 +106,9 @@ pub(super) struct Place<T: Send> {
 }
 
 impl<T: Send> Rendezvous<T> {
-    pub(super) fn new(nr_peers: usize) -> Self {
-        Rendezvous {
-            nr_peers,
-            stage: Mutex::new(Stage::Gathering(Vec::new())),
-            waiters: Waiters::new(),
-        }
-    }
-
     /// How many peers have joined.
     pub(super) fn joined(&self) -> usize {
-        match &*self.lock() {
+        match &self.lock().stage {
             Stage::Gathering(peers) => peers.len(),
             Stage::Complete(_) => self.nr_peers,
         }
@@ -98,8 +128,8 @@ impl<T: Send> Rendezvous<T> {
         executor: usize,
         role: Role,
     ) -> Result<Membership<'_, T>, GlommioError<()>> {
-        let mut stage = self.lock();
-        let peers = match &mut *stage {
+        let mut meeting = self.lock();
+        let peers = match &mut meeting.stage {
             Stage::Gathering(peers) if peers.len() < self.nr_peers => peers,
             _ => {
                 let full = io::Error::other("The channel mesh is full.");
@@ -110,7 +140,7 @@ impl<T: Send> Rendezvous<T> {
         if !is_known {
             peers.push(Peer { executor, role });
         }
-        drop(stage);
+        drop(meeting);
         assert!(!is_known, "Should not join a mesh more than once.");
         Ok(Membership {
             rendezvous: self,
@@ -118,10 +148,10 @@ impl<T: Send> Rendezvous<T> {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stage<T>> {
+    fn lock(&self) -> MutexGuard<'_, Meeting<T>> {
         // What may panic under the lock leaves the stage as it was: memory for channels, of an
         // absurd size.
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.meeting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -133,32 +163,43 @@ pub(super) struct Membership<'a, T: Send> {
 
 impl<T: Send> Membership<'_, T> {
     /// Makes the channels if all have joined.
-    pub(super) fn complete(&self, links: Links, channel_size: usize) {
+    pub(super) fn complete(&self, is_full: bool, channel_size: usize) {
         let rendezvous = self.rendezvous;
-        let mut stage = rendezvous.lock();
-        match &mut *stage {
+        let mut meeting = rendezvous.lock();
+        match &mut meeting.stage {
             Stage::Gathering(peers) if peers.len() == rendezvous.nr_peers => {
                 let peers = peers.clone();
-                *stage = Stage::Complete(places(peers, links, channel_size));
+                meeting.stage = Stage::Complete(places(peers, is_full, channel_size));
             }
             _ => return,
         }
-        drop(stage);
+        drop(meeting);
         rendezvous.waiters.notify_all();
     }
 
     /// Waits until all have joined.
-    pub(super) async fn place(&self) -> Place<T> {
+    ///
+    /// # Errors
+    ///
+    /// Some are missing, and will be.
+    pub(super) async fn place(&self) -> Result<Place<T>, GlommioError<()>> {
         self.rendezvous.waiters.wait(|| self.take()).await
     }
 
-    fn take(&self) -> Option<Place<T>> {
-        match &mut *self.rendezvous.lock() {
-            Stage::Gathering(_) => None,
+    fn take(&self) -> Option<Result<Place<T>, GlommioError<()>>> {
+        let mut meeting = self.rendezvous.lock();
+        let Meeting { handles, stage } = &mut *meeting;
+        match stage {
+            Stage::Gathering(_) if *handles > 0 => None,
+            Stage::Gathering(_) => {
+                let text = "a peer of the channel mesh ended before it joined";
+                let error = io::Error::new(io::ErrorKind::BrokenPipe, text);
+                Some(Err(GlommioError::IoError(error)))
+            }
             Stage::Complete(places) => {
                 let mine = |(peer, _): &(Peer, _)| peer.executor == self.executor;
                 let index = places.iter().position(mine)?;
-                Some(places.swap_remove(index).1)
+                Some(Ok(places.swap_remove(index).1))
             }
         }
     }
@@ -166,7 +207,7 @@ impl<T: Send> Membership<'_, T> {
 
 impl<T: Send> Drop for Membership<'_, T> {
     fn drop(&mut self) {
-        if let Stage::Gathering(peers) = &mut *self.rendezvous.lock() {
+        if let Stage::Gathering(peers) = &mut self.rendezvous.lock().stage {
             peers.retain(|peer| peer.executor != self.executor);
         }
         drop(self.take());
@@ -176,7 +217,7 @@ impl<T: Send> Drop for Membership<'_, T> {
 /// The places of all `peers`, with channels between them.
 fn places<T: Send>(
     mut peers: Vec<Peer>,
-    links: Links,
+    is_full: bool,
     channel_size: usize,
 ) -> Vec<(Peer, Place<T>)> {
     peers.sort_by_key(|peer| peer.executor);
@@ -193,12 +234,12 @@ fn places<T: Send>(
     let mut places: Vec<_> = (0..peers.len()).map(place).collect();
     for from in 0..peers.len() {
         for to in 0..peers.len() {
-            let is_connected = from != to && (links.connects)(&peers[from].role, &peers[to].role);
-            if is_connected {
+            let is_led = (peers[from].role, peers[to].role) == (Role::Producer, Role::Consumer);
+            if from != to && (is_full || is_led) {
                 let (sender, receiver) = new_bounded(channel_size);
                 places[from].senders.push(Some(sender));
                 places[to].receivers.push(Some(receiver));
-            } else if links.is_full {
+            } else if is_full {
                 places[from].senders.push(None);
                 places[to].receivers.push(None);
             }

@@ -13,21 +13,10 @@ use crate::wait_queue::WaitKey;
 /// An item on its way into a channel.
 #[must_use = "futures do nothing unless polled"]
 pub(super) struct Sending<'a, T: Send> {
-    sender: &'a ConnectedSender<T>,
+    pub(super) sender: &'a ConnectedSender<T>,
     /// There until it is sent.
-    item: Option<T>,
-    key: Option<WaitKey>,
-}
-
-impl<'a, T: Send> Sending<'a, T> {
-    #[inline]
-    pub(super) fn new(sender: &'a ConnectedSender<T>, item: T) -> Self {
-        Sending {
-            sender,
-            item: Some(item),
-            key: None,
-        }
-    }
+    pub(super) item: Option<T>,
+    pub(super) key: Option<WaitKey>,
 }
 
 /// Nothing is pinned in it.
@@ -90,18 +79,8 @@ impl<T: Send> Drop for Sending<'_, T> {
 /// A future item.
 #[must_use = "futures do nothing unless polled"]
 pub(super) struct Receiving<'a, T: Send> {
-    receiver: &'a ConnectedReceiver<T>,
-    key: Option<WaitKey>,
-}
-
-impl<'a, T: Send> Receiving<'a, T> {
-    #[inline]
-    pub(super) fn new(receiver: &'a ConnectedReceiver<T>) -> Self {
-        Receiving {
-            receiver,
-            key: None,
-        }
-    }
+    pub(super) receiver: &'a ConnectedReceiver<T>,
+    pub(super) key: Option<WaitKey>,
 }
 
 impl<T: Send> Future for Receiving<'_, T> {

@@ -65,7 +65,7 @@ impl UdpSocket {
         let before = received.len();
         loop {
             if pool.available() == 0 {
-                self.count(RunCounts::datagrams_paused);
+                self.count(|counts| counts.datagram_pauses.add(1));
                 pool.until_free().await;
             }
             let is_empty = self.is_empty.take();

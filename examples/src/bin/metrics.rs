@@ -6,12 +6,10 @@
 //! ```
 //!
 //! Some executors work: their tasks sleep, wake each other and make blocking calls. One more, on
-//! the main thread, serves the metrics of all, itself included. It needs no library for that: the
-//! format is text, and so is the head of a response.
+//! the main thread, serves the metrics of all, itself included. It needs no library for HTTP: the
+//! head of a response is text, too.
 
 #![forbid(unsafe_code)]
-
-mod prometheus;
 
 use std::error::Error;
 use std::io;
@@ -22,7 +20,7 @@ use std::time::Duration;
 use clap::Parser;
 use futures_lite::future::or;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::metrics::{self, ExecutorMetrics};
+use glommio::metrics::prometheus_text;
 use glommio::net::{TcpListener, TcpStream, UnixListener};
 use glommio::signal::{self, Signals};
 use glommio::timer::sleep;
@@ -113,7 +111,7 @@ impl Socket {
                 Ok(mut stream) => {
                     let tell = async move {
                         stream.set_write_timeout(Some(PATIENCE))?;
-                        stream.write_all(text().as_bytes()).await?;
+                        stream.write_all(prometheus_text().as_bytes()).await?;
                         stream.close().await
                     };
                     spawn_local(tell).detach();
@@ -133,13 +131,6 @@ impl Drop for Socket {
         // It may be gone.
         let _ = std::fs::remove_file(&self.path);
     }
-}
-
-/// What all executors have counted.
-fn text() -> String {
-    let executors = metrics::executors();
-    let snapshots: Vec<_> = executors.iter().map(ExecutorMetrics::snapshot).collect();
-    prometheus::text(&snapshots)
 }
 
 async fn until_signalled(signals: &Signals) -> Result<(), Box<dyn Error>> {
@@ -172,7 +163,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let head = read_head(&mut stream).await?;
     let (status, body) = match head.split(' ').take(2).collect::<Vec<_>>()[..] {
-        ["GET", "/metrics" | "/"] => ("200 OK", text()),
+        ["GET", "/metrics" | "/"] => ("200 OK", prometheus_text()),
         ["GET", _] => ("404 Not Found", "there is GET /metrics\n".to_owned()),
         _ => ("400 Bad Request", "there is GET /metrics\n".to_owned()),
     };
