@@ -1,7 +1,13 @@
 //! How many connections a server has at a time.
 
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::Duration;
 
+use super::accept_queue::Acceptor;
+use crate::future::timeout;
 use crate::sync::{Semaphore, StaticPermit};
 
 /// The maximum number of open connections of a server; for
@@ -58,7 +64,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// How many places are taken, with those of accepts that wait for a client.
+    /// How many places are taken.
     pub fn taken(&self) -> usize {
         self.max - self.places.available() as usize
     }
@@ -86,4 +92,24 @@ impl ConnectionLimit {
             _permit: permit.expect("it is never closed"),
         }
     }
+
+    /// The next connection, with a place that is not taken before a client is there.
+    pub(super) async fn accept(
+        &self,
+        acceptor: &Acceptor,
+    ) -> io::Result<(OwnedFd, ConnectionPlace)> {
+        loop {
+            poll_fn(|cx| acceptor.poll_client(cx)).await?;
+            let place = self.place().await;
+            // Others may have been faster, or be: the place is not kept for the next client.
+            if acceptor.has_client()
+                && let Ok(accepted) = timeout(MOMENT, acceptor.accept()).await
+            {
+                return Ok((accepted?, place));
+            }
+        }
+    }
 }
+
+/// How long a place is held for a client that was there.
+const MOMENT: Duration = Duration::from_millis(5);

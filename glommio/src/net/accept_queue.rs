@@ -15,21 +15,19 @@
 //! accepts on demand only:
 //!
 //! - An operation is in flight while an accept waits. When a round of tasks ends and none waits,
-//!   the operation is cancelled before the kernel gets to act on it. A loop that accepts waits
-//!   again in the round in which it got a connection, so its operation stays in flight from one
-//!   connection to the next.
-//! - An operation is for one connection, unless accepts come back for more: one waits in the round
-//!   in which a connection was claimed, or beside one that gets a connection. Then, where the
-//!   kernel can (5.19), it is for all connections from now on: a multishot operation, which a busy
-//!   server submits once, and which takes what there is in the backlog at a time.
+//!   the operation is cancelled before the kernel gets to act on it.
+//! - An operation is for one connection. A multishot accept would be one submission for all of them, but
+//!   it keeps its place at the head of those that wait for the socket, and takes each wake of the kernel
+//!   there, also while its thread computes: of several executors or processes that share a socket one would
+//!   be given all connections, and if that stalls, none of the others would hear of a client. One that is
+//!   for a single connection leaves with the wake it takes, and comes back behind the others.
 //!
 //! ```text
 //!                an accept waits              none waits at the end of a round
 //!        ┌────────────────────────▶ One ─────────────────┐
-//!        │                          Many ────────────────┤
-//!      Idle ◀──last completion───── Readable ────────────┼──▶ Cancelled
+//!      Idle ◀─────completion─────── Readable ────────────┼──▶ Cancelled
 //!        ▲                                               │        │
-//!        └───────────────── last completion ─────────────┴────────┘
+//!        └──────────────────── completion ───────────────┴────────┘
 //! ```
 //!
 //! The kernel takes a descriptor for a connection before it looks for one: out of descriptors,
@@ -44,14 +42,16 @@
 //! anew. An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
 //! Of several accepts that wait for connections of one socket, in different rings, the kernel wakes one for
-//! each connection (`poll_exclusive`), and if that is being cancelled, none: the connection then waits for the next one. Who
-//! knows the others has to tell them when an operation ends that was cancelled: they [ask
-//! again](Acceptor::ask_again).
+//! each connection (`poll_exclusive`), and if that is being cancelled, none: the connection then waits for the next one. The
+//! same happens to a connection whose wake went to a thread that computes, if the accept that took the one before it does
+//! not come back. So [`Siblings`] that are known are told when a listener has stopped asking: they [ask
+//! again](Acceptor::ask_again) while the backlog is readable.
 //!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
 //! next poll, it passes the wake-up on, and if it is kept and not polled in the round in which it was
 //! woken, the next one is woken, too. A caller of `poll_accept` leaves only a waker, and may
-//! never poll again: all such wakers are woken for each connection, beside the oldest future.
+//! never poll again: all such wakers are woken for each connection, beside the oldest future. One of
+//! `poll_client`, which takes no connection, does the same; if only such callers wait, `Readable` is in flight.
 
 mod stop;
 #[cfg(test)]
@@ -66,16 +66,14 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Instant;
 
 use socket2::{Domain, Type};
 
 use crate::panic::{self, Fenced, wake};
 use crate::reactor::{
-    AcceptMany, AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, budget, executor_is_gone,
+    AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, budget, executor_is_gone,
 };
-use crate::ring::Feature;
-use crate::sys::socket::Socket;
+use crate::sys::socket::{Socket, is_readable};
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
 
 /// The accepting side of a listener. To be dropped before its descriptor.
@@ -84,23 +82,32 @@ pub(super) struct Acceptor {
     queue: Rc<AcceptQueue>,
 }
 
+/// Other listeners of the same socket.
+pub(super) trait Siblings {
+    /// This one does not ask for connections any more, and may have been told alone of one that is there.
+    fn ask_again(&self);
+
+    /// Takes what this one has accepted and nothing here will claim.
+    fn adopt(&self, connection: OwnedFd);
+}
+
 impl Acceptor {
     pub(super) fn new(reactor: Weak<Reactor>, listener: RawFd) -> Self {
         let queue = Rc::new_cyclic(|this| AcceptQueue {
             this: this.clone(),
             reactor,
             listener,
-            when_cancelled: OnceCell::new(),
+            siblings: OnceCell::new(),
             state: RefCell::new(AcceptQueueState {
                 accepted: VecDeque::new(),
                 failed: None,
                 futures: WaitQueue::new(),
                 pollers: Vec::new(),
                 pollers_told: false,
+                lookers: Vec::new(),
                 accept: AcceptState::Idle,
                 polls_first: false,
-                claimed_in: None,
-                one_by_one: false,
+                owes_a_look: false,
                 looks_at_round_end: false,
                 end: End::Open,
             }),
@@ -108,26 +115,20 @@ impl Acceptor {
         Acceptor { queue }
     }
 
-    /// Has `tell` called whenever an operation has ended that was cancelled, also when this is dropped.
-    /// To be called once.
-    pub(super) fn when_cancelled(&self, tell: impl Fn() + 'static) {
-        let is_first = self.queue.when_cancelled.set(Box::new(tell)).is_ok();
+    /// To be called once. They are called with nothing borrowed, also after this was dropped.
+    pub(super) fn share_with(&self, siblings: impl Siblings + 'static) {
+        let is_first = self.queue.siblings.set(Box::new(siblings)).is_ok();
         debug_assert!(is_first);
     }
 
-    /// The operation in flight may have been passed over: another takes its place, which looks at the
-    /// backlog first.
+    /// The operation in flight may have been passed over: if a connection is there, another takes its
+    /// place, which looks at the backlog first.
     pub(super) fn ask_again(&self) {
         let mut state = self.queue.state.borrow_mut();
-        if matches!(state.accept, AcceptState::One(_) | AcceptState::Many(_)) {
+        if matches!(state.accept, AcceptState::One(_)) && is_readable(self.queue.listener) {
             state.cancel();
             self.queue.go_on(&mut state, false);
         }
-    }
-
-    /// From here on no more connections leave the backlog than accepts wait for.
-    pub(super) fn accept_one_by_one(&self) {
-        self.queue.state.borrow_mut().one_by_one = true;
     }
 
     /// The next connection, or what `accept(2)` failed with.
@@ -147,7 +148,7 @@ impl Acceptor {
         // The caller may be another task, or the same one long after.
         let was_told = std::mem::take(&mut state.pollers_told);
         let gets_error = was_told && state.failed.as_ref().is_some_and(still_holds);
-        if let Some(result) = self.queue.claim(&mut state, gets_error) {
+        if let Some(result) = state.claim(gets_error) {
             budget::spend();
             return Poll::Ready(result);
         }
@@ -156,24 +157,42 @@ impl Acceptor {
         }
         self.queue.start(&mut state, false)
     }
+
+    pub(super) fn has_client(&self) -> bool {
+        self.queue.state.borrow().has_client(self.queue.listener)
+    }
+
+    /// Waits until a client is there, and leaves it there.
+    pub(super) fn poll_client(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Cloned and dropped with nothing borrowed: both are user code.
+        let waker = cx.waker().clone();
+        let mut state = self.queue.state.borrow_mut();
+        if state.has_client(self.queue.listener) {
+            return Poll::Ready(Ok(()));
+        }
+        if !state.lookers.iter().any(|it| it.will_wake(&waker)) {
+            state.lookers.push(waker);
+        }
+        self.queue.start(&mut state, false)
+    }
 }
 
 impl Drop for Acceptor {
     fn drop(&mut self) {
-        let ended: (_, _, Vec<_>) = {
-            let mut state = self.queue.state.borrow_mut();
-            state.cancel();
-            (
-                std::mem::replace(&mut state.end, End::Closed),
-                std::mem::take(&mut state.accepted),
-                state.pollers.drain(..).map(Fenced::new).collect(),
-            )
-        };
+        let mut state = self.queue.state.borrow_mut();
+        state.cancel();
+        let end = std::mem::replace(&mut state.end, End::Closed);
+        let accepted = std::mem::take(&mut state.accepted);
+        let mut wakers = std::mem::take(&mut state.pollers);
+        wakers.append(&mut state.lookers);
+        let wakers: Vec<_> = wakers.into_iter().map(Fenced::new).collect();
+        drop(state);
         // The kernel keeps listening until the cancellation is submitted.
         if let Some(reactor) = self.queue.reactor.upgrade() {
             reactor.cancel_now();
         }
-        drop(ended);
+        accepted.into_iter().for_each(|it| self.queue.give_up(it));
+        drop((end, wakers));
     }
 }
 
@@ -197,10 +216,14 @@ impl Future for Accept<'_> {
             let mut state = queue.state.borrow_mut();
             let is_notified = |place| state.futures.is_notified(place);
             let was_told = place.as_ref().is_some_and(is_notified);
-            if let Some(result) = queue.claim(&mut state, was_told) {
+            if let Some(result) = state.claim(was_told) {
                 budget::spend();
                 state.futures.finish(place, waker);
-                queue.look_at_round_end(&mut state);
+                match queue.siblings.get() {
+                    // It may not come back, and more be there.
+                    Some(_) => queue.call_at_round_end(&mut state),
+                    None => queue.look_at_round_end(&mut state),
+                }
                 return Poll::Ready(result);
             }
             if !state.futures.wait(place, waker, ()) {
@@ -233,15 +256,13 @@ struct AcceptQueue {
     this: Weak<AcceptQueue>,
     reactor: Weak<Reactor>,
     listener: RawFd,
-    when_cancelled: OnceCell<Box<dyn Fn()>>,
+    siblings: OnceCell<Box<dyn Siblings>>,
     state: RefCell<AcceptQueueState>,
 }
 
 #[derive(Debug)]
 struct AcceptQueueState {
-    /// Completed and not claimed. What is put in flight is for accepts that wait; beyond these, no
-    /// more comes in than the kernel has accepted in one round, which the size of the
-    /// completion queue bounds.
+    /// Completed and not claimed: no more than accepts have waited at a time.
     accepted: VecDeque<OwnedFd>,
     /// What accepting failed with last, if nothing has come in since: for a future that was woken
     /// then, or for a caller of `poll_accept`.
@@ -251,14 +272,14 @@ struct AcceptQueueState {
     pollers: Vec<Waker>,
     /// They were woken for an error, and none has called since.
     pollers_told: bool,
+    /// The wakers of callers of `poll_client`, alike.
+    lookers: Vec<Waker>,
     accept: AcceptState,
     /// Accepting failed for want of a descriptor, or because it would have had to wait: the next
     /// operation polls for a connection.
     polls_first: bool,
-    /// The round in which a connection was last claimed, by its beginning.
-    claimed_in: Option<Instant>,
-    /// No operation is for more than one connection.
-    one_by_one: bool,
+    /// The accept before was cancelled, and may have been told of a connection alone.
+    owes_a_look: bool,
     /// It will be seen at the end of the round whether an accept waits.
     looks_at_round_end: bool,
     end: End,
@@ -273,9 +294,7 @@ enum AcceptState {
     Readable(SinkHandle),
     /// An accept of one connection.
     One(SinkHandle),
-    /// A multishot accept.
-    Many(SinkHandle),
-    /// An operation that was cancelled; until its last completion, no other is submitted.
+    /// An operation that was cancelled; until its completion, no other is submitted.
     Cancelled,
 }
 
@@ -293,35 +312,48 @@ impl AcceptQueueState {
         self.futures.waiting() > 0 || !self.pollers.is_empty()
     }
 
+    fn has_client(&self, listener: RawFd) -> bool {
+        !self.accepted.is_empty() || is_readable(listener)
+    }
+
+    /// Whether what is in flight is for callers that are gone.
+    fn is_unwanted(&self) -> bool {
+        let is_wanted = match self.accept {
+            AcceptState::Idle | AcceptState::Cancelled => true,
+            AcceptState::Readable(_) => self.has_waiting() || !self.lookers.is_empty(),
+            AcceptState::One(_) => self.has_waiting(),
+        };
+        !is_wanted
+    }
+
     /// For how many connections that are not claimed there is another future.
     fn left_to_others(&self) -> usize {
         self.accepted.len().min(self.futures.waiting())
     }
 
+    /// A connection, if there is one; else the error, for a caller that `gets_error`.
+    fn claim(&mut self, gets_error: bool) -> Option<io::Result<OwnedFd>> {
+        match self.accepted.pop_front() {
+            Some(connection) => Some(Ok(connection)),
+            None => self.failed.take_if(|_| gets_error).map(Err),
+        }
+    }
+
     /// Cancels what is in flight.
     fn cancel(&mut self) {
         self.accept = match std::mem::take(&mut self.accept) {
-            AcceptState::Readable(operation)
-            | AcceptState::One(operation)
-            | AcceptState::Many(operation) => match operation.cancel() {
-                true => AcceptState::Cancelled,
-                false => AcceptState::Idle,
-            },
+            AcceptState::Readable(operation) | AcceptState::One(operation) => {
+                match operation.cancel() {
+                    true => AcceptState::Cancelled,
+                    false => AcceptState::Idle,
+                }
+            }
             accept @ (AcceptState::Idle | AcceptState::Cancelled) => accept,
         };
     }
 }
 
 impl AcceptQueue {
-    /// A connection, if there is one; else the error, for a caller that `gets_error`.
-    fn claim(&self, state: &mut AcceptQueueState, gets_error: bool) -> Option<io::Result<OwnedFd>> {
-        let Some(connection) = state.accepted.pop_front() else {
-            return state.failed.take_if(|_| gets_error).map(Err);
-        };
-        state.claimed_in = self.reactor.upgrade().map(|it| it.round_start());
-        Some(Ok(connection))
-    }
-
     /// Has something in flight for an accept that waits. A connection that `is_there` need not be
     /// waited for.
     fn start<T>(&self, state: &mut AcceptQueueState, is_there: bool) -> Poll<io::Result<T>> {
@@ -329,22 +361,24 @@ impl AcceptQueue {
             return Poll::Ready(Err(executor_is_gone()));
         };
         if let (AcceptState::Idle, End::Open) = (&state.accept, &state.end) {
-            state.accept = if state.polls_first && !is_there {
+            let takes_none = !state.has_waiting();
+            state.accept = if takes_none || (state.polls_first && !is_there) {
                 let readable = PollOnce {
                     fd: self.listener,
                     events: libc::POLLIN,
                 };
                 AcceptState::Readable(reactor.submit_to(readable, Rc::new(Readable(this))))
             } else {
-                accept_next(state, this, &reactor)
+                let listener = self.listener;
+                AcceptState::One(reactor.submit_to(AcceptOne { listener }, this))
             };
         }
         Poll::Pending
     }
 
-    /// Goes on if an accept still waits.
+    /// Goes on if a caller still waits.
     fn go_on(&self, state: &mut AcceptQueueState, is_there: bool) {
-        if state.has_waiting() {
+        if state.has_waiting() || !state.lookers.is_empty() {
             let started: Poll<io::Result<()>> = self.start(state, is_there);
             debug_assert!(
                 started.is_pending(),
@@ -356,15 +390,15 @@ impl AcceptQueue {
     /// Has the operation cancelled at the end of the round, if no accept waits then; or futures that
     /// wait woken for connections that others were woken for and have left.
     fn look_at_round_end(&self, state: &mut AcceptQueueState) {
-        let is_in_flight = !matches!(state.accept, AcceptState::Idle | AcceptState::Cancelled);
-        let concerns = match state.has_waiting() {
-            true => state.left_to_others() > 0,
-            false => is_in_flight,
-        };
-        if state.looks_at_round_end || !concerns {
-            return;
+        if state.is_unwanted() || state.left_to_others() > 0 {
+            self.call_at_round_end(state);
         }
-        if let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) {
+    }
+
+    fn call_at_round_end(&self, state: &mut AcceptQueueState) {
+        if !state.looks_at_round_end
+            && let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade())
+        {
             state.looks_at_round_end = true;
             reactor.call_at_round_end(this);
         }
@@ -374,16 +408,12 @@ impl AcceptQueue {
     fn deliver(&self, result: io::Result<OwnedFd>) {
         let mut state = self.state.borrow_mut();
         match result {
-            // The listener is closed; or no accept has waited for the error, and the next one asks
-            // anew.
-            result
-                if matches!(state.end, End::Closed)
-                    || (result.is_err() && !state.has_waiting()) =>
-            {
+            Ok(connection) if matches!(state.end, End::Closed) => {
                 drop(state);
-                drop(result);
-                return;
+                return self.give_up(connection);
             }
+            // No accept has waited for the error, and the next one asks anew.
+            Err(_) if !state.has_waiting() => return,
             Ok(connection) => {
                 state.accepted.push_back(connection);
                 state.failed = None;
@@ -396,16 +426,26 @@ impl AcceptQueue {
         }
         let oldest = state.futures.notify_oldest();
         let pollers = std::mem::take(&mut state.pollers);
+        let lookers = std::mem::take(&mut state.lookers);
         self.go_on(&mut state, false);
         self.look_at_round_end(&mut state);
         drop(state);
-        oldest.into_iter().chain(pollers).for_each(wake);
+        let woken = oldest.into_iter().chain(pollers).chain(lookers);
+        woken.for_each(wake);
     }
 
-    /// The operation has completed, has failed, or was cancelled. Whether it had been cancelled.
-    fn take_completed(&self) -> bool {
-        let completed = std::mem::take(&mut self.state.borrow_mut().accept);
-        matches!(completed, AcceptState::Cancelled)
+    /// The listener is closed.
+    fn give_up(&self, connection: OwnedFd) {
+        match self.siblings.get() {
+            Some(siblings) => siblings.adopt(connection),
+            None => drop(connection),
+        }
+    }
+
+    fn have_siblings_ask(&self) {
+        if let Some(siblings) = self.siblings.get() {
+            siblings.ask_again();
+        }
     }
 
     /// Nothing may be in flight any more.
@@ -439,21 +479,6 @@ impl AcceptQueue {
     }
 }
 
-/// Has one connection accepted, or all that come, if accepts come back for more.
-fn accept_next(
-    state: &AcceptQueueState,
-    queue: Rc<AcceptQueue>,
-    reactor: &Rc<Reactor>,
-) -> AcceptState {
-    let listener = queue.listener;
-    let come_back = !state.accepted.is_empty() || state.claimed_in == Some(reactor.round_start());
-    if come_back && !state.one_by_one && reactor.has(Feature::AcceptMulti) {
-        AcceptState::Many(reactor.submit_to(AcceptMany { listener }, queue))
-    } else {
-        AcceptState::One(reactor.submit_to(AcceptOne { listener }, queue))
-    }
-}
-
 /// Whether accepting failed for want of a descriptor, of the process or of the system.
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
@@ -465,16 +490,22 @@ fn still_holds(error: &io::Error) -> bool {
         || Socket::new(Domain::UNIX, Type::STREAM, None).is_err_and(|error| is_shortage(&error))
 }
 
-/// Takes the results of [`AcceptOne`] and [`AcceptMany`].
+/// Takes the result of [`AcceptOne`].
 impl Sink for AcceptQueue {
     type Item = io::Result<OwnedFd>;
 
-    fn complete(&self, accepted: io::Result<OwnedFd>, has_more: bool) {
-        let was_cancelled = !has_more && self.take_completed();
+    fn complete(&self, accepted: io::Result<OwnedFd>, _has_more: bool) {
+        let mut state = self.state.borrow_mut();
+        let completed = std::mem::take(&mut state.accept);
+        let errno = accepted.as_ref().err().and_then(io::Error::raw_os_error);
+        let came_to_nothing =
+            matches!(completed, AcceptState::Cancelled) && errno == Some(libc::ECANCELED);
+        state.owes_a_look = came_to_nothing;
+        drop(state);
         self.take(accepted);
         self.tell_stopped();
-        if was_cancelled && let Some(tell) = self.when_cancelled.get() {
-            tell();
+        if came_to_nothing {
+            self.have_siblings_ask();
         }
     }
 }
@@ -496,14 +527,24 @@ impl Sink for Readable {
 
     fn complete(&self, ready: io::Result<u32>, _has_more: bool) {
         let queue = &self.0;
-        queue.take_completed();
+        let mut state = queue.state.borrow_mut();
+        state.accept = AcceptState::Idle;
         match ready.map_err(|error| error.raw_os_error()) {
-            Ok(_) => queue.go_on(&mut queue.state.borrow_mut(), true),
+            Ok(_) => {
+                let lookers = std::mem::take(&mut state.lookers);
+                queue.go_on(&mut state, true);
+                drop(state);
+                lookers.into_iter().for_each(wake);
+            }
             // Nothing is known then: it is asked anew.
             Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {
-                queue.go_on(&mut queue.state.borrow_mut(), false);
+                queue.go_on(&mut state, false);
+                drop(state);
             }
-            Err(Some(errno)) => queue.deliver(Err(io::Error::from_raw_os_error(errno))),
+            Err(Some(errno)) => {
+                drop(state);
+                queue.deliver(Err(io::Error::from_raw_os_error(errno)));
+            }
         }
         queue.tell_stopped();
     }
@@ -513,14 +554,20 @@ impl RoundEnd for AcceptQueue {
     fn round_ended(&self) {
         let mut state = self.state.borrow_mut();
         state.looks_at_round_end = false;
-        if !state.has_waiting() {
+        if state.is_unwanted() {
             state.cancel();
+            self.go_on(&mut state, false);
         }
+        // Of one that is cancelled they are told when it has ended.
+        let tells = !state.has_waiting() && !matches!(state.accept, AcceptState::Cancelled);
         let others: Vec<_> = (0..state.left_to_others())
             .filter_map(|_| state.futures.notify_oldest())
             .collect();
         self.look_at_round_end(&mut state);
         drop(state);
         others.into_iter().for_each(wake);
+        if tells && self.siblings.get().is_some() && is_readable(self.listener) {
+            self.have_siblings_ask();
+        }
     }
 }

@@ -10,12 +10,16 @@
 //! ```
 //!
 //! Each shard has a descriptor of its own for one and the same socket. Of those that wait the kernel tells one
-//! of a connection; if that gives up, the others ask again. The choice and the count that
+//! of a connection; if that gives up, or does not come back for the next, the others ask again. The choice and the count that
 //! it depends on are under one lock, taken once for each connection. A weight of the user is asked
 //! with no lock held.
 //!
-//! An inbox is not bounded by itself: each connection in it counts as load, and holds a descriptor,
-//! of which the process has a limited number.
+//! Among equals it is the turn of those that were given less. The turns are virtual times, as in fair
+//! queueing: a shard that was not among the equals for long does not get in one go what the others got meanwhile.
+//!
+//! A shard whose inbox is full (`INBOX_FULL`) computes, most likely, and is passed over while that
+//! of another is not. Connections that the last shard leaves wait for the next
+//! one, as those in the backlog of the socket do.
 
 #![forbid(unsafe_code)]
 
@@ -24,30 +28,36 @@ mod member;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
 
 pub use member::{ConnectionGuard, ShardLoad};
 use member::{Member, Placed, lock};
 
+use super::accept_queue::Siblings;
 use super::tcp::{AcceptedTcpStream, TcpListener, TcpStream, listening_socket};
 use super::{Result, addr};
-use crate::sys::socket::{Socket, is_readable};
+use crate::sys::socket::Socket;
 
 /// A TCP listener of several executors, that gives each connection to the one with the least load.
 ///
 /// With [`TcpListener::bind`] on each executor, the kernel shares connections out by a hash of their
 /// addresses: with few connections, one executor gets several times as many as another. Here all
 /// executors accept from one socket, and one that accepts a connection hands it to the executor with
-/// the fewest open connections, itself if it is among them. A [`ConnectionGuard`] that goes with
+/// the fewest open connections; executors with equally many take turns. A [`ConnectionGuard`] that goes with
 /// each connection counts it. [`with_weight`](Self::with_weight) replaces the count by any other
 /// measure.
 ///
 /// Each executor [joins](Self::join), and accepts from the [`ShardListener`] it gets. The executor
 /// that a connection is given to should be waiting in [`accept`](ShardListener::accept), or return
-/// to it soon.
+/// to it soon: while it computes, what it was given waits for it. When sixteen connections do, it is given
+/// no more for as long as there is an executor for which fewer wait.
+///
+/// A connection that was accepted and that no executor is left to take waits for the next that joins, as
+/// those in the backlog of the socket do, until this is dropped with all its clones.
+/// [`into_parts`](Self::into_parts) and [`ShardListener::leave`] return such connections.
 ///
 /// # Examples
 ///
@@ -91,7 +101,17 @@ pub struct BalancedTcpListener {
 struct SharedListener {
     socket: Socket,
     weight: Option<Box<Weight>>,
-    members: Mutex<Vec<Arc<Member>>>,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    /// Each with its turn.
+    joined: Vec<(Arc<Member>, u64)>,
+    /// The turn of the member that was chosen last. Those below it are taken for equal to it.
+    turn: u64,
+    /// Accepted, when no member was left.
+    left: Vec<AcceptedTcpStream>,
 }
 
 type Weight = dyn Fn(ShardLoad) -> u64 + Send + Sync;
@@ -181,12 +201,15 @@ impl BalancedTcpListener {
         let listener =
             TcpListener::from(std::net::TcpListener::from(self.shared.socket.try_clone()?));
         let member = Arc::new(Member::new(shard));
-        lock(&self.shared.members).push(member.clone());
-        let (shared, own) = (Arc::downgrade(&self.shared), member.clone());
-        listener.acceptor().when_cancelled(move || {
-            if let Some(shared) = shared.upgrade() {
-                shared.have_others_ask_again(&own);
-            }
+        let mut members = lock(&self.shared.members);
+        members.joined.push((member.clone(), 0));
+        for stream in std::mem::take(&mut members.left) {
+            let _ = ConnectionGuard::send(ConnectionGuard::new(&member), stream);
+        }
+        drop(members);
+        listener.acceptor().share_with(Others {
+            shared: Arc::downgrade(&self.shared),
+            own: member.clone(),
         });
         let place = MemberPlace {
             member,
@@ -203,6 +226,45 @@ impl BalancedTcpListener {
     pub fn local_addr(&self) -> Result<SocketAddr> {
         Ok(addr::local_addr(&self.shared.socket)?)
     }
+
+    /// A descriptor of the listening socket, and the connections that executors have accepted and that no
+    /// executor was left to take: to go on with them elsewhere, when all executors have
+    /// [left](ShardListener::leave).
+    ///
+    /// # Errors
+    ///
+    /// What `fcntl(2)` gives: kind `Uncategorized`, `EMFILE`, if no descriptor is left. The connections
+    /// stay where they are, unless this was the last clone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, net::BalancedTcpListener};
+    ///
+    /// let listener = BalancedTcpListener::bind("127.0.0.1:0")?;
+    /// LocalExecutor::default().run(async {
+    ///     let shard = listener.join(0)?;
+    ///     let _client = std::net::TcpStream::connect(listener.local_addr()?)?;
+    ///     drop(shard);
+    ///     let (socket, accepted) = listener.into_parts()?;
+    ///     if accepted.is_empty() {
+    ///         socket.accept()?;
+    ///     }
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn into_parts(self) -> Result<(std::net::TcpListener, Vec<AcceptedTcpStream>)> {
+        let socket = self.shared.socket.try_clone()?;
+        Ok((socket.into(), self.shared.take_left()))
+    }
+}
+
+/// The listening socket, for instance to pass it to another process.
+impl AsFd for BalancedTcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.socket.as_fd()
+    }
 }
 
 /// Shares a socket that is listening already; each connection goes to the executor with the fewest.
@@ -214,8 +276,8 @@ impl From<std::net::TcpListener> for BalancedTcpListener {
 
 impl fmt::Debug for BalancedTcpListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let loads: Vec<_> = (lock(&self.shared.members).iter())
-            .map(|member| member.load())
+        let loads: Vec<_> = (lock(&self.shared.members).joined.iter())
+            .map(|(member, _)| member.load())
             .collect();
         f.debug_struct("BalancedTcpListener")
             .field("socket", &self.shared.socket)
@@ -226,9 +288,9 @@ impl fmt::Debug for BalancedTcpListener {
 
 /// One executor's end of a [`BalancedTcpListener`].
 ///
-/// Dropping it gives connections that wait to be returned to the other executors; those that the
-/// kernel is about to return to this one are closed, as with any [`TcpListener`].
-/// [`leave`](Self::leave) hands these on as well. If no other executor is left, they are closed.
+/// Dropping it gives connections that wait to be returned to the other executors, with those that the
+/// kernel is about to return to this one. If no other executor is left, they wait for the next that joins;
+/// [`leave`](Self::leave) returns them.
 ///
 /// # Examples
 ///
@@ -276,7 +338,7 @@ impl ShardListener {
                 if let Poll::Ready(placed) = member.poll_inbox(cx) {
                     return Poll::Ready(Ok(Next::Placed(placed)));
                 }
-                if member.is_to_ask_again() && is_readable(shared.socket.as_raw_fd()) {
+                if member.is_to_ask_again() {
                     self.listener.acceptor().ask_again();
                 }
                 accept.as_mut().poll(cx).map_ok(Next::Accepted)
@@ -322,7 +384,8 @@ impl ShardListener {
     }
 
     /// Accepts no more, and hands all connections that have not been returned to the other
-    /// executors. If there are none, they are closed.
+    /// executors. If there are none, returns them: to be served, or handed to another process with the
+    /// socket. Clients that have not been accepted stay in the backlog of the socket.
     ///
     /// # Cancel safety
     ///
@@ -339,7 +402,8 @@ impl ShardListener {
     ///     let first = std::net::TcpStream::connect(listener.local_addr()?)?;
     ///     let second = std::net::TcpStream::connect(listener.local_addr()?)?;
     ///     let _one = stays.accept().await?;
-    ///     leaves.leave().await;
+    ///     let unserved = leaves.leave().await;
+    ///     assert!(unserved.is_empty(), "the other executor serves all");
     ///     let _other = stays.accept().await?; // whichever executor it was given to
     ///     assert_eq!(stays.connections(), 2);
     ///     # drop((first, second));
@@ -347,7 +411,8 @@ impl ShardListener {
     /// })?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
-    pub async fn leave(self) {
+    #[must_use = "connections that are dropped are closed"]
+    pub async fn leave(self) -> Vec<AcceptedTcpStream> {
         let ShardListener { listener, place } = self;
         let shared = place.shared.clone();
         drop(place);
@@ -355,6 +420,7 @@ impl ShardListener {
         for stream in accepted {
             shared.hand_on(stream);
         }
+        shared.take_left()
     }
 }
 
@@ -376,7 +442,11 @@ impl fmt::Debug for ShardListener {
 impl Drop for MemberPlace {
     fn drop(&mut self) {
         // First of all, so that what is handed on does not come back.
-        lock(&self.shared.members).retain(|it| !Arc::ptr_eq(it, &self.member));
+        let mut members = lock(&self.shared.members);
+        members
+            .joined
+            .retain(|it| !Arc::ptr_eq(&it.0, &self.member));
+        drop(members);
         for (stream, guard) in self.member.close_inbox() {
             drop(guard);
             self.shared.hand_on(stream);
@@ -386,26 +456,12 @@ impl Drop for MemberPlace {
 
 impl SharedListener {
     /// Gives `stream` to the least loaded member: returns it, if that is `own`.
-    fn place(&self, stream: AcceptedTcpStream, own: &Arc<Member>) -> Option<Placed> {
-        let is_own = |member: &Arc<Member>| Arc::ptr_eq(member, own);
-        let mut stream = stream;
+    fn place(&self, mut stream: AcceptedTcpStream, own: &Arc<Member>) -> Option<Placed> {
         loop {
-            let chosen = match &self.weight {
-                None => self.fewest(is_own),
-                Some(weight) => {
-                    let members = lock(&self.members).clone();
-                    let by_weight = |it: &&Arc<Member>| {
-                        let load = it.load();
-                        (weight(load), load.connections, !is_own(it))
-                    };
-                    members
-                        .iter()
-                        .min_by_key(by_weight)
-                        .map(ConnectionGuard::new)
-                }
-            };
+            let weights = self.weights();
+            let chosen = lock(&self.members).choose(&weights, Some(own));
             let guard = chosen.expect("its own member is among them");
-            if is_own(&guard.member) {
+            if Arc::ptr_eq(&guard.member, own) {
                 return Some((stream, guard));
             }
             // Who has left in the meantime is not there the next time.
@@ -413,10 +469,15 @@ impl SharedListener {
         }
     }
 
-    /// Gives `stream` to the member with the fewest connections, or closes it. Calls no code of the
-    /// user, except wakers.
+    /// Gives `stream` to the member with the fewest connections, or keeps it for the next that joins. Calls
+    /// no code of the user, except wakers.
     fn hand_on(&self, mut stream: AcceptedTcpStream) {
-        while let Some(guard) = self.fewest(|_| false) {
+        loop {
+            let mut members = lock(&self.members);
+            let Some(guard) = members.choose(&[], None) else {
+                return members.left.push(stream);
+            };
+            drop(members);
             match ConnectionGuard::send(guard, stream) {
                 Some(back) => stream = back,
                 None => return,
@@ -424,19 +485,68 @@ impl SharedListener {
         }
     }
 
-    /// The kernel may have told a member of a connection alone whose accept was being cancelled.
-    fn have_others_ask_again(&self, member: &Arc<Member>) {
-        let members = lock(&self.members).clone();
-        let others = members.iter().filter(|it| !Arc::ptr_eq(it, member));
-        others.for_each(|it| it.ask_again());
+    /// What there is only if no member is left.
+    fn take_left(&self) -> Vec<AcceptedTcpStream> {
+        std::mem::take(&mut lock(&self.members).left)
     }
 
-    /// Counts the connection under the lock, so that two that come at a time do not go the same way.
-    fn fewest(&self, is_own: impl Fn(&Arc<Member>) -> bool) -> Option<ConnectionGuard> {
-        let members = lock(&self.members);
-        let fewest = members
-            .iter()
-            .min_by_key(|it| (it.load().connections, !is_own(it)));
-        fewest.map(ConnectionGuard::new)
+    /// Of each member, what the user says of it, if that counts.
+    fn weights(&self) -> Vec<(Arc<Member>, u64)> {
+        let Some(weight) = &self.weight else {
+            return Vec::new();
+        };
+        let members = lock(&self.members).joined.clone();
+        let weigh = |(member, _): (Arc<Member>, u64)| {
+            let weight = weight(member.load());
+            (member, weight)
+        };
+        members.into_iter().map(weigh).collect()
+    }
+}
+
+impl Members {
+    /// Of the members that take what they are given that with the least weight, of these that with the fewest
+    /// connections, of these one that was given least, best of all `own`. Counts the connection, so that two that come at a time do not go the same
+    /// way.
+    fn choose(
+        &mut self,
+        weights: &[(Arc<Member>, u64)],
+        own: Option<&Arc<Member>>,
+    ) -> Option<ConnectionGuard> {
+        let least = |(member, turn): &&mut (Arc<Member>, u64)| {
+            let is_it = |it: &&(Arc<Member>, u64)| Arc::ptr_eq(&it.0, member);
+            let weight = weights.iter().find(is_it).map_or(0, |it| it.1);
+            let is_other = own.is_none_or(|own| !Arc::ptr_eq(own, member));
+            let connections = member.load().connections;
+            let turn = self.turn.max(*turn);
+            (member.is_full(), weight, connections, turn, is_other)
+        };
+        let (member, turn) = self.joined.iter_mut().min_by_key(least)?;
+        self.turn = self.turn.max(*turn);
+        *turn = self.turn + 1;
+        Some(ConnectionGuard::new(member))
+    }
+}
+
+/// All members but one, to its listener.
+struct Others {
+    shared: Weak<SharedListener>,
+    own: Arc<Member>,
+}
+
+impl Siblings for Others {
+    fn ask_again(&self) {
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
+        let members = lock(&shared.members).joined.clone();
+        let others = members.iter().filter(|it| !Arc::ptr_eq(&it.0, &self.own));
+        others.for_each(|(it, _)| it.ask_again());
+    }
+
+    fn adopt(&self, connection: OwnedFd) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.hand_on(AcceptedTcpStream { fd: connection });
+        }
     }
 }

@@ -170,8 +170,8 @@ macro_rules! listener_methods {
         /// The next connection as soon as there is a place for it in `limit`, with the place, to be
         /// dropped with the connection. Until then it is left in the backlog of the kernel.
         ///
-        /// From the first call on, this listener takes each connection from the backlog by an
-        /// operation of its own, so that none is taken before it has a place.
+        /// The place is taken when a client is there: calls that wait for one leave the places to other
+        /// listeners.
         ///
         /// # Errors
         ///
@@ -188,9 +188,8 @@ macro_rules! listener_methods {
             &self,
             limit: &$crate::net::ConnectionLimit,
         ) -> $crate::net::Result<($Stream, $crate::net::ConnectionPlace)> {
-            self.acceptor.accept_one_by_one();
-            let place = limit.place().await;
-            Ok((self.accept().await?, place))
+            let (fd, place) = limit.accept(&self.acceptor).await?;
+            Ok(($Accepted { fd }.bind_to_executor(), place))
         }
 
         /// As [`shared_accept`](Self::shared_accept), for callers that keep no future. The task is

@@ -43,12 +43,6 @@ impl Reactor {
         })
     }
 
-    /// When the last turn looked at the clock: the round that follows begins.
-    #[inline]
-    pub(crate) fn round_start(&self) -> Instant {
-        self.preempt.round_start()
-    }
-
     /// How many submissions the ring holds.
     pub(crate) fn ring_entries(&self) -> usize {
         self.driver.ring().entries()

@@ -78,7 +78,7 @@ use extensions::Extensions;
 use io_counters::IoCounters;
 #[cfg(feature = "bench")]
 pub(crate) use op::Op;
-pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
+pub(crate) use op::{AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 #[cfg(feature = "simulation")]
 use paused::PausedClock;

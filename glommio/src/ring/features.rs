@@ -2,7 +2,6 @@
 //!
 //! | feature         | what for                                             | kernel | known by           |
 //! |-----------------|------------------------------------------------------|--------|--------------------|
-//! | `accept_multi`  | one submission accepts all connections of a listener | 5.19   | operation `SOCKET` |
 //! | `poll_multi`    | one submission reports all data of a socket          | 6.1    | operation `SENDMSG_ZC` |
 //! | `absolute_wait` | waits and timeouts end at a moment, not after a time | 6.12   | flag `MIN_TIMEOUT` |
 //! | `paths`         | renaming and removing files                          | 5.11   | both operations    |
@@ -34,8 +33,6 @@ use io_uring::{Parameters, Probe, opcode};
 /// Something that is used where the kernel has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
-    /// Accepting with one submission as long as connections come.
-    AcceptMulti,
     /// Hearing of all that comes to a socket with one submission.
     PollMulti,
     /// Waiting until a moment of the monotonic clock, and setting timeouts to one.
@@ -59,8 +56,7 @@ pub(crate) enum Feature {
 }
 
 /// Each with its name.
-const ALL: [(Feature, &str); 11] = [
-    (Feature::AcceptMulti, "accept_multi"),
+const ALL: [(Feature, &str); 10] = [
     (Feature::PollMulti, "poll_multi"),
     (Feature::AbsoluteWait, "absolute_wait"),
     (Feature::Paths, "paths"),
@@ -96,7 +92,6 @@ pub(crate) struct Features(u32);
 impl Features {
     pub(super) fn of_kernel(probe: &Probe, flags: KernelFlags) -> Self {
         let is_present = |feature: &Feature| match feature {
-            Feature::AcceptMulti => probe.is_supported(opcode::Socket::CODE),
             Feature::PollMulti => probe.is_supported(opcode::SendMsgZc::CODE),
             Feature::AbsoluteWait => flags.has_min_timeout,
             Feature::NoIoWait => flags.has_no_iowait,
@@ -213,13 +208,13 @@ mod tests {
         let (features, unknown) = Features::named("");
         assert_eq!(features, Features::default());
         assert!(unknown.is_empty());
-        let (features, unknown) = Features::named(" warp ,accept_multi,, accept_Multi");
-        assert_eq!(unknown, ["warp", "accept_Multi"]);
-        assert_eq!(features, Features::from_iter([Feature::AcceptMulti]));
-        assert_eq!(features.to_string(), "accept_multi");
-        let (features, _) = Features::named("poll_multi,accept_multi");
-        assert!(features.has(Feature::PollMulti) && features.has(Feature::AcceptMulti));
-        assert_eq!(format!("{features:?}"), "[accept_multi,poll_multi]");
+        let (features, unknown) = Features::named(" warp ,poll_multi,, poll_Multi");
+        assert_eq!(unknown, ["warp", "poll_Multi"]);
+        assert_eq!(features, Features::from_iter([Feature::PollMulti]));
+        assert_eq!(features.to_string(), "poll_multi");
+        let (features, _) = Features::named("paths,poll_multi");
+        assert!(features.has(Feature::PollMulti) && features.has(Feature::Paths));
+        assert_eq!(format!("{features:?}"), "[poll_multi,paths]");
     }
 
     #[test]
@@ -228,21 +223,18 @@ mod tests {
         let all = none.others();
         let of_files =
             "paths,make_directory,links,truncate,registered,polled,no_iowait,registered_ring";
-        let sockets_and_time = "accept_multi,poll_multi,absolute_wait";
+        let sockets_and_time = "poll_multi,absolute_wait";
         assert_eq!(all.to_string(), format!("{sockets_and_time},{of_files}"));
         assert_eq!(all.others(), none);
         let (one, _) = Features::named("poll_multi");
         assert_eq!(
             one.others().to_string(),
-            format!("accept_multi,absolute_wait,{of_files}")
+            format!("absolute_wait,{of_files}")
         );
         assert_eq!(all.and(one), one);
         assert_eq!(one.others().and(one), none);
         let unshifted = all.in_shifted_time();
-        assert_eq!(
-            unshifted.to_string(),
-            format!("accept_multi,poll_multi,{of_files}")
-        );
+        assert_eq!(unshifted.to_string(), format!("poll_multi,{of_files}"));
         assert_eq!(unshifted.in_shifted_time(), unshifted);
     }
 

@@ -51,15 +51,6 @@ impl Submission<'static> {
         Self::new(entry)
     }
 
-    /// Accepts connections of the listener `fd` as they come, each with a completion as that of
-    /// [`accept`](Self::accept), until one says that no more follow.
-    pub(crate) fn accept_many(fd: RawFd) -> Self {
-        let entry = opcode::AcceptMulti::new(Fd(fd))
-            .flags(libc::SOCK_CLOEXEC)
-            .build();
-        Self::new(entry)
-    }
-
     /// Closes `fd`.
     pub(crate) fn close(fd: RawFd) -> Self {
         Self::new(opcode::Close::new(Fd(fd)).build())

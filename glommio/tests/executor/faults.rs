@@ -510,7 +510,6 @@ fn says_what_it_is(modes: &[&str]) {
     let mut all = [
         &[
             "absolute_wait",
-            "accept_multi",
             "poll_multi",
             "no_iowait",
             "registered_ring",

@@ -82,15 +82,74 @@ fn an_accept_that_is_given_up_gives_its_place_back() {
             let accept = listener.accept_within(&limit);
             pin!(accept);
             assert!(poll_once(&mut accept).await.is_none());
-            assert_eq!(limit.taken(), 1);
+            let _client = StdStream::connect(listener.local_addr()?)?;
+            assert!(poll_once(&mut accept).await.is_none());
         }
         assert_eq!(limit.taken(), 0);
-        let _client = StdStream::connect(listener.local_addr()?)?;
         let (_stream, _place) = listener.accept_within(&limit).await?;
         sleep(Duration::from_millis(1)).await;
         assert_eq!(limit.taken(), 1);
         Ok(())
     });
+}
+
+/// One that waits for a client takes no place.
+#[test]
+fn a_listener_without_clients_does_not_starve_another() {
+    run(async {
+        let (idle, busy) = (
+            TcpListener::bind("127.0.0.1:0")?,
+            TcpListener::bind("127.0.0.1:0")?,
+        );
+        let limit = ConnectionLimit::new(1);
+        let waits = idle.accept_within(&limit);
+        pin!(waits);
+        assert!(poll_once(&mut waits).await.is_none());
+        assert_eq!(limit.taken(), 0);
+        for _ in 0..3 {
+            let client = StdStream::connect(busy.local_addr()?)?;
+            let (stream, _place) = busy.accept_within(&limit).await?;
+            assert_eq!(stream.peer_addr()?, client.local_addr()?);
+            assert!(poll_once(&mut waits).await.is_none());
+        }
+        let client = StdStream::connect(idle.local_addr()?)?;
+        assert_eq!(waits.await?.0.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}
+
+/// The client that a listener waits to have a place for is accepted by another owner of the socket.
+#[test]
+fn a_place_for_a_client_that_another_has_accepted_is_given_back() {
+    run(async {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let shared = TcpListener::from(socket.try_clone()?);
+        let own = TcpListener::bind("127.0.0.1:0")?;
+        let limit = ConnectionLimit::new(1);
+        let place = limit.place().await;
+        let _taken = StdStream::connect(socket.local_addr()?)?;
+        let waits = shared.accept_within(&limit);
+        pin!(waits);
+        assert!(give_up_nothing(&mut waits).await);
+        socket.accept()?;
+        drop(place);
+        assert!(give_up_nothing(&mut waits).await);
+        let _client = StdStream::connect(own.local_addr()?)?;
+        let (_stream, _place) = own.accept_within(&limit).await?;
+        assert_eq!(limit.taken(), 1);
+        Ok(())
+    });
+}
+
+/// Polls it until it has asked the kernel. Whether it waits.
+async fn give_up_nothing<F: std::future::Future + Unpin>(mut future: F) -> bool {
+    for _ in 0..3 {
+        if poll_once(&mut future).await.is_some() {
+            return false;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    true
 }
 
 #[test]

@@ -16,7 +16,7 @@ use glommio::net::{BalancedTcpListener, ConnectionGuard, ShardListener, ShardLoa
 use glommio::timer::sleep;
 use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, spawn_local};
 
-use super::{PATIENCE, Result, abandon, leaks_no_descriptors, run};
+use super::{PATIENCE, Result, abandon, run};
 
 const SHARDS: usize = 4;
 
@@ -55,7 +55,7 @@ impl Server {
                         .await
                         .expect("the client says something");
                     if first == *b"S" {
-                        return accepts.leave().await;
+                        return drop(accepts.leave().await);
                     }
                     arrived(shard, first[0]);
                     let serving = async move {
@@ -218,20 +218,20 @@ fn with_uneven_loads_the_busiest_is_little_above_the_mean() {
 }
 
 /// Connections of the same listener, on one executor, that never meet a second thread.
-fn two_on_one() -> Result<(BalancedTcpListener, ShardListener, ShardListener)> {
+pub(super) fn two_on_one() -> Result<(BalancedTcpListener, ShardListener, ShardListener)> {
     let listener = BalancedTcpListener::bind("127.0.0.1:0")?;
     let (one, other) = (listener.join(0)?, listener.join(1)?);
     Ok((listener, one, other))
 }
 
-fn client_of(listener: &BalancedTcpListener) -> Result<TcpStream> {
+pub(super) fn client_of(listener: &BalancedTcpListener) -> Result<TcpStream> {
     let client = TcpStream::connect(listener.local_addr()?)?;
     client.set_read_timeout(Some(PATIENCE))?;
     Ok(client)
 }
 
 /// Accepts, and drops the future if nothing comes of it.
-async fn accept_for_a_while(
+pub(super) async fn accept_for_a_while(
     shard: &mut ShardListener,
 ) -> Option<Result<(glommio::net::TcpStream, ConnectionGuard)>> {
     let accept = async { Some(shard.accept().await) };
@@ -243,29 +243,10 @@ async fn accept_for_a_while(
 }
 
 /// Until `one` has accepted a connection for `other`.
-async fn hand_on(one: &mut ShardListener, other: &ShardListener) {
+pub(super) async fn hand_on(one: &mut ShardListener, other: &ShardListener) {
     while other.connections() == 0 {
         assert!(accept_for_a_while(one).await.is_none());
     }
-}
-
-/// It was given a connection that it never asked for.
-#[test]
-fn what_an_executor_has_not_taken_when_it_goes_is_served_by_another() {
-    run(async {
-        let (listener, mut one, other) = two_on_one()?;
-        let (first, second) = (client_of(&listener)?, client_of(&listener)?);
-        let (stream, _guard) = one.accept().await?;
-        assert_eq!(stream.peer_addr()?, first.local_addr()?);
-        // Accepted here and handed on, which is all that there is to do.
-        hand_on(&mut one, &other).await;
-        assert_eq!((one.connections(), other.connections()), (1, 1));
-        drop(other);
-        assert_eq!(one.connections(), 2);
-        let (stream, _guard) = one.accept().await?;
-        assert_eq!(stream.peer_addr()?, second.local_addr()?);
-        Ok(())
-    });
 }
 
 /// The executor waits in `accept`, and hears of what another has accepted for it.
@@ -370,28 +351,6 @@ fn an_accept_that_is_dropped_loses_no_connection() {
     });
 }
 
-#[test]
-fn nothing_is_left_open_when_the_last_has_gone() {
-    leaks_no_descriptors(
-        "balance::nothing_is_left_open_when_the_last_has_gone",
-        || {
-            run(async {
-                let (listener, mut one, other) = two_on_one()?;
-                let mut clients = [client_of(&listener)?, client_of(&listener)?];
-                let (stream, guard) = one.accept().await?;
-                hand_on(&mut one, &other).await;
-                drop((stream, one));
-                other.leave().await;
-                drop(guard);
-                for client in &mut clients {
-                    assert_eq!(client.read(&mut [0])?, 0);
-                }
-                Ok(())
-            });
-        },
-    );
-}
-
 /// A weight that panics does so where the connection was accepted, and breaks nothing else.
 #[test]
 fn a_weight_that_panics_leaves_the_listener_usable() {
@@ -452,6 +411,78 @@ fn a_waker_that_panics_stops_no_other_shard() {
         }
         let (stream, _guard) = second.accept().await?;
         assert_eq!(stream.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}
+
+/// Each is closed before the next comes, so that all executors have equally many: none.
+#[test]
+fn short_connections_one_after_the_other_take_turns() {
+    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let server = Server::start(&listener, |_, _| {});
+    let mut counts = [0; SHARDS];
+    for _ in 0..10 * SHARDS {
+        let client = server.connect(b'x');
+        counts[client.shard] += 1;
+        client.leave();
+    }
+    assert_eq!(counts, [10; SHARDS]);
+    server.stop();
+}
+
+/// The kernel tells the first, which computes, of one client; the second takes it, and does not come back.
+#[test]
+fn a_client_is_accepted_by_a_third_executor_when_one_computes_and_one_does_not_come_back() {
+    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let (says, hears) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let in_the_kernel = Duration::from_millis(20);
+    let first = listener.clone();
+    let computes = LocalExecutorBuilder::default().spawn(move || async move {
+        let mut shard = first.join(0).expect("it joins");
+        let mut accept = pin!(shard.accept());
+        assert!(poll_once(&mut accept).await.is_none());
+        sleep(in_the_kernel).await;
+        says.send(()).expect("the test listens");
+        let _ = may_go_on.recv();
+    });
+    assert_eq!(hears.recv_timeout(PATIENCE), Ok(()));
+    run(async {
+        let (mut second, mut third) = (listener.join(1)?, listener.join(2)?);
+        let mut accepts = pin!(second.accept());
+        assert!(poll_once(&mut accepts).await.is_none());
+        sleep(in_the_kernel).await;
+        let mut waits = pin!(third.accept());
+        assert!(poll_once(&mut waits).await.is_none());
+        sleep(in_the_kernel).await;
+        let _clients = (client_of(&listener)?, client_of(&listener)?);
+        let _served = accepts.await?;
+        let _served = waits.await?;
+        Ok(())
+    });
+    drop(go_on);
+    let computes = computes.expect("an executor starts");
+    computes.join().expect("it has ended");
+}
+
+#[test]
+fn an_executor_that_does_not_take_what_it_is_given_gets_no_more() {
+    const CLIENTS: usize = 60;
+    run(async {
+        let (listener, mut one, computes) = two_on_one()?;
+        let mut served = Vec::new();
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            clients.push(client_of(&listener)?);
+        }
+        while served.len() < CLIENTS - 16 {
+            served.push(one.accept().await?);
+        }
+        assert_eq!(computes.connections(), 16);
+        drop(computes);
+        while served.len() < CLIENTS {
+            served.push(one.accept().await?);
+        }
         Ok(())
     });
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 
 use glommio::net::{AcceptedTcpStream, UnixListener};
 
-use super::accept_multishot::turns;
+use super::accept_on_demand::turns;
 use super::*;
 
 type StdListener = std::net::TcpListener;
@@ -258,7 +258,7 @@ fn a_listener_dropped_while_it_comes_apart_is_closed_with_its_connections() {
             turns().await;
             clients
                 .into_iter()
-                .for_each(super::accept_multishot::assert_ended);
+                .for_each(super::accept_on_demand::assert_ended);
             back_to(before).await;
         }
         Ok(())

@@ -8,7 +8,7 @@ use std::pin::pin;
 use futures_lite::StreamExt;
 use glommio::executor;
 
-use super::accept_multishot::{clients_without_descriptors, turns};
+use super::accept_on_demand::{clients_without_descriptors, turns};
 use super::*;
 use crate::common::{in_child, set_limit};
 

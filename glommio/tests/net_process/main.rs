@@ -20,7 +20,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 mod common;
 
 mod accept_handover;
-mod accept_multishot;
+mod accept_on_demand;
 mod accept_shortage;
 mod clients;
 #[path = "../common/deaf.rs"]

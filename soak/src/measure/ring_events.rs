@@ -232,7 +232,6 @@ mod tests {
         all.sort();
         let known = [
             "absolute_wait",
-            "accept_multi",
             "links",
             "make_directory",
             "no_iowait",

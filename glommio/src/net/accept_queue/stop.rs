@@ -11,17 +11,15 @@ use crate::sys::socket::is_readable;
 
 impl Acceptor {
     /// Accepts no more. Returns the connections that were accepted by then and not claimed, when no
-    /// operation on the listener is in flight; with those that came while one was, for which the kernel may
-    /// have woken nothing else, also in other processes.
+    /// operation on the listener is in flight. If one was cancelled for which the kernel may have woken
+    /// nothing else, also in other processes, the connection that is there is among them.
     pub(in crate::net) async fn stop(&self) -> VecDeque<OwnedFd> {
-        let (mut has_waited, mut looks_left) = (false, LOOKS_AT_STOP);
         poll_fn(|cx| {
             // Cloned and dropped with nothing borrowed: both are user code.
             let waker = cx.waker().clone();
             let mut state = self.queue.state.borrow_mut();
-            has_waited |= !matches!(state.accept, AcceptState::Idle);
             state.cancel();
-            let looks = has_waited && looks_left > 0 && self.queue.look_once_more(&mut state);
+            let looks = self.queue.look_once_more(&mut state);
             let stopped = match state.accept {
                 AcceptState::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
                 _ => Poll::Pending,
@@ -31,7 +29,6 @@ impl Acceptor {
             drop(state);
             drop((end, pollers));
             if looks {
-                looks_left -= 1;
                 // It is cancelled when the kernel has looked, if it has found none.
                 cx.waker().wake_by_ref();
             }
@@ -42,11 +39,12 @@ impl Acceptor {
 }
 
 impl AcceptQueue {
-    /// Has the connection accepted that is there, if one is, when nothing is in flight.
+    /// Has the connection accepted that is there, if one is and one is owed, when nothing is in flight. Once
+    /// more, for as long as others take the connections first.
     fn look_once_more(&self, state: &mut AcceptQueueState) -> bool {
-        let is_idle = matches!(state.accept, AcceptState::Idle);
+        let is_owed = state.owes_a_look && matches!(state.accept, AcceptState::Idle);
         let named = self.this.upgrade().zip(self.reactor.upgrade());
-        let named = named.filter(|_| is_idle && is_readable(self.listener));
+        let named = named.filter(|_| is_owed && is_readable(self.listener));
         let Some((this, reactor)) = named else {
             return false;
         };
@@ -55,6 +53,3 @@ impl AcceptQueue {
         true
     }
 }
-
-/// Connections that are accepted at most while a listener stops: more than its backlog.
-const LOOKS_AT_STOP: usize = 4096;

@@ -13,18 +13,11 @@ use crate::executor::{LocalExecutor, spawn_local};
 use crate::reactor::current;
 use crate::timer::{sleep, timeout};
 
-/// Runs `test` where the kernel has multishot accept.
 fn run(test: impl AsyncFnOnce(&TcpListener, &Acceptor)) {
     let patience = Duration::from_secs(60);
     let in_time = LocalExecutor::default().run(timeout(patience, async {
-        let reactor = current::current();
-        let has_many = |reactor: Rc<Reactor>| reactor.has(Feature::AcceptMulti);
-        if !reactor.upgrade().is_some_and(has_many) {
-            eprintln!("skipped: this kernel accepts one connection at a time, or is told to");
-            return Ok(());
-        }
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-        let acceptor = Acceptor::new(reactor, listener.as_raw_fd());
+        let acceptor = Acceptor::new(current::current(), listener.as_raw_fd());
         test(&listener, &acceptor).await;
         Ok(())
     }));
@@ -57,8 +50,7 @@ async fn accept(acceptor: &Acceptor, is_poller: bool) -> OwnedFd {
     accepted.expect("it is accepted")
 }
 
-/// Accepts two connections, of which the second comes while it is waited for: a multishot accept is
-/// in flight then, and `held` waits.
+/// Accepts two connections one after the other, and waits for a third.
 async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<Accept<'a>>> {
     for _ in 0..2 {
         let mut accept = pin!(acceptor.accept());
@@ -68,54 +60,9 @@ async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<
     }
     let mut held = Box::pin(acceptor.accept());
     assert!(poll_once(&mut held).await.is_none());
-    assert!(
-        accept_state(acceptor).starts_with("Many"),
-        "{}",
-        accept_state(acceptor)
-    );
+    let state = accept_state(acceptor);
+    assert!(state.starts_with("One"), "{state}");
     held
-}
-
-#[test]
-fn one_operation_is_for_all_connections_of_a_loop() {
-    run(async |listener, acceptor| {
-        let mut first = None;
-        for round in 0..20 {
-            let mut accept = pin!(acceptor.accept());
-            assert!(poll_once(&mut accept).await.is_none());
-            match round {
-                0 => assert!(
-                    accept_state(acceptor).starts_with("One"),
-                    "{}",
-                    accept_state(acceptor)
-                ),
-                _ => {
-                    let state = accept_state(acceptor);
-                    assert!(state.starts_with("Many"), "{state}");
-                    assert_eq!(*first.get_or_insert(state.clone()), state);
-                }
-            }
-            let _client = connect(listener);
-            accept.await.expect("it is accepted");
-        }
-    });
-}
-
-#[test]
-fn a_batch_for_one_that_comes_back_for_more_ends_no_operation() {
-    run(async |listener, acceptor| {
-        drop(warm_up(listener, acceptor).await);
-        let first = accept_state(acceptor);
-        for is_poller in [false, true, false, true] {
-            let clients: Vec<_> = (0..10).map(|_| connect(listener)).collect();
-            for _ in &clients {
-                accept(acceptor, is_poller).await;
-            }
-            let mut next = pin!(accept(acceptor, is_poller));
-            assert!(poll_once(&mut next).await.is_none());
-            assert_eq!(accept_state(acceptor), first);
-        }
-    });
 }
 
 /// A program that accepts now and then takes one connection at a time out of the backlog.
@@ -136,8 +83,8 @@ fn an_accept_that_comes_later_takes_one_connection() {
 #[test]
 fn an_operation_ends_with_the_round_in_which_the_last_waiter_left() {
     run(async |listener, acceptor| {
-        for is_many in [false, true] {
-            let held = if is_many {
+        for is_warm in [false, true] {
+            let held = if is_warm {
                 warm_up(listener, acceptor).await
             } else {
                 let mut held = Box::pin(acceptor.accept());
@@ -211,11 +158,8 @@ fn a_connection_is_waited_for_once_after_accepting_failed() {
         waits.await.expect("it is accepted");
         let mut next = pin!(acceptor.accept());
         assert!(poll_once(&mut next).await.is_none());
-        assert!(
-            accept_state(acceptor).starts_with("Many"),
-            "{}",
-            accept_state(acceptor)
-        );
+        let state = accept_state(acceptor);
+        assert!(state.starts_with("One"), "{state}");
     });
 }
 

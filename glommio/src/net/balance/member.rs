@@ -35,9 +35,12 @@ struct Inbox {
     connections: VecDeque<Placed>,
     waiting: Option<Waker>,
     is_closed: bool,
-    /// An accept of another member has ended that was cancelled.
+    /// Another member has stopped asking, and a connection may be there of which the kernel told it alone.
     asks_again: bool,
 }
+
+/// How many connections in an inbox are a reason to give the next one to another member.
+pub(super) const INBOX_FULL: usize = 16;
 
 /// A connection, and the count of the executor it was given to.
 pub(super) type Placed = (AcceptedTcpStream, ConnectionGuard);
@@ -72,6 +75,11 @@ impl Member {
         drop(inbox);
         drop(replaced);
         Poll::Pending
+    }
+
+    /// Whether it has not taken what it was given for long, or much has come at a time.
+    pub(super) fn is_full(&self) -> bool {
+        lock(&self.inbox).connections.len() >= INBOX_FULL
     }
 
     /// Has the member ask the kernel again for connections, as soon as it waits for one.

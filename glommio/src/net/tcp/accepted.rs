@@ -38,7 +38,7 @@ use crate::net::{Result, addr};
 /// ```
 #[derive(Debug)]
 pub struct AcceptedTcpStream {
-    pub(super) fd: OwnedFd,
+    pub(in crate::net) fd: OwnedFd,
 }
 
 impl AcceptedTcpStream {

@@ -129,11 +129,10 @@ impl TcpListener {
     /// Stops accepting, and returns the listening socket along with the connections that it has
     /// accepted and that no call has returned yet.
     ///
-    /// While [`accept`](Self::accept) waits, the kernel may accept several connections at a time,
-    /// and the calls that follow return them one by one. To hand the socket over, for instance
-    /// to another process, without closing any of them, call this;
-    /// [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
-    /// been accepted stay in the backlog of the socket, unless an accept waits: of a client that came meanwhile the
+    /// The kernel accepts for calls of [`accept`](Self::accept) that wait, and some may have been dropped
+    /// since. To hand the socket over, for instance to another process, without closing such a connection,
+    /// call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes it. Clients that have not
+    /// been accepted stay in the backlog of the socket, except for one: of a client that came while an accept waited the
     /// kernel may have told nothing else, here or in another process, so it is accepted and returned.
     ///
     /// Suspends only while the kernel is accepting for this listener: until it has stopped.

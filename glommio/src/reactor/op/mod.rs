@@ -51,7 +51,7 @@ pub(crate) use path::{
     Allocate, HardLink, MakeDirectory, Rename, StatxAt, StatxOf, Symlink, Sync, Truncate, Unlink,
 };
 pub(crate) use poll::{PollMany, PollOnce};
-pub(crate) use socket::{AcceptMany, AcceptOne, Connect};
+pub(crate) use socket::{AcceptOne, Connect};
 pub(crate) use splice::FillPipe;
 
 use crate::ring::{Outcome, Submission};

@@ -15,13 +15,6 @@ pub(crate) struct AcceptOne {
     pub(crate) listener: RawFd,
 }
 
-/// Accepts the connections of `listener` as they come. For kernels with
-/// [`Feature::AcceptMulti`](crate::ring::Feature::AcceptMulti).
-#[derive(Debug)]
-pub(crate) struct AcceptMany {
-    pub(crate) listener: RawFd,
-}
-
 /// Connects `socket`, which is the output, and closed if the operation fails or is given up.
 #[derive(Debug)]
 pub(crate) struct Connect {
@@ -35,14 +28,6 @@ impl SinkOp for AcceptOne {
 
     fn submission(&self) -> Submission<'static> {
         Submission::accept(self.listener)
-    }
-}
-
-impl SinkOp for AcceptMany {
-    type Item = io::Result<OwnedFd>;
-
-    fn submission(&self) -> Submission<'static> {
-        Submission::accept_many(self.listener)
     }
 }
 

@@ -152,7 +152,7 @@ fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
         assert!(turn.woke && !turn.parked);
         if woken.get() == EXPIRE_BUDGET {
             assert!(!turn.batch_is_partial, "in this turn");
-            assert_eq!(turn.round_start, reactor.round_start());
+            assert_eq!(turn.round_start, reactor.preempt.round_start());
             let shortest = reactor.preempt.round_start() + MIN_SLICE;
             assert_eq!(reactor.preempt.slice_end(), shortest);
         }

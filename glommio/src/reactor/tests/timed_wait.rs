@@ -8,7 +8,7 @@ fn is_near(reactor: &Reactor) -> bool {
     reactor
         .sleep
         .timed_wait()
-        .is_near(wait, reactor.round_start())
+        .is_near(wait, reactor.preempt.round_start())
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::ring::Submission;
 pub(super) struct Entry {
     pub(super) opcode: u8,
     flags: u8,
-    pub(super) priority: u16,
+    priority: u16,
     pub(super) fd: i32,
     pub(super) offset: u64,
     pub(super) address: u64,

@@ -14,7 +14,7 @@ use crate::simulated::Wait;
 use crate::simulated::network::{Errno, SocketId};
 use crate::sys::socket::simulated::{placeholder, simulated_address};
 
-/// `IORING_POLL_ADD_MULTI` and `IORING_ACCEPT_MULTISHOT`
+/// `IORING_POLL_ADD_MULTI`
 const MULTISHOT: u32 = 1;
 
 impl SimulatedRing {
@@ -34,7 +34,7 @@ impl SimulatedRing {
             opcode::Accept::CODE => Wait {
                 socket,
                 events: libc::POLLIN,
-                is_multi: u32::from(entry.priority) & MULTISHOT != 0,
+                is_multi: false,
                 is_poll: false,
             },
             _ => {
@@ -104,45 +104,28 @@ impl SimulatedRing {
             };
             return self.complete(user_data, result);
         }
-        loop {
-            // First, as the kernel has it: without one the connection stays where it is.
-            let kind = self.world.with_network(|network| network.kind(socket));
-            let fd = match kind {
-                Ok(kind) => self.world.may_open(node).and_then(|()| placeholder(kind)),
-                Err(Errno(number)) => Err(io::Error::from_raw_os_error(number)),
-            };
-            let fd = match fd {
-                Ok(fd) => fd,
-                Err(error) => {
-                    self.give_up_multi(user_data, has_more);
-                    let errno = error.raw_os_error().unwrap_or(libc::EMFILE);
-                    return self.complete(user_data, -errno);
-                }
-            };
-            let accepted = self.world.with_network(|network| network.accept(socket));
-            let connection = match accepted {
-                Ok((connection, _)) => connection,
-                // Another one was faster.
-                Err(Errno(libc::EAGAIN)) if has_more => return,
-                Err(Errno(libc::EAGAIN)) => return self.begin_socket(*entry),
-                Err(Errno(number)) => {
-                    self.give_up_multi(user_data, has_more);
-                    return self.complete(user_data, -number);
-                }
-            };
-            self.world.add_socket(fd.as_raw_fd(), node, connection);
-            self.post(user_data, fd.into_raw_fd(), has_more);
-            if !has_more {
-                return;
+        // First, as the kernel has it: without one the connection stays where it is.
+        let kind = self.world.with_network(|network| network.kind(socket));
+        let fd = match kind {
+            Ok(kind) => self.world.may_open(node).and_then(|()| placeholder(kind)),
+            Err(Errno(number)) => Err(io::Error::from_raw_os_error(number)),
+        };
+        let fd = match fd {
+            Ok(fd) => fd,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EMFILE);
+                return self.complete(user_data, -errno);
             }
-        }
-    }
-
-    /// An operation that would go on is over.
-    fn give_up_multi(&self, user_data: u64, has_more: bool) {
-        if has_more {
-            self.in_flight.borrow_mut().remove(&user_data);
-            self.world.end_wait(self.id, user_data);
+        };
+        let accepted = self.world.with_network(|network| network.accept(socket));
+        match accepted {
+            Ok((connection, _)) => {
+                self.world.add_socket(fd.as_raw_fd(), node, connection);
+                self.complete(user_data, fd.into_raw_fd());
+            }
+            // Another one was faster.
+            Err(Errno(libc::EAGAIN)) => self.begin_socket(*entry),
+            Err(Errno(number)) => self.complete(user_data, -number),
         }
     }
 }

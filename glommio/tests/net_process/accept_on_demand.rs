@@ -1,5 +1,5 @@
-//! The kernel may accept several connections for one accept that waits: how many, what becomes of
-//! them, and what ends it. All this holds, too, where it accepts one connection at a time.
+//! The kernel accepts connections for accepts that wait: how many, what becomes of those that none
+//! claims, and what ends it.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -345,19 +345,4 @@ fn a_listener_without_its_executor_is_harmless() {
         drop((listener, clients));
         assert_eq!(open_descriptors(), before);
     }
-}
-
-/// All tests of accepting once more, with the kernel accepting one connection at a time.
-#[test]
-fn one_at_a_time() {
-    let _alone = alone();
-    const NAME: &str = "accept_multishot::one_at_a_time";
-    const WITHOUT: [(&str, &str); 1] = [("GLOMMIO_RING_WITHOUT", "accept_multi")];
-    let filters = [
-        "accept_multishot",
-        "accept_handover::a_",
-        "accept_shortage",
-        "listener",
-    ];
-    crate::common::again_with(NAME, &WITHOUT, &filters);
 }
