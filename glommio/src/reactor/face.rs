@@ -124,6 +124,12 @@ impl Reactor {
         self.preempt.begin_round(start, length, &self.timers);
     }
 
+    /// When the last turn looked at the clock: the round that follows begins.
+    #[inline]
+    pub(crate) fn round_start(&self) -> Instant {
+        self.preempt.round_start()
+    }
+
     /// Ends the slice no later than `length` after `start`, but no sooner than slices end.
     pub(crate) fn limit_slice(&self, start: Instant, length: Duration) {
         self.preempt.limit_slice(start, length);
