@@ -17,9 +17,11 @@ use super::shard_ends::{AN_HOUR, counter, ending, message, restarting};
 use crate::common::log::hearing_everywhere;
 use crate::common::{in_child, set_limit, watchdog};
 
-/// Keeps what a hook for restarts is told.
-fn noting() -> (Arc<Mutex<Vec<String>>>, impl Fn(usize, &str) + Send + Sync) {
-    let told = Arc::new(Mutex::new(Vec::new()));
+/// What a hook for restarts was told.
+type Told = Arc<Mutex<Vec<String>>>;
+
+fn noting() -> (Told, impl Fn(usize, &str) + Send + Sync) {
+    let told = Told::default();
     let note = Arc::clone(&told);
     let hook = move |shard, reason: &str| {
         let mut note = note.lock().expect("no thread panicked");
