@@ -124,12 +124,6 @@ impl Reactor {
         self.preempt.ends_round(&self.driver, woken_wait)
     }
 
-    /// Before the first task of a round: its slice is `length`, not what the turn was told.
-    pub(crate) fn restart_round(&self, length: Duration) {
-        let start = self.preempt.round_start();
-        self.preempt.begin_round(start, length, &self.timers);
-    }
-
     /// Ends the slice no later than `length` after `start`, but no sooner than slices end.
     pub(crate) fn limit_slice(&self, start: Instant, length: Duration) {
         self.preempt.limit_slice(start, length);
