@@ -237,11 +237,6 @@ impl Queues {
     pub(super) fn least_slice(&self) -> Duration {
         self.slices.least()
     }
-
-    /// Whether an active queue asks for short rounds.
-    pub(super) fn have_impatient(&self) -> bool {
-        self.slices.has_impatient()
-    }
 }
 
 #[cfg(test)]

@@ -35,14 +35,15 @@ impl Core {
 
     /// Once through the loop, which `was_here` just before.
     pub(super) fn pass(&self, was_here: bool, is_done: &impl Fn() -> bool) {
-        let was_idle = self.is_idle();
-        if was_idle {
+        if self.is_idle() {
             self.queues.settle_up();
         }
         let is_batch_done = self.progress.is_batch_done();
-        let turn = self
-            .reactor
-            .turn(self.queues.least_slice(), is_batch_done, || self.is_idle());
+        let turn = self.reactor.turn(
+            || self.queues.least_slice(),
+            is_batch_done,
+            || self.is_idle(),
+        );
         self.publish_counts();
         if turn.batch_is_partial {
             self.progress.begin_batch();
@@ -52,10 +53,6 @@ impl Core {
         let has_remote_wakes = self.deliver_remote_wakes();
         if turn.woke || has_remote_wakes {
             self.progress.begin_period();
-        }
-        if was_idle && self.queues.have_impatient() {
-            // No queue was runnable to bound the slice; those woken now do.
-            self.reactor.restart_round(self.queues.least_slice());
         }
         // Tasks that ask `need_preempt` before they yield would delay woken tasks, such as that
         // of a due timer, by a whole slice each. So they are asked soon until all woken tasks

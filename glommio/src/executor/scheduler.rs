@@ -14,8 +14,6 @@ impl Scheduler {
     }
 }
 
-const IS_OWNER: &str = "`is_owner` was asked before";
-
 impl Schedule for Scheduler {
     #[inline]
     fn is_owner(&self) -> bool {
@@ -23,13 +21,11 @@ impl Schedule for Scheduler {
     }
 
     #[inline]
-    fn schedule(&self, task: Runnable) {
-        current::peek(|core| core.expect(IS_OWNER).enqueue(task, false));
-    }
-
-    #[inline]
-    fn schedule_yielded(&self, task: Runnable) {
-        current::peek(|core| core.expect(IS_OWNER).enqueue(task, true));
+    fn schedule(&self, task: Runnable, has_yielded: bool) {
+        current::peek(|core| {
+            let core = core.expect("`is_owner` was asked before");
+            core.enqueue(task, has_yielded);
+        });
     }
 
     fn send(&self, wake: RemoteWake) {

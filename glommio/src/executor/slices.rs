@@ -72,11 +72,6 @@ impl Slices {
         part.max(SHORTEST.min(self.default))
     }
 
-    /// Whether latency matters for an active queue.
-    pub(super) fn has_impatient(&self) -> bool {
-        !self.by_latency.borrow().is_empty()
-    }
-
     /// How long the executor may go without coming round.
     pub(super) fn least(&self) -> Duration {
         match self.by_latency.borrow().first_key_value() {
@@ -137,8 +132,6 @@ mod tests {
                     slices.leave(active.swap_remove(which.index(active.len())));
                 }
                 prop_assert_eq!(slices.least(), scan(&active));
-                let is_impatient = |it: &Latency| matches!(it, Latency::Matters(_));
-                prop_assert_eq!(slices.has_impatient(), active.iter().any(is_impatient));
             }
         }
     }

@@ -118,12 +118,6 @@ impl Reactor {
         self.preempt.ends_round(&self.driver, woken_wait)
     }
 
-    /// Before the first task of a round: its slice is `length`, not what the turn was told.
-    pub(crate) fn restart_round(&self, length: Duration) {
-        let start = self.preempt.round_start();
-        self.preempt.begin_round(start, length, &self.timers);
-    }
-
     /// When the last turn looked at the clock: the round that follows begins.
     #[inline]
     pub(crate) fn round_start(&self) -> Instant {

@@ -188,12 +188,12 @@ impl Reactor {
     }
 
     /// One turn; see the module. `is_idle` tells whether nothing is runnable: only then may the
-    /// thread sleep. `slice` is how long the round that follows may last (at least the minimum,
-    /// unless a timer comes due). `is_batch_done` tells whether the tasks have run that the
-    /// last batch of timers woke: the next one waits for them, for a while.
+    /// thread sleep. `slice` is asked, when tasks have been woken, how long the round that follows
+    /// may last (at least the minimum, unless a timer comes due). `is_batch_done` tells whether the
+    /// tasks have run that the last batch of timers woke: the next one waits for them, for a while.
     pub(crate) fn turn(
         &self,
-        slice: Duration,
+        slice: impl FnOnce() -> Duration,
         is_batch_done: bool,
         is_idle: impl Fn() -> bool,
     ) -> Turn {
@@ -226,7 +226,7 @@ impl Reactor {
         let time = clock::at(now);
         self.turn_time.set(time);
         let batch = self.timers.expire_batch(time, is_batch_done);
-        self.preempt.begin_round(now, slice, &self.timers);
+        self.preempt.begin_round(now, slice(), &self.timers);
         Turn {
             woke: self.driver.completions().take_woken() || batch.woke,
             parked: parks,

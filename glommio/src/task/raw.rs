@@ -168,7 +168,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
                     // SAFETY: the task has an `S`, and is registered while it is live (invariant
                     // 2).
                     let schedule: &S = unsafe { schedule(task) };
-                    schedule.schedule_yielded(Runnable(task));
+                    schedule.schedule(Runnable(task), true);
                 }
                 return false;
             }

@@ -22,13 +22,9 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// destroyed (answer false), and must not panic.
     fn is_owner(&self) -> bool;
 
-    /// Owner, current: appends to the run queue. Must not run the task inside this call.
-    fn schedule(&self, runnable: Runnable);
-
-    /// The same for a task that was woken while it was polled, as a rule by itself.
-    fn schedule_yielded(&self, runnable: Runnable) {
-        self.schedule(runnable);
-    }
+    /// Owner, current: appends to the run queue. Must not run the task inside this call. It
+    /// `has_yielded` if it was woken while it was polled, as a rule by itself.
+    fn schedule(&self, runnable: Runnable, has_yielded: bool);
 
     /// Any thread: hands the remote wake to the owner, which will [`deliver`](RemoteWake::deliver)
     /// it. If the owner is gone for good, drops the remote wake; no other will be sent for this

@@ -99,7 +99,7 @@ pub(super) unsafe fn schedule_local<S: Schedule>(task: TaskPtr) {
     if flags & (RUNNING | FUTURE) != RUNNING | FUTURE {
         // SAFETY: promised by the caller.
         let schedule: &S = unsafe { header::schedule(task) };
-        schedule.schedule(Runnable(task));
+        schedule.schedule(Runnable(task), false);
     }
 }
 

@@ -81,7 +81,7 @@ fn reactor(ring_depth: usize) -> Rc<Reactor> {
 
 /// A turn that does not sleep, as if there were tasks to run.
 fn turn(reactor: &Reactor) -> Turn {
-    reactor.turn(LONG, true, || false)
+    reactor.turn(|| LONG, true, || false)
 }
 
 /// Turns until `is_done`, without sleeping.
@@ -99,7 +99,7 @@ fn timer(reactor: &Rc<Reactor>) -> TimerEntry {
 
 /// A turn as of an executor with nothing to run.
 fn idle_turn(reactor: &Reactor) -> Turn {
-    reactor.turn(LONG, true, || true)
+    reactor.turn(|| LONG, true, || true)
 }
 
 /// Ends what is left, as an executor does.

@@ -127,7 +127,7 @@ fn slack_does_not_lengthen_a_slice() {
     let reactor = slack_reactor(SLACK);
     let (_, waker) = counting_waker();
     let slice = SLACK / 2;
-    reactor.turn(slice, true, || false);
+    reactor.turn(|| slice, true, || false);
     let end = reactor.preempt.slice_end();
     assert_eq!(end, reactor.preempt.round_start() + slice);
     let mut soon = timer(&reactor);

@@ -209,7 +209,7 @@ impl Schedule for Owner {
             .unwrap_or(false)
     }
 
-    fn schedule(&self, runnable: Runnable) {
+    fn schedule(&self, runnable: Runnable, _: bool) {
         assert!(self.is_owner(), "tasks are scheduled on their own thread");
         CURRENT.with_borrow(|current| {
             let core = current.as_ref().expect("is_owner says so");

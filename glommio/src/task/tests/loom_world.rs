@@ -324,7 +324,7 @@ impl Schedule for Ticket {
         thread::current().id() == self.world.owner
     }
 
-    fn schedule(&self, runnable: Runnable) {
+    fn schedule(&self, runnable: Runnable, _: bool) {
         assert!(self.is_owner());
         self.world.queue.0.borrow_mut().push_back(runnable);
     }

@@ -459,7 +459,7 @@ impl Schedule for OnThisThread {
         true
     }
 
-    fn schedule(&self, runnable: Runnable) {
+    fn schedule(&self, runnable: Runnable, _: bool) {
         ENQUEUE.with(|stages| enqueue(&stages.0, runnable));
     }
 
