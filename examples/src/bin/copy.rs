@@ -34,7 +34,7 @@ use glommio::io::{
     DmaBuffer, DmaFile, MergedBufferLimit, OpenOptions, ReadAmplificationLimit, ReadResult,
 };
 use glommio::task::JoinSet;
-use glommio::{LocalExecutorBuilder, Placement};
+use glommio::{GlommioError, LocalExecutorBuilder, Placement};
 
 /// Copies a file.
 #[derive(Clone, Debug, Parser)]
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let seconds = begin.elapsed().as_secs_f64();
             let rate = bytes as f64 / 1e6 / seconds;
             println!("{bytes} bytes in {seconds:.3} s, {rate:.0} MB/s");
-            Ok::<_, io::Error>(())
+            Ok::<_, GlommioError<()>>(())
         })?;
     executor.join()??;
     Ok(())
@@ -83,14 +83,15 @@ fn block_bytes(options: &Options) -> u64 {
     (u64::from(options.block_kib) << 10).next_multiple_of(4096)
 }
 
-async fn copy(options: &Options) -> io::Result<u64> {
+/// With the operation and the file, which an `io::Error` cannot tell.
+type Result<T, E = GlommioError<()>> = std::result::Result<T, E>;
+
+async fn copy(options: &Options) -> Result<u64> {
     // Attributes of a file are in memory as a rule, and nothing else waits for this thread.
     let metadata = fs::metadata(&options.source)?;
     if !metadata.is_file() {
-        return Err(io::Error::other(format!(
-            "{} is not a file with a size",
-            options.source.display()
-        )));
+        let text = format!("{} is not a file with a size", options.source.display());
+        return Err(io::Error::other(text).into());
     }
     let source = Rc::new(DmaFile::open(&options.source).await?);
     let size = source.file_size().await?;
@@ -102,7 +103,7 @@ async fn copy(options: &Options) -> io::Result<u64> {
         .dma_open(&options.destination)
         .await?;
     if destination.is_same(&source) {
-        return Err(io::Error::other("source and destination are the same file"));
+        return Err(io::Error::other("source and destination are the same file").into());
     }
     let destination = Rc::new(destination);
     if size > 0 {
@@ -124,7 +125,7 @@ async fn copy_blocks(
     source: &Rc<DmaFile>,
     destination: &Rc<DmaFile>,
     size: u64,
-) -> io::Result<()> {
+) -> Result<()> {
     let depth = usize::from(options.depth);
     let block_bytes = block_bytes(options);
     let blocks = (0..size)
@@ -141,7 +142,7 @@ async fn copy_blocks(
     while let Some(read) = reads.next().await {
         let ((position, length), data) = read?;
         if data.len() < length {
-            return Err(io::Error::other("the source has become shorter"));
+            return Err(io::Error::other("the source has become shorter").into());
         }
         while writes.len() >= depth {
             let written = writes.join_next().await.expect("there are some");
@@ -156,7 +157,7 @@ async fn copy_blocks(
     Ok(())
 }
 
-async fn write(destination: &DmaFile, data: ReadResult, position: u64) -> io::Result<()> {
+async fn write(destination: &DmaFile, data: ReadResult, position: u64) -> Result<()> {
     let length = data.len();
     let whole = destination.align_up(length as u64) as usize;
     let buffer = if whole == length {
@@ -169,9 +170,5 @@ async fn write(destination: &DmaFile, data: ReadResult, position: u64) -> io::Re
         padded.as_bytes_mut()[length..].fill(0);
         padded
     };
-    let written = destination.write_at(buffer, position).await?;
-    if written < whole {
-        return Err(io::ErrorKind::StorageFull.into());
-    }
-    Ok(())
+    destination.write_all_at(buffer, position).await
 }

@@ -47,7 +47,10 @@ use glommio::future::timeout_at;
 use glommio::io::{
     BufferedFile, Directory, DmaFile, OpenOptions, StreamReader, StreamReaderBuilder, stdin,
 };
-use glommio::{LocalExecutorBuilder, Placement, spawn_local};
+use glommio::{GlommioError, LocalExecutorBuilder, Placement, spawn_local};
+
+/// With the operation and the file, which an `io::Error` cannot tell.
+type Result<T, E = GlommioError<()>> = std::result::Result<T, E>;
 
 /// Keeps keys and their values in a file, and takes commands from the standard input.
 #[derive(Clone, Debug, Parser)]
@@ -74,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn run(options: Options) -> io::Result<()> {
+async fn run(options: Options) -> Result<()> {
     let path = options.file.clone();
     let file = open(&path).await?;
     // Of this process alone, until it ends in whatever way: before the end of the file is cut.
@@ -105,7 +108,7 @@ async fn run(options: Options) -> io::Result<()> {
     }
     // Each waits for the end of what it gets.
     drop((appends, answers));
-    printing.await?;
+    printing.await;
     writing.await
 }
 
@@ -148,17 +151,16 @@ async fn execute(
 }
 
 /// Prints the answers in their order.
-async fn print(answers: LocalReceiver<Answer>) -> io::Result<()> {
+async fn print(answers: LocalReceiver<Answer>) {
     while let Some(answer) = answers.recv().await {
         match answer {
             Answer::Now(text) => println!("{text}"),
             Answer::WhenSafe(safe) => match safe.await {
                 Ok(()) => println!("OK"),
-                Err(_) => return Ok(()),
+                Err(_) => return,
             },
         }
     }
-    Ok(())
 }
 
 /// A record on its way, and whom to tell when it is on the device.
@@ -168,49 +170,42 @@ struct Append {
 }
 
 /// Gathers records, and writes them group by group. Ends when no more are to come, or with the
-/// first error: what was not acknowledged by then never is.
+/// first error: what was not acknowledged by then never is. Records of which only a part fits on the
+/// device are cut off by the next start.
 async fn write_groups(
     file: BufferedFile,
     mut end: u64,
     appends: LocalReceiver<Append>,
     options: Options,
-) -> io::Result<()> {
-    while let Some(first) = appends.recv().await {
+) -> Result<()> {
+    let (mut group, most) = (Vec::new(), usize::from(options.group));
+    while appends.recv_many(&mut group, most).await > 0 {
         let deadline = Instant::now() + options.delay;
-        let mut group = vec![first];
-        while group.len() < usize::from(options.group) {
+        while group.len() < most {
             // No more in time, or no more at all.
-            let Ok(Some(append)) = timeout_at(deadline, appends.recv()).await else {
+            let left = most - group.len();
+            let more = appends.recv_many(&mut group, left);
+            let Ok(1..) = timeout_at(deadline, more).await else {
                 break;
             };
-            group.push(append);
         }
         let (records, safe): (Vec<_>, Vec<_>) =
-            group.into_iter().map(|it| (it.record.0, it.safe)).unzip();
-        end = write(&file, records.concat(), end).await?;
+            group.drain(..).map(|it| (it.record.0, it.safe)).unzip();
+        let records = records.concat();
+        let length = records.len() as u64;
+        file.write_all_at(records, end).await?;
+        end += length;
         file.fdatasync().await?;
         for safe in safe {
             // The task that prints the answer may have ended.
             let _ = safe.send(());
         }
     }
-    Ok(file.close().await?)
-}
-
-/// Writes all of `bytes` at `position`. Returns where they end.
-async fn write(file: &BufferedFile, bytes: Vec<u8>, position: u64) -> io::Result<u64> {
-    let length = bytes.len();
-    let written = file.write_at(bytes, position).await?;
-    if written < length {
-        // The records of which only a part fits are not acknowledged, and cut off by the next
-        // start.
-        return Err(io::ErrorKind::StorageFull.into());
-    }
-    Ok(position + length as u64)
+    file.close().await
 }
 
 /// Opens or makes the file.
-async fn open(path: &Path) -> io::Result<BufferedFile> {
+async fn open(path: &Path) -> Result<BufferedFile> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
     let file = options.buffered_open(path).await?;
@@ -226,7 +221,7 @@ async fn open(path: &Path) -> io::Result<BufferedFile> {
 type Keys = HashMap<String, String>;
 
 /// Reads what is in the file: the keys, and where the next record goes.
-async fn recover(path: &Path, file: &BufferedFile) -> io::Result<(Keys, u64)> {
+async fn recover(path: &Path, file: &BufferedFile) -> Result<(Keys, u64)> {
     let size = file.file_size().await?;
     let mut reader = StreamReaderBuilder::new(BufferedFile::open(path).await?)
         .with_buffer_size(256 << 10)

@@ -1,7 +1,7 @@
 //! The examples that are about files, each as a process of its own.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
@@ -286,4 +286,38 @@ fn kv_log_cuts_off_what_is_no_whole_record() {
         store.end();
         assert_eq!(fs::read(&file).expect("it is there"), whole);
     }
+}
+
+/// Also where a part of a record fits, so that the system reports a short write and no error.
+#[test]
+fn kv_log_on_a_full_disk_names_the_file() {
+    let folder = folder();
+    let file = folder.path().join("data.log");
+    // A limit of the size of files, as a device that is full: two blocks, of which two records fill
+    // one and a half.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 2; exec {} {}",
+        env!("CARGO_BIN_EXE_kv_log"),
+        text(&file)
+    );
+    let mut process = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("there is a shell");
+    let value = "v".repeat(740);
+    let mut stdin = process.stdin.take().expect("it is piped");
+    let mut told = String::new();
+    for key in 0..8 {
+        // It may have ended.
+        let _ = writeln!(stdin, "SET {key} {value}");
+    }
+    drop(stdin);
+    let mut errors = process.stderr.take().expect("it is piped");
+    errors.read_to_string(&mut told).expect("text");
+    let status = process.wait().expect("it is our child");
+    assert!(!status.success(), "not all that was written fits");
+    assert!(told.contains(text(&file)), "{told}");
 }

@@ -31,7 +31,7 @@ mod spool;
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -145,7 +145,7 @@ async fn run(
         path
     });
     if let Some(spool) = &spool {
-        spool::load(&broker, spool).await?;
+        (spool::load(&broker, spool).await).map_err(|error| named(spool, &error))?;
     }
     let port = match options.port {
         0 => 0,
@@ -184,11 +184,16 @@ async fn run(
     drop(listener);
     broker.end().await;
     if let Some(spool) = &spool {
-        spool::save(&broker, spool).await?;
+        (spool::save(&broker, spool).await).map_err(|error| named(spool, &error))?;
     }
     closing.cancel();
     clients.close().await?;
     Ok(broker.counts())
+}
+
+/// An error with the file that it is about.
+fn named(file: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", file.display()))
 }
 
 /// Accepts clients for ever, each with a task of its own.
