@@ -53,6 +53,8 @@ mod preempt;
 mod retry_timer;
 mod rings;
 mod round_end;
+#[cfg(feature = "simulation")]
+mod settling;
 mod shutdown;
 mod sleep;
 mod sleep_timeout;
@@ -82,8 +84,6 @@ pub(crate) use op::{AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 #[cfg(feature = "simulation")]
 use paused::PausedClock;
-#[cfg(feature = "simulation")]
-pub(crate) use paused::settled;
 pub(crate) use polls::{Polls, TaskPoll};
 use pools::Pools;
 pub(crate) use pools::PoolsSettings;
@@ -91,6 +91,8 @@ use preempt::Preempt;
 use rings::Rings;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
+#[cfg(feature = "simulation")]
+pub(crate) use settling::settled;
 use sleep::Sleep;
 pub use timed_wait::TimerPrecision;
 pub(crate) use timer_entry::TimerEntry;
