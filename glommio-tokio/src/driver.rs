@@ -16,10 +16,10 @@ use std::{fmt, thread};
 
 use nix::sched::{sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, EnterGuard, Handle, Runtime};
 use tokio::sync::oneshot;
 
-use crate::WithTokio;
+use crate::{InTokio, WithTokio};
 
 /// A user of the tokio runtime of the process, which lives for as long as it has one.
 ///
@@ -59,7 +59,63 @@ impl Tokio {
     /// Polls `future` in the context of the runtime: [`with_tokio`](crate::with_tokio) for a runtime
     /// that is known to run.
     pub fn with<F: Future>(&self, future: F) -> WithTokio<F> {
-        WithTokio::new(self.clone(), future)
+        WithTokio::new(self.clone(), future, true)
+    }
+
+    /// Polls `future` in the context of the runtime, as [`with`](Tokio::with) does: for handlers of
+    /// requests, connections, and tasks that run for long, as a whole.
+    ///
+    /// All that `future` holds is dropped in the context, also where it returns early by `?`, panics or
+    /// is dropped while it waits. A [paused clock](glommio::time#paused-clocks) goes on while it waits, so
+    /// it may wait for timers of glommio; calls inside of it that are to be waited for are made by
+    /// [`with`](Tokio::with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As of [`with_tokio`](crate::with_tokio).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::{io, time::Duration};
+    ///
+    /// use glommio::{LocalExecutor, spawn_local, timer};
+    /// use glommio_tokio::Tokio;
+    ///
+    /// /// Its destructor spawns, as that of a pooled connection of sqlx does.
+    /// struct Connection;
+    ///
+    /// impl Drop for Connection {
+    ///     fn drop(&mut self) {
+    ///         tokio::spawn(async { /* goes back to its pool */ });
+    ///     }
+    /// }
+    ///
+    /// async fn handler() -> io::Result<()> {
+    ///     let connection = Connection;
+    ///     timer::sleep(Duration::from_millis(1)).await;
+    ///     Err(io::ErrorKind::InvalidData)?;
+    ///     drop(connection);
+    ///     Ok(())
+    /// }
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     let tokio = Tokio::start()?;
+    ///     let answer = spawn_local(tokio.scope(handler())).await;
+    ///     assert!(answer.is_err(), "and nothing has panicked");
+    ///     io::Result::Ok(())
+    /// })?;
+    /// # io::Result::Ok(())
+    /// ```
+    pub fn scope<F: Future>(&self, future: F) -> WithTokio<F> {
+        WithTokio::new(self.clone(), future, false)
+    }
+
+    /// Keeps `value`, so that it is dropped in the context of the runtime wherever that happens: for
+    /// transactions, pooled connections and whatever else tokio's crates give out whose destructor
+    /// spawns.
+    pub fn keep<T>(&self, value: T) -> InTokio<T> {
+        InTokio::new(self.clone(), value)
     }
 
     /// The runtime, to spawn tasks on the background thread, or to enter its context.
@@ -67,6 +123,13 @@ impl Tokio {
     /// A clone of the handle is no user, and does not keep the runtime alive.
     pub fn handle(&self) -> &Handle {
         &self.driver.handle
+    }
+
+    /// The context, for a destructor. None if the locals of a thread that ends are gone, and with them
+    /// the context.
+    pub(crate) fn enter_to_drop(&self) -> Option<EnterGuard<'_>> {
+        let is_gone = Handle::try_current().is_err_and(|it| it.is_thread_local_destroyed());
+        (!is_gone).then(|| self.handle().enter())
     }
 }
 

@@ -59,6 +59,6 @@ where
     E: Executor<WithTokio<F>>,
 {
     fn execute(&self, future: F) {
-        self.executor.execute(self.tokio.with(future));
+        self.executor.execute(self.tokio.scope(future));
     }
 }

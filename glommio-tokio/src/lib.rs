@@ -55,6 +55,14 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
+//! # What is dropped where
+//!
+//! What such crates give out may want the context once more when it is dropped: a pooled connection of
+//! sqlx goes back to its pool by a task that its destructor spawns, and panics outside of a context.
+//! [`with_tokio`] drops its future in the context, and all that this holds, but not what the future
+//! returns. So poll a handler as a whole by [`Tokio::scope`], and [keep](Tokio::keep) in the context
+//! what leaves it.
+//!
 //! To have the context in all tasks of a thread, as a server may, hold
 //! `tokio.handle().enter()` in the executor's first future. Then each poll costs nothing more; but
 //! tasks that outlive that future are dropped without the context, and tokio's cooperative budget
@@ -84,6 +92,12 @@
 //! a loop that reads from a fast peer, has to call `glommio::yield_if_needed().await` now and then,
 //! as one that computes does. Tasks of a `LocalSet` have tokio's budget.
 //!
+//! # Paused clocks
+//!
+//! While a future of [`with_tokio`] or [`Tokio::with`] is pending, a
+//! [paused clock](glommio::time#paused-clocks) of the executor that has polled it stands still. It goes on
+//! while futures of [`Tokio::scope`] and [`TokioExecutor`] wait.
+//!
 //! # Forked processes
 //!
 //! A child of `fork(2)` has no background thread. It gets one of its own with its first new user;
@@ -93,10 +107,12 @@
 
 mod driver;
 mod executor;
+mod in_tokio;
 mod with_tokio;
 
 pub use driver::Tokio;
 pub use executor::TokioExecutor;
+pub use in_tokio::InTokio;
 pub use with_tokio::{WithTokio, with_tokio};
 
 /// Streams of `futures-io`, such as those of glommio, for crates that want tokio's `AsyncRead` and

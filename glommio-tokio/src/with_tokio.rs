@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
+use glommio::time::{self, Hold};
 use pin_project_lite::pin_project;
-use tokio::runtime::Handle;
 use tokio::task::unconstrained;
 
 use crate::Tokio;
@@ -17,7 +17,12 @@ use crate::Tokio;
 /// want it already where they are called, `tokio::time::sleep` among them: call them in an `async`
 /// block.
 ///
-/// Can be nested, and used where another tokio runtime is current: the inner context counts.
+/// Can be nested, and used where another tokio runtime is current: the inner context counts. What it
+/// returns is used and dropped outside of the context, unless it is [kept](Tokio::keep) in it.
+///
+/// While it is pending, a [paused clock](glommio::time#paused-clocks) of its executor stands still, as
+/// for a blocking call: time limits of tests do not end what runs in tokio. What waits for timers of
+/// glommio itself belongs in [`Tokio::scope`], or a paused clock never reaches them.
 ///
 /// # Panics
 ///
@@ -43,37 +48,40 @@ use crate::Tokio;
 /// ```
 pub fn with_tokio<F: Future>(future: F) -> WithTokio<F> {
     match Tokio::start() {
-        Ok(tokio) => WithTokio::new(tokio, future),
+        Ok(tokio) => WithTokio::new(tokio, future, true),
         Err(error) => panic!("with_tokio: {error}"),
     }
 }
 
 pin_project! {
-    /// The future of [`with_tokio`] and [`Tokio::with`].
+    /// The future of [`with_tokio`], [`Tokio::with`] and [`Tokio::scope`].
     #[must_use = "futures do nothing unless they are polled"]
     #[derive(Debug)]
     pub struct WithTokio<F> {
         #[pin]
         future: Option<F>,
         tokio: Tokio,
+        // Whether a paused clock stands still while it is pending, and what has it do so.
+        is_call: bool,
+        held: Option<Hold>,
     }
 
     impl<F> PinnedDrop for WithTokio<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            // With the locals of a thread that ends, the context has ended, too.
-            let is_context_gone = Handle::try_current().is_err_and(|it| it.is_thread_local_destroyed());
-            let _entered = (!is_context_gone).then(|| this.tokio.handle().enter());
+            let _entered = this.tokio.enter_to_drop();
             this.future.set(None);
         }
     }
 }
 
 impl<F: Future> WithTokio<F> {
-    pub(crate) fn new(tokio: Tokio, future: F) -> Self {
+    pub(crate) fn new(tokio: Tokio, future: F, is_call: bool) -> Self {
         WithTokio {
             future: Some(future),
             tokio,
+            is_call,
+            held: None,
         }
     }
 }
@@ -89,6 +97,9 @@ impl<F: Future> Future for WithTokio<F> {
         // tokio's budget is one for each poll of a task of tokio's. Where an executor runs inside such
         // a poll, as under `#[tokio::main]`, all of its tasks would share one, and once that is spent,
         // tokio's sockets would never be ready again.
-        pin!(unconstrained(future)).poll(cx)
+        let polled = pin!(unconstrained(future)).poll(cx);
+        // Anew each time: it may be polled by another executor than before.
+        *this.held = (*this.is_call && polled.is_pending()).then(time::hold);
+        polled
     }
 }

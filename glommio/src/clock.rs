@@ -9,17 +9,16 @@
 //!
 //! No reading is earlier than one before it on the same executor.
 
+/// Without paused clocks: the functions are documented below.
 #[cfg(not(feature = "simulation"))]
 mod reading {
     use std::time::Instant;
 
-    /// What the system's clock says.
     #[inline]
     pub(crate) fn real() -> Instant {
         Instant::now()
     }
 
-    /// Whether something takes the place of the system's clock.
     pub(crate) fn is_replaced() -> bool {
         false
     }
@@ -37,32 +36,26 @@ mod reading {
         }
     }
 
-    /// Makes `clock` that of this thread. The one before.
     #[inline]
     pub(crate) fn replace(clock: Clock) -> Clock {
         clock
     }
 
-    /// What the clock of the executor that runs on this thread says; the system's if there is none.
     #[inline]
     pub(crate) fn now() -> Instant {
         real()
     }
 
-    /// What that clock says at the `real` moment, now or to come, if it goes on as it does.
     #[inline]
     pub(crate) fn at(real: Instant) -> Instant {
         real
     }
 
-    /// The real moment at which that clock says `instant`; none if it is paused and will not get there
-    /// by itself.
     #[inline]
     pub(crate) fn real_time_of(instant: Instant) -> Option<Instant> {
         Some(instant)
     }
 
-    /// Whether that clock is paused.
     #[inline]
     pub(crate) fn is_paused() -> bool {
         false

@@ -348,7 +348,7 @@ impl Run {
             counts,
             first_violations,
             timeliness: std::mem::take(&mut self.sampler.timeliness),
-            stolen: self.sampler.stolen(),
+            taken: self.sampler.taken(),
             slowness: self.slowness,
             load,
             memory: self.resources.memory,

@@ -15,7 +15,7 @@ use crate::check::timeliness::Timeliness;
 use crate::measure::memory;
 use crate::measure::noise::Noise;
 use crate::measure::process::{self, CoreTime, Cores, Ticks};
-use crate::measure::quiet::{Second, Stolen};
+use crate::measure::quiet::{Second, Taken};
 use crate::record::{Sample, Totals};
 
 /// Gathers the numbers of a run.
@@ -28,10 +28,11 @@ pub(crate) struct Sampler {
     pub(crate) noise_max: Duration,
     /// Of each executor, in their order.
     waits: Vec<Wait>,
-    first: Ticks,
+    first: Moment,
     last: Moment,
     totals: Totals,
-    stolen: Stolen,
+    stolen: Taken,
+    throttled: Taken,
 }
 
 /// Where the sums stood at a moment.
@@ -41,6 +42,7 @@ struct Moment {
     totals: Totals,
     cpu_time: Duration,
     ticks: Ticks,
+    throttled: Duration,
 }
 
 impl Moment {
@@ -50,7 +52,18 @@ impl Moment {
             totals,
             cpu_time: process::cpu_time()?,
             ticks: Ticks::now(),
+            throttled: process::throttled(),
         })
+    }
+
+    fn seconds_since(&self, earlier: &Moment) -> f64 {
+        (self.at - earlier.at).as_secs_f64().max(1e-9)
+    }
+
+    /// In cores.
+    fn throttled_since(&self, earlier: &Moment) -> f64 {
+        let throttled = self.throttled.saturating_sub(earlier.throttled);
+        throttled.as_secs_f64() / self.seconds_since(earlier)
     }
 }
 
@@ -71,10 +84,11 @@ impl Sampler {
             timeliness: Timeliness::new(workloads),
             noise_max: Duration::ZERO,
             waits: Vec::new(),
-            first: last.ticks,
+            first: last,
             last,
             totals: Totals::default(),
-            stolen: Stolen::default(),
+            stolen: Taken::default(),
+            throttled: Taken::default(),
         })
     }
 
@@ -93,13 +107,14 @@ impl Sampler {
         self.totals = self.add_up(control, all_stats.clone());
         let moment = Moment::now(self.totals)?;
         let last = std::mem::replace(&mut self.last, moment);
-        let span_s = (moment.at - last.at).as_secs_f64().max(1e-9);
+        let span_s = moment.seconds_since(&last);
         let cpu_cores = (moment.cpu_time.saturating_sub(last.cpu_time)).as_secs_f64() / span_s;
         let Cores { all, busy, stolen } = moment.ticks.cores_since(last.ticks);
         let second = Second {
             noise_p50: noise.at(0.5),
             noise_p99: noise.at(0.99),
             cores: all,
+            throttled_cores: moment.throttled_since(&last),
             stolen_cores: stolen,
             other_cores: (busy - cpu_cores).max(0.0),
             is_stopped: !control.stalls.lasted(last.at, moment.at).is_zero(),
@@ -135,8 +150,12 @@ impl Sampler {
             other_cores: second.other_cores,
             violations: self.totals.violations,
         };
-        self.stolen.on_average = moment.ticks.cores_since(self.first).stolen;
-        self.stolen.worst_second = self.stolen.worst_second.max(sample.stolen_cores);
+        self.stolen.enter(
+            moment.ticks.cores_since(self.first.ticks).stolen,
+            second.stolen_cores,
+        );
+        self.throttled
+            .enter(moment.throttled_since(&self.first), second.throttled_cores);
         self.totals.live_timers_max = self.totals.live_timers_max.max(live_timers.max(0) as u64);
         self.totals.in_flight_max = self.totals.in_flight_max.max(in_flight);
         Ok(sample)
@@ -157,8 +176,9 @@ impl Sampler {
         self.totals
     }
 
-    pub(crate) fn stolen(&self) -> Stolen {
-        self.stolen
+    /// What the host of a virtual machine took away, and what a quota did.
+    pub(crate) fn taken(&self) -> [Taken; 2] {
+        [self.stolen, self.throttled]
     }
 
     fn count_waits<'a>(&mut self, all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone) {

@@ -8,7 +8,7 @@ use glommio::spawn_local;
 use glommio_tokio::compat::FuturesAsyncReadCompatExt;
 use glommio_tokio::{Tokio, with_tokio};
 use sqlx::postgres::PgPoolOptions;
-use sqlx::sqlite::SqlitePoolOptions;
+use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
 use tokio_postgres::{Client, Config, NoTls};
 
 use crate::Result;
@@ -33,22 +33,39 @@ pub async fn sqlx_postgres(url: &str) -> Result<String> {
 
 /// SQLite has a thread for each connection.
 pub async fn sqlx_sqlite() -> Result<String> {
-    with_tokio(async {
-        let pool = SqlitePoolOptions::new().max_connections(1);
-        let pool = pool.connect("sqlite::memory:").await?;
-        sqlx::query("CREATE TABLE numbers (number INTEGER)")
-            .execute(&pool)
-            .await?;
-        for number in 1..=100_i64 {
-            let insert = sqlx::query("INSERT INTO numbers VALUES (?)").bind(number);
-            insert.execute(&pool).await?;
-        }
-        let sum = sqlx::query_scalar::<_, i64>("SELECT SUM(number) FROM numbers");
-        let sum = sum.fetch_one(&pool).await?;
-        pool.close().await;
-        Ok(format!("100 rows, sum {sum}"))
-    })
-    .await
+    let tokio = Tokio::start()?;
+    let pool = SqlitePoolOptions::new().max_connections(1);
+    let pool = tokio.with(pool.connect("sqlite::memory:")).await?;
+    tokio.scope(insert(&pool)).await?;
+    let failed = delete(&tokio, &pool).await;
+    failed.expect_err("there is no such table");
+    let sum = sqlx::query_scalar::<_, i64>("SELECT SUM(number) FROM numbers");
+    let sum = tokio.with(sum.fetch_one(&pool)).await?;
+    tokio.with(pool.close()).await;
+    Ok(format!("100 rows, sum {sum}"))
+}
+
+async fn insert(pool: &SqlitePool) -> Result {
+    sqlx::query("CREATE TABLE numbers (number INTEGER)")
+        .execute(pool)
+        .await?;
+    for number in 1..=100_i64 {
+        let insert = sqlx::query("INSERT INTO numbers VALUES (?)").bind(number);
+        insert.execute(pool).await?;
+    }
+    Ok(())
+}
+
+/// Fails, and drops its transaction by the early return, outside of the polls in the context: it is
+/// rolled back, and its connection goes back to the pool by a task of tokio's.
+async fn delete(tokio: &Tokio, pool: &SqlitePool) -> Result {
+    let mut transaction = tokio.keep(tokio.with(pool.begin()).await?);
+    for delete in ["DELETE FROM numbers", "DELETE FROM nothing"] {
+        let delete = sqlx::query(delete).execute(&mut **transaction);
+        tokio.with(delete).await?;
+    }
+    tokio.with(transaction.into_inner().commit()).await?;
+    Ok(())
 }
 
 /// On a socket of ours, without a tokio runtime.

@@ -1,6 +1,7 @@
 //! Futures that are given up.
 
 use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread;
@@ -12,7 +13,7 @@ use glommio_tokio::{Tokio, WithTokio, with_tokio};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::{PATIENCE, run, sleep_of_tokio};
+use crate::{Error, PATIENCE, Result, run, sleep_of_tokio};
 
 /// Notes whether it is dropped in a context, by spawning as the connections of sqlx do.
 struct Spawner(mpsc::Sender<bool>);
@@ -54,6 +55,99 @@ fn destructors_have_the_context_wherever_a_future_is_dropped() {
     });
     let seen: Vec<_> = (0..5).map(|_| seen.recv_timeout(PATIENCE)).collect();
     assert_eq!(seen, [Ok(true); 5]);
+}
+
+/// As a pooled connection of sqlx, it panics where it is dropped without a context.
+struct Connection(Rc<Cell<usize>>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        tokio::spawn(async {});
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[test]
+fn a_handler_that_returns_early_drops_its_connection_in_the_context() {
+    async fn handler(tokio: &Tokio, dropped: &Rc<Cell<usize>>) -> Result<()> {
+        let connect = async { Ok::<_, Error>(Connection(Rc::clone(dropped))) };
+        let connection = tokio.keep(tokio.with(connect).await?);
+        executor().yield_task_queue_now().await;
+        tokio.with(async { Err("the query failed") }).await?;
+        drop(connection);
+        Ok(())
+    }
+    async fn whole_handler(dropped: &Rc<Cell<usize>>) -> Result<()> {
+        let connection = Connection(Rc::clone(dropped));
+        executor().yield_task_queue_now().await;
+        Err("the query failed")?;
+        drop(connection);
+        Ok(())
+    }
+    run(async {
+        let tokio = Tokio::start()?;
+        let dropped = Rc::default();
+        handler(&tokio, &dropped).await.expect_err("it failed");
+        assert_eq!(dropped.get(), 1);
+        let scope = tokio.scope(whole_handler(&dropped));
+        scope.await.expect_err("it failed");
+        assert_eq!(dropped.get(), 2);
+        Ok(())
+    });
+}
+
+/// A destructor that panics then aborts the process.
+#[test]
+fn a_handler_that_panics_drops_its_connection_in_the_context() {
+    let dropped = Rc::default();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        run(async {
+            let tokio = Tokio::start()?;
+            let _connection = tokio.keep(Connection(Rc::clone(&dropped)));
+            let scope = tokio.scope(async {
+                let _connection = Connection(Rc::clone(&dropped));
+                executor().yield_task_queue_now().await;
+                panic!("as asked");
+            });
+            scope.await;
+            Ok(())
+        });
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(dropped.get(), 2);
+    assert!(Handle::try_current().is_err(), "the context is left");
+}
+
+#[test]
+fn a_value_that_is_kept_in_the_context_is_dropped_there_on_any_thread() {
+    let (drops, seen) = mpsc::channel();
+    let tokio = Tokio::start().expect("there are resources");
+    let keep = || tokio.keep(Spawner(drops.clone()));
+    drop(keep());
+    let kept = keep();
+    thread::spawn(|| drop(kept)).join().expect("nothing panics");
+    let kept = keep();
+    LocalExecutor::default().run(async {
+        // Dropped by the executor's end.
+        spawn_local(async move {
+            let _kept = kept;
+            std::future::pending::<()>().await;
+        })
+        .detach();
+        executor().yield_task_queue_now().await;
+    });
+    let seen: Vec<_> = (0..3).map(|_| seen.recv_timeout(PATIENCE)).collect();
+    assert_eq!(seen, [Ok(true); 3]);
+    assert!(Handle::try_current().is_err(), "the context is left");
+}
+
+#[test]
+fn a_value_that_is_kept_can_be_used_and_taken_out() {
+    let tokio = Tokio::start().expect("there are resources");
+    let mut kept = tokio.keep(vec![1]);
+    kept.push(2);
+    assert_eq!(kept.len(), 2);
+    assert_eq!(kept.into_inner(), [1, 2]);
 }
 
 /// Its waker is that of a task whose executor is gone.

@@ -10,9 +10,12 @@
 //!                                     the clock moves to the next deadline
 //! ```
 //!
-//! What other executors, processes and hosts do is not waited for, as it cannot be known.
+//! What other executors, processes and hosts do is not waited for, as it cannot be known, unless a
+//! task [holds](crate::time::hold) the clock for it.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -23,7 +26,7 @@ use crate::clock;
 use crate::panic::wake;
 use crate::ring::Wait;
 
-/// How often to look whether the blocking calls are over.
+/// How often to look whether the blocking calls are over, and whether the clock is still held.
 const LOOK: Duration = Duration::from_micros(100);
 
 /// Deadlines that are further from the start of the executor than this are never reached: those of
@@ -36,6 +39,8 @@ pub(super) struct PausedClock {
     waiting: RefCell<Vec<Waker>>,
     /// How often such were woken.
     woken: Cell<u64>,
+    /// Shared with all that hold the clock, whatever thread they are on.
+    pub(super) held: Arc<()>,
 }
 
 impl PausedClock {
@@ -44,6 +49,7 @@ impl PausedClock {
             end: now + END,
             waiting: RefCell::default(),
             woken: Cell::new(0),
+            held: Arc::default(),
         }
     }
 
@@ -69,12 +75,13 @@ impl PausedClock {
         if driver.in_flight().borrow().waits_for_device() {
             return false;
         }
-        if pools.are_busy() {
+        if pools.are_busy() || Arc::strong_count(&self.held) > 1 {
             driver.enter(Wait::Until(clock::real() + LOOK));
             driver.reap();
             return true;
         }
-        // A call that is over has woken its task before.
+        // A call that is over has woken its task before, and so has what held the clock.
+        fence(Ordering::Acquire);
         if !is_idle() || self.wake_waiting() {
             return true;
         }

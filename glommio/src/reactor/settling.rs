@@ -1,6 +1,7 @@
 //! What the modules above ask of a paused clock and of a reactor in a simulation.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -21,6 +22,11 @@ impl Reactor {
     /// Has the executor's clock be `clock` when it is next entered.
     pub(crate) fn set_clock(&self, clock: Clock) {
         self.clock.set(clock);
+    }
+
+    /// The clock does not move on while it is paused and this lives.
+    pub(crate) fn hold_clock(&self) -> Arc<()> {
+        Arc::clone(&self.paused.held)
     }
 
     /// Whether a turn at the time `now` of its clock would have an effect, besides on tasks that are

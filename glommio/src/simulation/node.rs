@@ -222,8 +222,7 @@ impl Node {
 
     /// Wakes the tasks that wait until nothing but the clock can go on. True if there are any.
     pub(super) fn settle(&self, world: &World) -> bool {
-        let is_waited_for = self.shards.iter().any(|it| it.executor.is_settling());
-        if !is_waited_for || self.is_paused(world) {
+        if self.is_paused(world) {
             return false;
         }
         let before = world.set_here(Some(self.id));

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures_lite::future::yield_now;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::channels::shared_channel;
+use glommio::channels::{oneshot, shared_channel};
 use glommio::future::timeout;
 use glommio::io::{BufferedFile, DmaFile, remove};
 use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutorBuilder, executor, spawn_local, time};
+use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn_local, time};
 
 use super::{SECOND, run_paused};
 use crate::common::watchdog;
@@ -174,6 +174,74 @@ fn datagrams_between_tasks_arrive_at_the_time_at_which_they_are_sent() {
             .expect_err("no more is sent");
         assert!(matches!(error, GlommioError::IoError(it) if it.kind() == io::ErrorKind::TimedOut));
         assert_eq!(time::now() - start, 102 * SECOND);
+    });
+}
+
+#[test]
+fn a_time_limit_does_not_end_a_wait_for_another_thread_while_the_clock_is_held() {
+    run_paused(async {
+        let start = time::now();
+        for n in 0..10 {
+            let (sender, receiver) = oneshot::shared();
+            let thread = thread::spawn(move || {
+                thread::sleep(Duration::from_millis(2));
+                sender.send(n)
+            });
+            let (held, more) = (time::hold(), time::hold());
+            drop(more);
+            let received = timeout(MICROSECOND, receiver).await;
+            drop(held);
+            assert!(matches!(received, Ok(Ok(it)) if it == n), "{received:?}");
+            assert!(thread.join().expect("it does not panic").is_ok());
+        }
+        assert_eq!(time::now(), start);
+        sleep(SECOND).await;
+        assert_eq!(time::now() - start, SECOND);
+    });
+}
+
+/// Also if that is all that happens: no task is woken.
+#[test]
+fn it_moves_on_once_another_thread_has_dropped_the_hold() {
+    run_paused(async {
+        let start = time::now();
+        let held = time::hold();
+        let released = Arc::new(AtomicBool::new(false));
+        let release = Arc::clone(&released);
+        let thread = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(10));
+            release.store(true, Ordering::SeqCst);
+            drop(held);
+        });
+        time::advance(SECOND).await;
+        assert!(released.load(Ordering::SeqCst));
+        assert_eq!(time::now() - start, SECOND);
+        thread.join().expect("it does not panic");
+    });
+}
+
+#[test]
+fn a_clock_that_is_paused_while_it_is_held_stands_still() {
+    let _watchdog = watchdog();
+    // Without an executor there is none to hold.
+    drop(time::hold());
+    LocalExecutor::default().run(async {
+        let held = time::hold();
+        sleep(MICROSECOND).await;
+        time::pause();
+        let start = time::now();
+        let tick = spawn_local(sleep(SECOND));
+        let (sender, receiver) = oneshot::shared();
+        let thread = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(5));
+            sender.send(())
+        });
+        receiver.await.expect("it is sent");
+        assert_eq!(time::now(), start);
+        assert!(thread.join().expect("it does not panic").is_ok());
+        drop(held);
+        tick.await;
+        assert_eq!(time::now() - start, SECOND);
     });
 }
 

@@ -225,6 +225,7 @@ impl fmt::Display for Timeliness {
         write!(f, "quiet:  time is judged in {judged} of {all} seconds")?;
         for (by, words) in [
             (Disturbance::Stopped, "stopped on purpose"),
+            (Disturbance::Quota, "throttled by the quota of the cgroup"),
             (Disturbance::Stolen, "stolen from by the host"),
             (Disturbance::Others, "disturbed by other processes"),
             (Disturbance::Noise, "noisy for a sleeping thread"),

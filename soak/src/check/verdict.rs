@@ -10,7 +10,7 @@ use crate::check::invariants::{Count, Invariant, Unit};
 use crate::check::timeliness::Timeliness;
 use crate::counts::{self, grouped};
 use crate::measure::memory::Allocated;
-use crate::measure::quiet::Stolen;
+use crate::measure::quiet::Taken;
 use crate::measure::resources::{Descriptors, Memory};
 use crate::record::{Outcome, Row, RowStatus, Totals};
 
@@ -20,7 +20,8 @@ pub(crate) struct Evidence {
     pub(crate) counts: [Count; Invariant::ALL.len()],
     pub(crate) first_violations: Vec<String>,
     pub(crate) timeliness: Timeliness,
-    pub(crate) stolen: Stolen,
+    /// What the host of a virtual machine took away, and what a quota did.
+    pub(crate) taken: [Taken; 2],
     /// How many times slower than the reference machine this one is.
     pub(crate) slowness: f64,
     /// How many times the reference machine's number of timers.
@@ -170,12 +171,14 @@ fn of_executors(evidence: &Evidence) -> Row {
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.timeliness.fmt(f)?;
-        if self.stolen.worst_second >= STOLEN_SHOWN {
-            writeln!(
-                f,
-                "host:   took {:.2} cores away on average, {:.2} in the worst second",
-                self.stolen.on_average, self.stolen.worst_second,
-            )?;
+        for (by, taken) in ["host: ", "quota:"].into_iter().zip(self.taken) {
+            if taken.worst_second >= TAKEN_SHOWN {
+                writeln!(
+                    f,
+                    "{by}  took {:.2} cores away on average, {:.2} in the worst second",
+                    taken.on_average, taken.worst_second,
+                )?;
+            }
         }
         writeln!(
             f,
@@ -284,7 +287,7 @@ Nothing was broken. How late timers were was not judged everywhere: too few seco
 quiet. Run it for a minute or more on a machine that does nothing else.";
 
 /// In cores: less is shown as nothing.
-const STOLEN_SHOWN: f64 = 0.005;
+const TAKEN_SHOWN: f64 = 0.005;
 
 /// Peaks of several executors come together now and then, each in an arena of its own.
 const MEMORY_GROWTH_BYTES: u64 = 32 << 20;

@@ -1,6 +1,9 @@
 //! What the kernel says about this process and machine.
 
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -86,6 +89,60 @@ pub(crate) struct Cores {
     pub(crate) stolen: f64,
 }
 
+/// For how long the quota of this process's cgroup, or of one above, has kept threads from running,
+/// added up over the cores. Zero where there is none, or where the kernel does not tell.
+pub(crate) fn throttled() -> Duration {
+    static STATS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    let stats = STATS.get_or_init(cpu_stats);
+    // A thread that is below two quotas may be stopped by both, which is not twice as long.
+    let times = stats
+        .iter()
+        .filter_map(|stat| fs::read_to_string(stat).ok());
+    times.map(|it| throttled_of(&it)).max().unwrap_or_default()
+}
+
+/// The `cpu.stat` of the cgroup of this process and of those above it, in either version. A process
+/// that is moved to another later on is not followed.
+fn cpu_stats() -> Vec<PathBuf> {
+    let cgroups = Process::myself().and_then(|process| process.cgroups());
+    let of_cpu = cgroups.into_iter().flatten().filter(|it| {
+        // Version 2 names none.
+        it.controllers.iter().all(String::is_empty) || it.controllers.iter().any(|it| it == "cpu")
+    });
+    let stats = of_cpu.flat_map(|cgroup| {
+        // In a container without a namespace of its own for cgroups, only the last of them is there.
+        let below = PathBuf::from(cgroup.pathname.trim_start_matches('/'));
+        let paths: Vec<_> = below.ancestors().map(Path::to_owned).collect();
+        (paths.into_iter())
+            .flat_map(|path| MOUNTS.map(|it| Path::new(it).join(&path).join("cpu.stat")))
+    });
+    let mut stats: Vec<_> = stats.filter(|it| it.is_file()).collect();
+    stats.sort();
+    stats.dedup();
+    stats
+}
+
+/// Where systems and containers mount the hierarchies: that of version 2, also beside those of the
+/// first, and those of the first.
+const MOUNTS: [&str; 4] = [
+    "/sys/fs/cgroup",
+    "/sys/fs/cgroup/unified",
+    "/sys/fs/cgroup/cpu",
+    "/sys/fs/cgroup/cpu,cpuacct",
+];
+
+/// Of a `cpu.stat`.
+fn throttled_of(stat: &str) -> Duration {
+    let fields = stat.lines().filter_map(|line| line.split_once(' '));
+    let times = fields.filter_map(|(name, value)| match name {
+        "throttled_usec" => Some(Duration::from_micros(value.parse().ok()?)),
+        // Of version 1.
+        "throttled_time" => Some(Duration::from_nanos(value.parse().ok()?)),
+        _ => None,
+    });
+    times.sum()
+}
+
 /// For how long a thread has run, and for how long it has waited for a core although it could run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CoreTime {
@@ -148,6 +205,19 @@ mod tests {
         assert_eq!(after.cores_since(before), cores(1.0, 0.5));
         assert_eq!(before.cores_since(before), cores(0.0, 0.0));
         assert_eq!(before.cores_since(after), cores(0.0, 0.0));
+    }
+
+    #[test]
+    fn the_time_that_a_quota_takes_is_known_of_both_versions_of_cgroups() {
+        let second = "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 30\nnr_throttled 7\n\
+                      throttled_usec 250000\nnr_bursts 0\nburst_usec 0\n";
+        let first = "nr_periods 30\nnr_throttled 7\nthrottled_time 250000000\nnr_bursts 0\n";
+        for stat in [second, first] {
+            assert_eq!(throttled_of(stat), Duration::from_millis(250));
+        }
+        // That of a root has no quota.
+        assert_eq!(throttled_of("usage_usec 9\nuser_usec 5\n"), Duration::ZERO);
+        assert!(throttled() >= throttled_of(""));
     }
 
     // Other tests of this binary open files at the same time, but not as many.

@@ -14,7 +14,9 @@ pub(crate) struct Second {
     pub(crate) noise_p50: Duration,
     pub(crate) noise_p99: Duration,
     pub(crate) cores: f64,
-    /// Of the cores, what the host of a virtual machine took away,
+    /// Of the cores, what the quota of its own cgroup took away, or that of one above,
+    pub(crate) throttled_cores: f64,
+    /// what the host of a virtual machine did,
     pub(crate) stolen_cores: f64,
     /// and what other processes used.
     pub(crate) other_cores: f64,
@@ -26,6 +28,7 @@ pub(crate) struct Second {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disturbance {
     Stopped,
+    Quota,
     Stolen,
     Others,
     Noise,
@@ -35,6 +38,10 @@ impl Second {
     pub(crate) fn disturbance(&self) -> Option<Disturbance> {
         if self.is_stopped {
             Some(Disturbance::Stopped)
+        } else if self.throttled_cores > STOLEN_CORES_MAX {
+            // Before what it looks like: sleeps are noisy by it, and some containers are told that it
+            // was stolen.
+            Some(Disturbance::Quota)
         } else if self.stolen_cores > STOLEN_CORES_MAX {
             Some(Disturbance::Stolen)
         } else if self.other_cores > self.cores * OTHERS_SHARE_MAX {
@@ -53,7 +60,7 @@ pub(crate) struct Seconds {
     pub(crate) all: u64,
     /// Quiet, and the one before was quiet too: what is seen in one may have begun in the other.
     pub(crate) judged: u64,
-    disturbed: [u64; 4],
+    disturbed: [u64; 5],
 }
 
 impl Seconds {
@@ -70,11 +77,19 @@ impl Seconds {
     }
 }
 
-/// Cores that the host of a virtual machine took away.
+/// Cores that were taken away, by a quota or by the host of a virtual machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stolen {
+pub(crate) struct Taken {
     pub(crate) on_average: f64,
     pub(crate) worst_second: f64,
+}
+
+impl Taken {
+    /// A second is over, in which there were `latest`, and until now there are `on_average`.
+    pub(crate) fn enter(&mut self, on_average: f64, latest: f64) {
+        self.on_average = on_average;
+        self.worst_second = self.worst_second.max(latest);
+    }
 }
 
 /// An idle machine wakes a sleeping thread after 50 to 100 µs, most of which is the default timer
@@ -99,6 +114,7 @@ mod tests {
         noise_p50: Duration::from_micros(60),
         noise_p99: Duration::from_millis(1),
         cores: 4.0,
+        throttled_cores: 0.0,
         stolen_cores: 0.0,
         other_cores: 0.1,
         is_stopped: false,
@@ -108,8 +124,9 @@ mod tests {
     fn each_ceiling_disturbs_the_second_that_is_above_it() {
         assert_eq!(QUIET.disturbance(), None);
         type Disturb = fn(&mut Second);
-        let disturbances: [(Disturb, Disturbance); 5] = [
+        let disturbances: [(Disturb, Disturbance); 6] = [
             (|it| it.is_stopped = true, Disturbance::Stopped),
+            (|it| it.throttled_cores = 0.04, Disturbance::Quota),
             (|it| it.stolen_cores = 0.04, Disturbance::Stolen),
             (|it| it.other_cores = 0.51, Disturbance::Others),
             (|it| it.noise_p50 *= 5, Disturbance::Noise),
@@ -123,7 +140,18 @@ mod tests {
             assert_eq!(second.disturbance(), Some(disturbance));
             seconds.enter(second.disturbance(), false);
         }
-        assert_eq!((seconds.all, seconds.judged), (6, 1));
+        assert_eq!((seconds.all, seconds.judged), (7, 1));
         assert_eq!(seconds.disturbed(Disturbance::Noise), 2);
+    }
+
+    #[test]
+    fn what_a_quota_takes_is_not_stolen_by_the_host() {
+        let second = Second {
+            throttled_cores: 0.4,
+            stolen_cores: 0.4,
+            noise_p99: Duration::from_millis(90),
+            ..QUIET
+        };
+        assert_eq!(second.disturbance(), Some(Disturbance::Quota));
     }
 }

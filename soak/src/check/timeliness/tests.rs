@@ -5,6 +5,7 @@ const QUIET: Second = Second {
     noise_p50: Duration::from_micros(60),
     noise_p99: Duration::from_millis(1),
     cores: 2.0,
+    throttled_cores: 0.0,
     stolen_cores: 0.0,
     other_cores: 0.0,
     is_stopped: false,
@@ -83,6 +84,18 @@ fn a_disturbed_machine_is_neither_pass_nor_fail() {
             assert!(all_are(&timeliness, quantile, RowStatus::Inconclusive));
         }
     }
+}
+
+#[test]
+fn a_cgroup_that_throttles_is_called_a_quota_and_not_a_host_that_steals() {
+    let throttled = Second {
+        throttled_cores: 0.5,
+        stolen_cores: 0.5,
+        ..QUIET
+    };
+    let words = run(&[QUIET, throttled], us(40), us(0)).to_string();
+    assert!(words.contains("; 1 throttled by the quota"), "{words}");
+    assert!(!words.contains("stolen"), "{words}");
 }
 
 /// As where the processor is emulated by a thread that its host puts aside.
