@@ -34,6 +34,7 @@ mod immutable;
 mod limits;
 mod locks;
 mod long;
+mod long_calls;
 mod mounts;
 mod names;
 mod open;
