@@ -10,7 +10,6 @@ use crate::executor::current as executor;
 use crate::memory::DmaBuffer;
 use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op, Read, ReadInto};
 use crate::reactor::{OpHandle, Reactor, current, executor_is_gone};
-use crate::ring::Feature;
 use crate::stats::Counted;
 use crate::sys::file::offset;
 use crate::sys::origin::Origin;
@@ -99,11 +98,6 @@ impl Submitter {
     pub(super) fn is_registered(&self, buffer: &DmaBuffer) -> bool {
         let reactor = self.reactor.upgrade();
         reactor.is_some_and(|reactor| reactor.is_registered(buffer))
-    }
-
-    pub(super) fn has(&self, feature: Feature) -> bool {
-        let reactor = self.reactor.upgrade();
-        reactor.is_some_and(|reactor| reactor.has(feature))
     }
 
     /// A buffer of the executor, or of the ordinary allocator if that is gone.

@@ -37,6 +37,7 @@ mod long;
 mod long_calls;
 mod mounts;
 mod names;
+mod no_workers;
 mod open;
 mod pollable_fd;
 mod random_files;
