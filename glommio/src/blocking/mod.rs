@@ -24,7 +24,10 @@ mod state;
 mod tests;
 mod threads;
 
+use std::future::Future;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Waker};
 
 use call::{BlockingCall, SentCall};
 use pool::Pool;
@@ -65,6 +68,13 @@ impl BlockingPool {
         R: Send + 'static,
     {
         BlockingCall::new(Rc::clone(&self.0), f, true)
+    }
+
+    /// A call of `f` whose end nothing waits for. If the pool is closed, or too much waits for its threads,
+    /// `f` is dropped.
+    pub(crate) fn begin(&self, f: impl FnOnce() + Send + 'static) {
+        let call = pin!(self.call(f));
+        let _ = call.poll(&mut Context::from_waker(Waker::noop()));
     }
 
     /// As [`call`](Self::call), in two futures: the first is polled on this thread and

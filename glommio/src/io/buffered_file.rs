@@ -17,14 +17,14 @@ use super::stat::Stat;
 use super::{Result, submit};
 use crate::clock;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::{Bytes, Read, ReadInto, Route, Write};
+use crate::reactor::op::{Bytes, INLINE_BYTES, Read, Route, Write};
 use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 use crate::sys::file;
 
 /// A file that is read and written at any position through the kernel's page cache.
 ///
-/// A read that the page cache can serve is done when the future is first polled; others wait for
+/// A read of up to 1 MiB that the page cache can serve is done when the future is first polled; others wait for
 /// the device without blocking the thread. A file that is dropped is closed in the background, and
 /// errors of that are lost: [`close`](Self::close) tells them.
 ///
@@ -193,26 +193,18 @@ impl BufferedFile {
         if size == 0 {
             return (Ok(0), buffer);
         }
+        // The last one of all is where the file stands, to a look into the page cache.
+        if let Err(error) = file::offset(position) {
+            return (Err(error), buffer);
+        }
         let mut read = 0;
         loop {
-            // As long as the executor is there, starting does not fail.
-            let may_start = file::offset(position).and_then(|_| submitter.reactor());
-            if let Err(error) = may_start {
-                return (Err(error), buffer);
-            }
             match self.look(&mut buffer, read, position) {
                 Looked::Done(all) => return (Ok(all), buffer),
                 Looked::From(cached) => read = cached,
             }
-            let rest = ReadInto(self.read_op(buffer, read, position + read as u64));
-            let ended = match submitter.start_counted(rest, Counted::BufferedRead) {
-                Ok(started) => started.await,
-                Err(error) => Err(error),
-            };
-            let (back, count) = match ended {
-                Ok(ended) => ended,
-                Err(error) => return (Err(error), DmaBuffer::of_any_size(0)),
-            };
+            let rest = self.read_op(buffer, read, position + read as u64);
+            let (back, count) = submitter.read_into(rest, Counted::BufferedRead).await;
             buffer = back;
             let count = match count {
                 Ok(count) => count,
@@ -258,7 +250,8 @@ impl BufferedFile {
         let Ok(reactor) = self.file.submitter().reactor() else {
             return Looked::From(start);
         };
-        if self.lacks_cached_reads.get() || reactor.need_preempt() {
+        let is_long = buffer.len() - start > INLINE_BYTES;
+        if is_long || self.lacks_cached_reads.get() || reactor.need_preempt() {
             return Looked::From(start);
         }
         let since = reactor.times_reads().then(clock::real);

@@ -30,7 +30,7 @@
 //! A file belongs to the executor in which it was opened and stays on its thread; an
 //! [`OwnedDmaFile`] is the form in which it travels. No operation blocks the thread, unless its
 //! name or its documentation says so: what the kernel cannot do asynchronously is done on the
-//! executor's blocking threads. All operations start when their futures are first polled.
+//! executor's blocking threads, and moving more than 1 MiB by a worker thread of the kernel. All operations start when their futures are first polled.
 //!
 //! Errors of operations on an open file are
 //! [`EnhancedIoError`](crate::GlommioError::EnhancedIoError)s, which say what was attempted on
@@ -46,7 +46,7 @@
 //! # Costs
 //!
 //! An operation costs its share in one system call for all that was started in a turn of the
-//! executor. A read that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is
+//! executor. A read of up to 1 MiB that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is
 //! one system call of its own, and done when the future is first polled, unless the task has used
 //! up its slice.
 

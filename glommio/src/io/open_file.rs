@@ -22,7 +22,6 @@ use crate::memory::DmaBuffer;
 use crate::panic;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Allocate, Open, Route, StatxOf, Sync, Truncate};
-use crate::ring::Feature;
 use crate::stats::Counted;
 use crate::sys::block_device::BlockDevice;
 use crate::sys::descriptor::{Descriptor, FdGuard};
@@ -382,15 +381,8 @@ impl OpenFile {
 
     async fn set_size(&self, size: u64) -> io::Result<()> {
         file::offset(size)?;
-        let fd = self.descriptor();
-        if self.submitter.has(Feature::Truncate) {
-            let fd = fd.into();
-            return self.submitter.start(Truncate { fd, size })?.await;
-        }
-        // It keeps its share also if it is not awaited any more.
-        self.submitter
-            .blocking(move || file::truncate(fd, size))
-            .await
+        let fd = self.hold();
+        self.submitter.start(Truncate { fd, size })?.await
     }
 
     pub(super) async fn rename(&self, to: &Path) -> Result<()> {

@@ -3,8 +3,8 @@
 mod links;
 mod trees;
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 pub(super) use links::link_open_with;
 pub use links::{hard_link, read_link, set_permissions, symlink};
@@ -14,7 +14,6 @@ use super::Result;
 use super::stat::Stat;
 use super::submit::Submitter;
 use crate::reactor::op::{MakeDirectory, Rename, StatxAt, Unlink};
-use crate::ring::Feature;
 use crate::sys::file::{Statx, c_path, working_directory};
 
 /// Gives the file at `old_path` the path `new_path`, in place of the file that may be there: others
@@ -115,11 +114,7 @@ pub(super) async fn rename_with(submitter: &Submitter, from: &Path, to: &Path) -
         from: c_path(from)?,
         to: c_path(to)?,
     };
-    if submitter.has(Feature::Paths) {
-        return submitter.start(op)?.await;
-    }
-    let (from, to) = (from.to_path_buf(), to.to_path_buf());
-    submitter.blocking(|| fs::rename(from, to)).await
+    submitter.start(op)?.await
 }
 
 pub(super) async fn remove_with(submitter: &Submitter, path: &Path) -> io::Result<()> {
@@ -127,11 +122,7 @@ pub(super) async fn remove_with(submitter: &Submitter, path: &Path) -> io::Resul
         path: c_path(path)?,
         is_directory: false,
     };
-    if submitter.has(Feature::Paths) {
-        return submitter.start(op)?.await;
-    }
-    let path = path.to_path_buf();
-    submitter.blocking(|| fs::remove_file(path)).await
+    submitter.start(op)?.await
 }
 
 /// Makes a directory that only the process's mask restricts.
@@ -140,11 +131,7 @@ pub(super) async fn make_directory_with(submitter: &Submitter, path: &Path) -> i
         path: c_path(path)?,
         mode: 0o777,
     };
-    if submitter.has(Feature::MakeDirectory) {
-        return submitter.start(op)?.await;
-    }
-    let path = path.to_path_buf();
-    submitter.blocking(|| fs::create_dir(path)).await
+    submitter.start(op)?.await
 }
 
 /// `path` from the root on. As it is if the process has no working directory any more.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::{fmt, io};
 
 use futures_core::Stream;
@@ -14,6 +14,7 @@ use super::Result;
 use super::directory::Directory;
 use super::error::enhanced;
 use super::submit::Submitter;
+use crate::reactor::budget;
 use crate::sys::file;
 use crate::sys::file::entries::{self, Entries, Entry};
 
@@ -224,9 +225,11 @@ impl Stream for ReadDir {
     type Item = Result<DirEntry>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         loop {
             if let Some(entry) = this.block.next() {
+                budget::spend();
                 return Poll::Ready(Some(Ok(DirEntry::of(entry))));
             }
             match std::mem::replace(&mut this.next, Next::Ended) {

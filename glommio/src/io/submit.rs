@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use crate::executor::current as executor;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op};
+use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op, Read, ReadInto};
 use crate::reactor::{OpHandle, Reactor, current, executor_is_gone};
-use crate::ring::Feature;
 use crate::stats::Counted;
+use crate::sys::file::offset;
 use crate::sys::origin::Origin;
 
 /// The reactor of the executor that a file was opened in, and the process that this is one of.
@@ -61,6 +61,25 @@ impl Submitter {
         Ok(self.reactor()?.submit(op))
     }
 
+    /// Does `read`, whose buffer comes back also if that fails. It is lost, and an empty one comes back, if
+    /// the executor is dropped meanwhile.
+    pub(super) async fn read_into(
+        &self,
+        read: Read,
+        counted: Counted,
+    ) -> (DmaBuffer, io::Result<usize>) {
+        // As long as the executor is there, starting does not fail.
+        let may_start = offset(read.position).and_then(|_| self.reactor());
+        if let Err(error) = may_start {
+            return (read.buffer, Err(error));
+        }
+        let ended = match self.start_counted(ReadInto(read), counted) {
+            Ok(started) => started.await,
+            Err(error) => Err(error),
+        };
+        ended.unwrap_or_else(|error| (DmaBuffer::of_any_size(0), Err(error)))
+    }
+
     /// As [`start`](Self::start), for an operation that the statistics count.
     pub(super) fn start_counted<O: Op>(&self, op: O, counted: Counted) -> io::Result<OpHandle<O>> {
         let reactor = self.reactor()?;
@@ -79,11 +98,6 @@ impl Submitter {
     pub(super) fn is_registered(&self, buffer: &DmaBuffer) -> bool {
         let reactor = self.reactor.upgrade();
         reactor.is_some_and(|reactor| reactor.is_registered(buffer))
-    }
-
-    pub(super) fn has(&self, feature: Feature) -> bool {
-        let reactor = self.reactor.upgrade();
-        reactor.is_some_and(|reactor| reactor.has(feature))
     }
 
     /// A buffer of the executor, or of the ordinary allocator if that is gone.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::{fmt, io, slice};
 
 use super::BLOCK_BYTES;
-use super::region::{Blocks, Region};
+use super::region::{Blocks, Mapping, Region};
 
 /// Memory for direct I/O: bytes that begin at a multiple of 4096.
 ///
@@ -39,6 +39,7 @@ enum Memory {
     /// There are none.
     Nothing,
     Heap(#[expect(dead_code, reason = "held for its destructor")] Heap),
+    Mapping(#[expect(dead_code, reason = "held for its destructor")] Mapping),
     Region(Blocks),
 }
 
@@ -72,16 +73,27 @@ impl DmaBuffer {
 
     /// A buffer of `size` zeros from the ordinary allocator. `size` is not 0.
     pub(super) fn on_heap(size: usize) -> Self {
-        Self::of_heap(Heap::allocate(size), size)
+        let layout = Layout::from_size_align(size, BLOCK_BYTES)
+            .expect("a DMA buffer has at most half the address space");
+        Self::try_on_heap(layout).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
-    /// All of `heap`, which has `size` bytes.
-    fn of_heap(heap: Heap, size: usize) -> Self {
-        DmaBuffer {
-            start: heap.start,
-            len: size,
-            memory: Memory::Heap(heap),
-        }
+    /// The kernel zeroes the pages of a long buffer as they are used, most often by a worker of its
+    /// own that reads into it. The allocator would have this thread zero them all beforehand.
+    fn try_on_heap(layout: Layout) -> Option<Self> {
+        let (start, memory) = if layout.size() <= HEAP_BYTES {
+            let heap = Heap::try_allocate(layout)?;
+            (heap.start, Memory::Heap(heap))
+        } else {
+            let mapping = Mapping::reserve(layout.size())?;
+            mapping.advise_huge_pages();
+            (mapping.address(), Memory::Mapping(mapping))
+        };
+        Some(DmaBuffer {
+            start,
+            len: layout.size(),
+            memory,
+        })
     }
 
     /// As [`of_any_size`](Self::of_any_size).
@@ -94,16 +106,15 @@ impl DmaBuffer {
             return Ok(Self::empty());
         }
         let layout = Layout::from_size_align(size, BLOCK_BYTES).ok();
-        let heap = layout.and_then(Heap::try_allocate);
-        let heap = heap.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        Ok(Self::of_heap(heap, size))
+        let buffer = layout.and_then(Self::try_on_heap);
+        buffer.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
     }
 
     /// Whether its bytes are in `region`.
     pub(super) fn is_of(&self, region: &Rc<Region>) -> bool {
         match &self.memory {
             Memory::Region(blocks) => blocks.are_of(region),
-            Memory::Nothing | Memory::Heap(_) => false,
+            Memory::Nothing | Memory::Heap(_) | Memory::Mapping(_) => false,
         }
     }
 
@@ -126,8 +137,8 @@ impl DmaBuffer {
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: (1) `start` points to at least `len` bytes of `memory`, which stay where they
         // are until the buffer is dropped; (2) they belong to this buffer alone, so only it
-        // gives out references to them; (3) they are initialized: the heap's were zeroed, a
-        // region's always are (invariant 3 of the module). An empty buffer's pointer is
+        // gives out references to them; (3) they are initialized: the heap's and those of
+        // a mapping were zeroed, a region's always are (invariant 3 of the module). An empty buffer's pointer is
         // neither null nor unaligned.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
@@ -201,13 +212,10 @@ struct Heap {
     layout: Layout,
 }
 
-impl Heap {
-    fn allocate(size: usize) -> Self {
-        let layout = Layout::from_size_align(size, BLOCK_BYTES)
-            .expect("a DMA buffer has at most half the address space");
-        Self::try_allocate(layout).unwrap_or_else(|| handle_alloc_error(layout))
-    }
+/// A longer buffer has a mapping of its own.
+const HEAP_BYTES: usize = 1 << 20;
 
+impl Heap {
     fn try_allocate(layout: Layout) -> Option<Self> {
         assert_ne!(layout.size(), 0);
         // SAFETY: the size is not 0, by the assertion.
@@ -221,7 +229,7 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // SAFETY: it was allocated in `allocate` with this layout, and is freed nowhere else.
+        // SAFETY: it was allocated in `try_allocate` with this layout, and is freed nowhere else.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }

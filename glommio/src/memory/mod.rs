@@ -6,7 +6,7 @@
 //!                           ┌──────┬──┬────────────┬──────┬─ ─ ─ ─ ─ ─ ─ ─┐
 //!   DmaBuffer ─────────────▶│ ▓▓▓▓ │▓▓│ ▓▓▓▓▓▓▓▓▓▓ │      │               │  ▓ in a buffer
 //!                           └──────┴──┴────────────┴──────┴─ ─ ─ ─ ─ ─ ─ ─┘
-//!   DmaBuffer ──▶ ordinary allocator, when the region is full
+//!   DmaBuffer ──▶ ordinary allocator, or a mapping of its own from 1 MiB on, when the region is full
 //! ```
 //!
 //! The reactor registers the region with its rings at the first direct I/O.
@@ -24,7 +24,7 @@
 //!
 //! Cost: taking a buffer from the arena and giving it back takes a few list operations, at most one
 //! for each power of two between a page and the region. Buffers from the ordinary allocator are
-//! zeroed.
+//! zeroed; the pages of a mapping, when they are first touched.
 
 mod arena;
 mod dma_buffer;

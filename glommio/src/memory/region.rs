@@ -8,24 +8,29 @@ use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::BLOCK_BYTES;
 use super::free_blocks::FreeBlocks;
 
-/// A private mapping that buffers are cut from. Unmapped when the last owner drops it.
+/// A private mapping, all zero at first, and unmapped when it is dropped.
+#[derive(Debug)]
+pub(super) struct Mapping(
+    /// Base and length.
+    NonNull<[u8]>,
+);
+
+/// A mapping that buffers are cut from.
 #[derive(Debug)]
 pub(super) struct Region {
-    /// Base and length, which is what a ring registers.
-    extent: NonNull<[u8]>,
+    mapping: Mapping,
     free: RefCell<FreeBlocks>,
 }
 
-impl Region {
-    /// Maps `bytes` bytes, a multiple of a block, and touches none of them.
-    pub(super) fn reserve(bytes: usize) -> Option<Region> {
+impl Mapping {
+    /// Maps `bytes` bytes and touches none of them.
+    pub(super) fn reserve(bytes: usize) -> Option<Mapping> {
         let length = NonZeroUsize::new(bytes)?;
-        let blocks = u32::try_from(bytes / BLOCK_BYTES).ok()?;
         // SAFETY: no address is asked for, so the mapping replaces no other.
         let base = unsafe {
             mmap_anonymous(
@@ -41,8 +46,30 @@ impl Region {
             base.addr().get().is_multiple_of(BLOCK_BYTES),
             "a page of Linux has at least 4096 bytes"
         );
+        Some(Mapping(NonNull::slice_from_raw_parts(base, bytes)))
+    }
+
+    /// Asks for huge pages, of which there are some to be zeroed and freed where there were
+    /// thousands.
+    pub(super) fn advise_huge_pages(&self) {
+        let base = self.0.cast::<c_void>();
+        // SAFETY: it changes nothing about what is in the mapping. A kernel without such pages
+        // refuses.
+        let _ = unsafe { madvise(base, self.0.len(), MmapAdvise::MADV_HUGEPAGE) };
+    }
+
+    /// The first byte.
+    pub(super) fn address(&self) -> NonNull<u8> {
+        self.0.cast()
+    }
+}
+
+impl Region {
+    /// Maps `bytes` bytes, a multiple of a block, and touches none of them.
+    pub(super) fn reserve(bytes: usize) -> Option<Region> {
+        let blocks = u32::try_from(bytes / BLOCK_BYTES).ok()?;
         Some(Region {
-            extent: NonNull::slice_from_raw_parts(base, bytes),
+            mapping: Mapping::reserve(bytes)?,
             free: RefCell::new(FreeBlocks::new(blocks)),
         })
     }
@@ -58,9 +85,9 @@ impl Region {
         })
     }
 
-    /// Base and length.
+    /// Base and length, which is what a ring registers.
     pub(super) fn extent(&self) -> NonNull<[u8]> {
-        self.extent
+        self.mapping.0
     }
 
     /// The free runs of blocks.
@@ -70,12 +97,12 @@ impl Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for Mapping {
     fn drop(&mut self) {
-        let base = self.extent.cast::<c_void>();
+        let base = self.0.cast::<c_void>();
         // SAFETY: the mapping was made in `reserve`, with this base and length. No pointer into it
-        // is left: all `Blocks` of this region share it, and it is dropped with the last.
-        let result = unsafe { munmap(base, self.extent.len()) };
+        // is left: a buffer owns it, or shares the region that does, and it is dropped with the last.
+        let result = unsafe { munmap(base, self.0.len()) };
         debug_assert_eq!(result, Ok(()));
     }
 }
@@ -95,7 +122,7 @@ impl Blocks {
 
     /// The first byte. From there on as many bytes are theirs as were taken, rounded up to blocks.
     pub(super) fn address(&self) -> NonNull<u8> {
-        let base = self.region.extent.cast::<u8>();
+        let base = self.region.mapping.address();
         let offset = self.start as usize * BLOCK_BYTES;
         // SAFETY: `FreeBlocks` has as many blocks as fit into the mapping and `start` is one of
         // them, so the offset lies inside of it.

@@ -1,4 +1,4 @@
-//! Connecting a socket through the ring.
+//! Connecting a socket: one of TCP through the ring, one of the Unix domain by system calls.
 
 #![forbid(unsafe_code)]
 
@@ -11,13 +11,14 @@ use std::net::ToSocketAddrs;
 use std::pin::pin;
 use std::rc::Weak;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use socket2::{SockAddr, Type};
+use socket2::{Domain, SockAddr, Type};
 
 use super::addr;
+use super::time_limit::pause;
 use crate::clock;
-use crate::reactor::{Connect, Reactor, TimerEntry, executor_is_gone};
+use crate::reactor::{Connect, Reactor, TimerEntry, budget, executor_is_gone};
 use crate::sys::socket::Socket;
 
 /// What is done to a new socket before it connects.
@@ -54,11 +55,34 @@ pub(super) async fn tcp(
     Err(last_error)
 }
 
-/// A stream connection to `address`, until `deadline`. As [`tcp`] when it is dropped.
+/// A connection to the Unix socket at `address`.
 ///
-/// Where the listener's backlog is full (a Unix socket's; one of TCP leaves the client unanswered),
-/// the kernel has a thread of its own wait, which the cancellation ends.
-pub(super) async fn stream(
+/// There is room in the listener's backlog, or there is not, and the kernel reports to no one when
+/// there is: a connect that waits for it blocks a thread, of the ring's workers if it goes through
+/// the ring. So it is tried again after a time, which grows.
+pub(super) async fn unix(reactor: &Weak<Reactor>, address: &SockAddr) -> io::Result<Socket> {
+    const LONGEST_WAIT: Duration = Duration::from_millis(50);
+    poll_fn(|cx| budget::poll_leave(cx)).await;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let mut wait = Duration::from_millis(1);
+    while let Err(error) = socket.connect(address) {
+        match error.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => {
+                pause(reactor, wait).await?;
+                wait = (2 * wait).min(LONGEST_WAIT);
+            }
+            _ => return Err(error),
+        }
+    }
+    budget::spend();
+    socket.set_nonblocking(false)?;
+    Ok(socket)
+}
+
+/// A stream connection to `address`, until `deadline`. As [`tcp`] when it is dropped.
+async fn stream(
     reactor: &Weak<Reactor>,
     address: &SockAddr,
     deadline: Option<Instant>,
@@ -67,29 +91,16 @@ pub(super) async fn stream(
     loop {
         let socket = Socket::new(address.domain(), Type::STREAM, None)?;
         prepare(&socket)?;
-        match connect(reactor, socket, address.clone(), deadline).await {
+        let address = Box::new(address.clone());
+        let connect = Connect { socket, address };
+        let running = reactor.upgrade();
+        let submitted = running.ok_or_else(executor_is_gone)?.submit(connect);
+        match until(reactor, deadline, submitted).await {
             // With a new socket: the interrupted attempt goes on in the old one.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
         }
     }
-}
-
-/// Connects `socket` to `address`. The socket is closed if that fails.
-async fn connect(
-    reactor: &Weak<Reactor>,
-    socket: Socket,
-    address: SockAddr,
-    deadline: Option<Instant>,
-) -> io::Result<Socket> {
-    let submitted = reactor
-        .upgrade()
-        .ok_or_else(executor_is_gone)?
-        .submit(Connect {
-            socket,
-            address: Box::new(address),
-        });
-    until(reactor, deadline, submitted).await
 }
 
 /// For a socket that connects as it is.

@@ -11,14 +11,12 @@ use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Weak;
-use std::task::Poll;
 use std::time::Duration;
 
 use super::nonblocking;
 use super::readiness::{Direction, Readiness, outcome_at_once};
-use super::time_limit::checked;
-use crate::clock;
-use crate::reactor::{Reactor, TimerEntry, current, deadline_after, executor_is_gone};
+use super::time_limit::{checked, pause};
+use crate::reactor::{Reactor, current};
 use crate::sys::socket::Socket;
 
 /// What `buffer_size` of the sockets returns at first. It has no effect.
@@ -143,19 +141,7 @@ impl Datagram {
 
     /// Waits for `length`.
     pub(super) async fn pause(&self, length: Duration) -> io::Result<()> {
-        let deadline = deadline_after(clock::now(), length);
-        let mut timer = TimerEntry::new(self.reactor().clone());
-        poll_fn(|cx| {
-            if self.reactor().upgrade().is_none() {
-                return Poll::Ready(Err(executor_is_gone()));
-            }
-            if timer.is_past_or_arm(deadline, cx.waker()) {
-                Poll::Ready(Ok(()))
-            } else {
-                Poll::Pending
-            }
-        })
-        .await
+        pause(self.reactor(), length).await
     }
 
     async fn wait_for<T>(

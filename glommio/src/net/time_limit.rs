@@ -41,12 +41,31 @@
 #[cfg(test)]
 mod tests;
 
+use std::future::poll_fn;
+use std::io;
 use std::rc::Weak;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::clock;
-use crate::reactor::{Reactor, TaskPoll, TimerEntry, deadline_after};
+use crate::reactor::{Reactor, TaskPoll, TimerEntry, deadline_after, executor_is_gone};
+
+/// Waits for `length`, as long as the executor is there.
+pub(super) async fn pause(reactor: &Weak<Reactor>, length: Duration) -> io::Result<()> {
+    let deadline = deadline_after(clock::now(), length);
+    let mut timer = TimerEntry::new(reactor.clone());
+    poll_fn(|cx| {
+        if reactor.upgrade().is_none() {
+            return Poll::Ready(Err(executor_is_gone()));
+        }
+        if timer.is_past_or_arm(deadline, cx.waker()) {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
+}
 
 /// The timeout of one direction, and the wait under way.
 #[derive(Debug)]

@@ -6,13 +6,16 @@
 //!   normal ─────────────────────────────────────────────────▶ overloaded
 //!      ▲                                                         │ refuses while late
 //!      └─────────────────────────────────────────────────────────┘
-//!                    never late for `interval`
+//!              never late for `interval`, or `target` of sleep
 //! ```
 //!
 //! *Late* is a delay above `target`. As in CoDel (RFC 8289), a burst is no overload: what counts is
 //! the least delay of an `interval`, and a queue that was empty meanwhile. As in "Fail at Scale"
 //! (ACM Queue 2015), overload is not over at the first delay below the target, which refusing brings
 //! about; CoDel would have to wait for a whole interval of lateness to begin again.
+//!
+//! An executor that sleeps has nothing to do. So sleep is no delay, even if it is longer than what is
+//! measured should take (timers have slack), and what was known before is over.
 
 use std::time::{Duration, Instant};
 
@@ -22,19 +25,19 @@ pub(super) struct Lateness {
     pub(super) interval: Duration,
     /// The last delay that was measured, and when.
     measured: Duration,
-    measured_at: Instant,
+    measured_at: Mark,
     /// The measurement that is under way began then.
-    began: Option<Instant>,
-    late: Option<Late>,
+    began: Option<Mark>,
+    /// Since then each delay that was seen was above the target.
+    late: Option<Mark>,
     /// It was last seen late then, if it is overloaded.
     overloaded: Option<Instant>,
 }
 
-/// Since when each delay that was seen was above the target.
+/// A time, and how long the executor had slept by then.
 #[derive(Clone, Copy, Debug)]
-struct Late {
-    since: Instant,
-    /// How long the executor had slept by then.
+struct Mark {
+    at: Instant,
     slept: Duration,
 }
 
@@ -44,7 +47,10 @@ impl Lateness {
             target,
             interval,
             measured: Duration::ZERO,
-            measured_at: now,
+            measured_at: Mark {
+                at: now,
+                slept: Duration::ZERO,
+            },
             began: None,
             late: None,
             overloaded: None,
@@ -53,50 +59,63 @@ impl Lateness {
 
     /// When what is measured was runnable, or will be.
     pub(super) fn began(&self) -> Option<Instant> {
-        self.began
+        self.began.map(|it| it.at)
     }
 
-    /// Something becomes runnable at `now`, to see when it runs. False if a measurement is under way.
-    pub(super) fn begin(&mut self, now: Instant) -> bool {
+    /// Something becomes runnable at `now`, to see when it runs. `slept` is how long the executor has
+    /// slept in its life by this call. False if a measurement is under way.
+    pub(super) fn begin(&mut self, now: Instant, slept: Duration) -> bool {
         if self.began.is_some() {
             return false;
         }
-        if now.saturating_duration_since(self.measured_at) >= self.interval {
-            // What was known is too old.
-            *self = Lateness::new(self.target, self.interval, now);
-        }
-        self.began = Some(now);
+        self.forget_the_past(now, slept);
+        self.began = Some(Mark { at: now, slept });
         true
     }
 
-    /// It runs. `slept` is how long the executor has slept in its life.
+    /// Forgets what was known if it is old, or the executor has had nothing to do since.
+    fn forget_the_past(&mut self, now: Instant, slept: Duration) {
+        let known = self.measured_at;
+        let is_old = now.saturating_duration_since(known.at) >= self.interval;
+        if is_old && self.began.is_none() || slept.saturating_sub(known.slept) >= self.target {
+            *self = Lateness {
+                measured_at: Mark { at: now, slept },
+                began: self.began,
+                ..Lateness::new(self.target, self.interval, now)
+            };
+        }
+    }
+
+    /// It runs.
     pub(super) fn end(&mut self, now: Instant, slept: Duration) {
-        let Some(began) = self.began.take() else {
-            return;
-        };
-        self.measured = now.saturating_duration_since(began);
-        self.measured_at = now;
-        self.see(self.measured, now, slept);
+        self.measured = self.under_way(now, slept);
+        if self.began.take().is_some() {
+            self.measured_at = Mark { at: now, slept };
+            self.see(self.measured, now, slept);
+        }
     }
 
     /// The delay of what runs now, as far as is known: that of the last measurement, or of the one
     /// under way, which has taken some time already.
-    pub(super) fn delay(&self, now: Instant) -> Duration {
-        self.measured.max(self.under_way(now))
+    pub(super) fn delay(&self, now: Instant, slept: Duration) -> Duration {
+        self.measured.max(self.under_way(now, slept))
     }
 
-    fn under_way(&self, now: Instant) -> Duration {
-        let began = self.began;
-        began.map_or(Duration::ZERO, |it| now.saturating_duration_since(it))
+    fn under_way(&self, now: Instant, slept: Duration) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| {
+            let passed = now.saturating_duration_since(began.at);
+            passed.saturating_sub(slept.saturating_sub(began.slept))
+        })
     }
 
     /// The delay, if what asks now is to be refused.
     pub(super) fn refusal(&mut self, now: Instant, slept: Duration) -> Option<Duration> {
+        self.forget_the_past(now, slept);
         // That it has taken little time so far says nothing.
-        if self.under_way(now) > self.target {
-            self.see(self.under_way(now), now, slept);
+        if self.under_way(now, slept) > self.target {
+            self.see(self.under_way(now, slept), now, slept);
         }
-        let delay = self.delay(now);
+        let delay = self.delay(now, slept);
         (self.overloaded.is_some() && delay > self.target).then_some(delay)
     }
 
@@ -111,10 +130,13 @@ impl Lateness {
             self.overloaded = self.overloaded.filter(|&late| !is_long_ago(late));
             return;
         }
-        let has_slept = |it: &Late| slept.saturating_sub(it.slept) >= self.target;
-        let late = self.late.filter(|it| !has_slept(it));
-        let late = *self.late.insert(late.unwrap_or(Late { since: now, slept }));
-        if self.overloaded.is_some() || is_long_ago(late.since) {
+        let has_slept = |it: Mark| slept.saturating_sub(it.slept) >= self.target;
+        if self.late.is_some_and(has_slept) {
+            self.late = None;
+            self.overloaded = None;
+        }
+        let late = *self.late.get_or_insert(Mark { at: now, slept });
+        if self.overloaded.is_some() || is_long_ago(late.at) {
             self.overloaded = Some(now);
         }
     }
@@ -156,7 +178,7 @@ mod tests {
 
         /// One measurement that takes `delay`. Whether a request at its beginning was refused.
         fn pass(&mut self, delay: Duration) -> bool {
-            assert!(self.lateness.begin(self.now));
+            assert!(self.lateness.begin(self.now, self.slept));
             let is_refused = self.is_refused();
             self.now += delay;
             self.lateness.end(self.now, self.slept);
@@ -225,23 +247,44 @@ mod tests {
         assert!(!executor.lateness.is_overloaded());
     }
 
+    /// The timer of a measurement is late by the slack of timers, in which the executor sleeps.
+    #[test]
+    fn sleep_is_no_delay_and_ends_an_overload() {
+        let mut executor = Executor::new();
+        executor.overload();
+        for _ in 0..100 {
+            assert!(executor.lateness.begin(executor.now, executor.slept));
+            executor.sleep(ms(60));
+            assert!(!executor.is_refused());
+            executor.now += ms(1);
+            executor.lateness.end(executor.now, executor.slept);
+            assert_eq!(executor.lateness.delay(executor.now, executor.slept), ms(1));
+        }
+        executor.overload();
+        executor.sleep(TARGET);
+        assert!(!executor.pass(ms(10)), "it was idle since");
+        assert!(!executor.lateness.is_overloaded());
+    }
+
     #[test]
     fn a_measurement_under_way_counts_for_what_it_has_taken() {
         let mut executor = Executor::new();
         executor.overload();
         executor.pass(ms(1));
-        assert!(executor.lateness.begin(executor.now));
-        assert!(!executor.lateness.begin(executor.now), "one at a time");
+        assert!(executor.lateness.begin(executor.now, executor.slept));
+        let again = executor.lateness.begin(executor.now, executor.slept);
+        assert!(!again, "one at a time");
         assert!(!executor.is_refused());
         executor.now += TARGET + ms(1);
         assert!(executor.is_refused());
-        assert_eq!(executor.lateness.delay(executor.now), TARGET + ms(1));
+        let delay = executor.lateness.delay(executor.now, executor.slept);
+        assert_eq!(delay, TARGET + ms(1));
     }
 
     #[test]
     fn a_queue_longer_than_the_interval_is_overload_before_its_end() {
         let mut executor = Executor::new();
-        assert!(executor.lateness.begin(executor.now));
+        assert!(executor.lateness.begin(executor.now, executor.slept));
         let refused_after = (0..200).find(|_| {
             executor.now += ms(1);
             executor.is_refused()
@@ -270,7 +313,7 @@ mod tests {
             assert!(!executor.pass(Duration::ZERO));
         }
         let mut lateness = Lateness::new(Duration::ZERO, Duration::ZERO, executor.now);
-        lateness.begin(executor.now);
+        lateness.begin(executor.now, Duration::ZERO);
         assert_eq!(lateness.refusal(executor.now, Duration::MAX), None);
     }
 
@@ -314,7 +357,7 @@ mod tests {
                     executor.now = arrival(first);
                     continue;
                 }
-                executor.lateness.begin(executor.now);
+                executor.lateness.begin(executor.now, Duration::ZERO);
                 for number in first..last {
                     let waited = executor.now - arrival(number);
                     if executor.is_refused() {

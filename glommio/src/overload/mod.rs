@@ -29,16 +29,19 @@
 //! [`admit`](Shed::admit) has a task arm a timer that is due in a millisecond. When the task is
 //! polled then, it is as late as any task that became runnable with it, because a socket was ready
 //! for instance: the time until the executor looks, the tasks ahead of it, and the turns of other
-//! task queues by their shares are all in it. There is one measurement at a time, and none without
-//! requests. What requests wait for, such as a disk or another server, is not measured; for that,
-//! limit how many there are at a time, with a [`Semaphore`](crate::sync::Semaphore).
+//! task queues by their shares are all in it. What the executor sleeps meanwhile is not, as the
+//! [slack](crate::LocalExecutorBuilder::timer_slack) of its timers has it do. There is one measurement
+//! at a time, and none without requests. What requests wait for, such as a disk or another server, is not measured, and a
+//! request waits anew for each of its polls; for that, limit how many there are at a time, with a
+//! [`Semaphore`](crate::sync::Semaphore).
 //!
 //! # When requests are refused
 //!
 //! The executor is overloaded when every delay for 100 ms (the interval) was above 5 ms (the
 //! target), and it has hardly slept meanwhile: the rule of CoDel, by which a burst that the
 //! executor works off is none. Then requests are refused for as long as the delay is above the
-//! target, and admitted when it is below, until there was no delay above the target for an interval.
+//! target, and admitted when it is below, until there was no delay above the target for an interval, or
+//! the executor has slept for as long as the target.
 //! CoDel itself would drop at an increasing pace, which is made for senders that slow down when
 //! they lose packets. Clients of a server do not, so that requests are refused by how long they have
 //! waited, as in "Fail at Scale".
@@ -146,9 +149,10 @@ impl Shed {
         let state = &self.state;
         let now = clock::now();
         let mut lateness = state.lateness.borrow_mut();
-        let begins = lateness.begin(now + LEAD);
+        let slept = state.slept();
+        let begins = lateness.begin(now + LEAD, slept);
         let target = lateness.target;
-        let refusal = (state.slept()).and_then(|slept| lateness.refusal(now, slept));
+        let refusal = lateness.refusal(now, slept);
         drop(lateness);
         if begins {
             state.wake_probe();
@@ -206,7 +210,8 @@ impl Shed {
     /// # });
     /// ```
     pub fn delay(&self) -> Duration {
-        self.state.lateness.borrow().delay(clock::now())
+        let lateness = self.state.lateness.borrow();
+        lateness.delay(clock::now(), self.state.slept())
     }
 
     /// Whether the executor is overloaded, by the last request: late ones are refused.
@@ -225,9 +230,10 @@ impl Shed {
 }
 
 impl ShedState {
-    /// How long the executor has slept in its life, unless that is over.
-    fn slept(&self) -> Option<Duration> {
-        Some(self.core.upgrade()?.slept())
+    /// How long the executor has slept in its life. Once that is over, it sleeps for ever.
+    fn slept(&self) -> Duration {
+        let core = self.core.upgrade();
+        core.map_or(Duration::MAX, |core| core.slept())
     }
 
     fn wake_probe(&self) {
@@ -250,9 +256,8 @@ async fn measure(state: Rc<ShedState>) {
             due.map_or(Poll::Pending, Poll::Ready)
         });
         Timer::at(due.await).await;
-        if let Some(slept) = state.slept() {
-            state.lateness.borrow_mut().end(clock::now(), slept);
-        }
+        let slept = state.slept();
+        state.lateness.borrow_mut().end(clock::now(), slept);
     }
 }
 

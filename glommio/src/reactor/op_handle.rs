@@ -69,9 +69,9 @@ impl Reactor {
         SinkHandle(self.start(ForSink(op), CompletionTarget::Sink(sink), None, Lane::Main))
     }
 
-    fn start(
+    fn start<O: Op>(
         self: &Rc<Self>,
-        op: impl Op,
+        op: O,
         target: CompletionTarget,
         counter: Option<OpCounter>,
         lane: Lane,
@@ -85,6 +85,9 @@ impl Reactor {
         }
         let mut in_flight = self.driver.in_flight().borrow_mut();
         let key = in_flight.insert(op, target, counter, lane);
+        if O::FEATURE.is_some_and(|feature| !self.has(feature)) {
+            in_flight.send_elsewhere(key);
+        }
         drop(in_flight);
         self.preempt.submitted();
         self.driver.hand_over_batch(lane);
@@ -151,6 +154,7 @@ impl<O: Op> Future for OpHandle<O> {
                 }
                 Polled::Pending => return Poll::Pending,
                 Polled::WantsSpare => spare = Some(cx.waker().clone()),
+                Polled::Elsewhere(job) => reactor.files().begin(|| job.run()),
             }
         }
     }

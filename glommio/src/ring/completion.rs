@@ -22,7 +22,6 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// That of an operation that completes once.
-    #[cfg(test)]
     pub(crate) fn of(raw: i32) -> Self {
         Outcome { raw, flags: 0 }
     }

@@ -87,13 +87,13 @@ fn wait(ring: &IoUring, completions: usize, patience: Duration) -> io::Result<()
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::{fs, thread};
 
     use super::super::{KernelRing, Mode};
 
     /// The kernel's workers for what this thread submits.
-    fn workers() -> usize {
+    pub(in crate::ring) fn workers() -> usize {
         let name = format!("iou-wrk-{}", nix::unistd::gettid());
         let tasks = fs::read_dir("/proc/self/task").expect("there is /proc");
         // Others may end meanwhile.

@@ -27,9 +27,11 @@
 
 #![allow(unsafe_code)]
 
+mod call;
 mod completion;
 #[cfg(feature = "simulation")]
 mod door;
+mod entry;
 mod features;
 mod instance;
 mod last_worker;
@@ -51,6 +53,7 @@ use std::ptr::NonNull;
 
 #[cfg(not(feature = "simulation"))]
 pub(crate) use KernelRing as Ring;
+pub(crate) use call::Call;
 pub(crate) use completion::{Completion, Outcome};
 #[cfg(feature = "simulation")]
 pub(crate) use door::Ring;

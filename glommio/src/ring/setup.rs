@@ -62,6 +62,12 @@ const LOCKED_PART: u64 = 4;
 /// The size of an entry of the completion queue.
 const COMPLETION_BYTES: u64 = 16;
 
+/// Workers of the kernel for what may take any time, that is, for all but files on devices and
+/// operations on paths: those have some for each CPU. Its own bound is the number of threads that
+/// the user may have, and where they are used up, no other operation gets a worker (`ECANCELED`),
+/// nor the process a thread.
+pub(super) const UNBOUND_WORKERS: u32 = 64;
+
 /// Smaller rings are for those who want small ones, or for want of memory.
 const SMALL_DEPTH: u32 = 128;
 
@@ -114,6 +120,10 @@ pub(super) fn build_best(
                 try_enter(&ring).map_err(explain_refusal)?;
                 let found = check_capabilities(&ring)?;
                 replace_last_worker(&mut ring).map_err(explain_refusal)?;
+                // Before Linux 5.15 there is no bound but that of the user's threads.
+                let _ = ring
+                    .submitter()
+                    .register_iowq_max_workers(&mut [0, UNBOUND_WORKERS]);
                 let mut features = found.features;
                 if is_clock_shifted(origin) {
                     features = features.in_shifted_time();

@@ -9,7 +9,6 @@
 
 #![allow(unsafe_code)]
 
-mod entry;
 mod file;
 mod socket;
 
@@ -18,10 +17,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::rc::Rc;
 
-use entry::Entry;
 use io_uring::opcode;
 
 use super::completion::Completion;
+use super::entry::Entry;
 use super::{Features, Mode, QueueFull, Submission, Wait};
 use crate::simulated::disk::PendingSync;
 use crate::simulated::{Due, Event, PlannedAt, RingId, World};

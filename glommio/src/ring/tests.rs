@@ -7,8 +7,10 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::instance::ENTERS;
+use super::last_worker::tests::workers;
 use super::setup::completions_wanted;
 use super::{KernelRing as Ring, *};
 use crate::sys::limits;
@@ -299,6 +301,38 @@ fn the_distance_to_a_deadline_is_measured_when_it_is_submitted() {
         .unwrap();
     let names: Vec<_> = collect(&ring, 2).iter().map(|it| it.user_data).collect();
     assert_eq!(names, [1, 2]);
+}
+
+/// A connect to a Unix socket with a full backlog blocks one of the kernel's threads.
+#[test]
+fn operations_that_may_take_any_time_do_not_take_all_threads() {
+    const OPERATIONS: usize = 100;
+    let folder = tempfile::tempdir().expect("the disk has room");
+    let address = SockAddr::unix(folder.path().join("socket")).expect("it is short");
+    let socket = || Socket::new(Domain::UNIX, Type::STREAM, None).expect("descriptors are free");
+    let listener = socket();
+    listener.bind(&address).expect("it is free");
+    listener.listen(0).expect("it is bound");
+    let first = socket();
+    first.connect(&address).expect("there is room for one");
+    let ring = ring(Mode::Defer, OPERATIONS);
+    let clients: Vec<_> = (0..OPERATIONS).map(|_| socket()).collect();
+    for client in &clients {
+        let connect = Submission::connect(client.as_raw_fd(), &address);
+        // SAFETY: the address is there until all have completed, at the end.
+        unsafe { ring.push(&connect) }.expect("there is room");
+    }
+    let most = setup::UNBOUND_WORKERS as usize;
+    let end = Instant::now() + Duration::from_secs(20);
+    while workers() < most && Instant::now() < end {
+        ring.enter(Wait::Until(Instant::now() + Duration::from_millis(1)))
+            .unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    // One more is for files, at most.
+    assert!((most..=most + 1).contains(&workers()), "{}", workers());
+    drop(listener);
+    collect(&ring, OPERATIONS);
 }
 
 #[test]

@@ -8,9 +8,9 @@ pub(crate) mod removal;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 #[cfg(feature = "simulation")]
 use std::ffi::OsString;
-use std::ffi::{CStr, CString};
 use std::fs::Permissions;
 use std::io;
 use std::mem::MaybeUninit;
@@ -25,9 +25,8 @@ use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "simulation")]
 use std::time::Duration;
 
-use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::statfs::{FsType, fstatfs};
-use nix::unistd::linkat;
 
 #[cfg(feature = "simulation")]
 use crate::simulated;
@@ -350,12 +349,6 @@ pub(crate) fn copy_range(
         Some(&mut to_position),
         len,
     )?)
-}
-
-/// Gives the file `from`, relative to `open`, the further path `to`, by the `flags` of `linkat(2)`.
-pub(crate) fn link(open: impl AsFd, from: &CStr, to: &CStr, flags: libc::c_int) -> io::Result<()> {
-    let flags = AtFlags::from_bits_truncate(flags);
-    Ok(linkat(open, from, AT_FDCWD, to, flags)?)
 }
 
 /// A position as the kernel has it.

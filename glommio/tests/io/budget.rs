@@ -28,7 +28,7 @@ fn leaves_left(cx: &mut Context<'_>) -> usize {
 }
 
 /// Polls with `poll` when its task has no leave any more, which is to be pending and to wake.
-async fn is_refused<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) {
+pub(super) async fn is_refused<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) {
     poll_fn(|cx| {
         compute_until_preempted();
         leaves_left(cx);

@@ -137,6 +137,42 @@ pub(super) async fn rests() {
     );
 }
 
+/// Threads of the kernel that work for what this thread has submitted.
+fn kernel_threads() -> usize {
+    let name = format!("iou-wrk-{}", nix::unistd::gettid());
+    let tasks = std::fs::read_dir("/proc/self/task").expect("there is /proc");
+    // Others may end meanwhile.
+    let names = tasks.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("comm")).ok());
+    names.filter(|it| it.trim_end() == name).count()
+}
+
+#[test]
+fn connects_to_a_slow_server_take_no_thread_each() {
+    const CLIENTS: usize = 100;
+    run(async {
+        let full = Full::new();
+        let before = kernel_threads();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let path = full.path().to_owned();
+                spawn_local(async move { UnixStream::connect(path).await })
+            })
+            .collect();
+        sleep(Duration::from_millis(50)).await;
+        let threads = kernel_threads() - before;
+        assert_eq!(threads, 0, "for {CLIENTS} clients that wait");
+        let all = full.clients() + CLIENTS;
+        let (_place, listener) = full.into_listener();
+        for _ in 0..all {
+            listener.accept().await?;
+        }
+        for client in clients {
+            client.await?;
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn a_connect_that_waits_hears_that_the_listener_is_gone() {
     run(async {

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 use futures_lite::future::yield_now;
 use glommio::overload::Shed;
 use glommio::timer::sleep;
-use glommio::{Latency, LocalExecutor, Shares, Task, executor, spawn_local, spawn_local_into};
+use glommio::{
+    Latency, LocalExecutor, LocalExecutorBuilder, Shares, Task, executor, spawn_local,
+    spawn_local_into,
+};
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -185,4 +188,24 @@ fn it_ends_whenever_its_owner_likes() {
 #[should_panic(expected = "no LocalExecutor is running on this thread")]
 fn it_needs_an_executor() {
     let _ = Shed::new();
+}
+
+/// The timer with which it measures is as late as the slack allows, and the executor sleeps.
+#[test]
+fn timer_slack_is_no_lateness() {
+    let executor = LocalExecutorBuilder::default().timer_slack(ms(30));
+    let requests = executor.spawn(|| async {
+        let shed = shed();
+        let hog = late();
+        until("an overload", || shed.admit().is_err()).await;
+        hog.cancel().await;
+        // Refused at first, and not for ever.
+        until("an end of overload", || shed.admit().is_ok()).await;
+        for _ in 0..20 {
+            sleep(ms(1)).await;
+            // A busy machine may take the CPU for longer than the target, but not for an interval.
+            assert!(shed.admit().is_ok());
+        }
+    });
+    requests.expect("threads are free").join().expect("it ends");
 }

@@ -7,9 +7,8 @@ use crate::io::Result;
 use crate::io::long_read::{goes_on, to_allocate};
 use crate::io::read_result::ReadResult;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::{Bytes, ReadInto};
+use crate::reactor::op::Bytes;
 use crate::stats::Counted;
-use crate::sys::file;
 
 impl DmaFile {
     /// Reads exactly `size` bytes at `pos`, whatever they are.
@@ -114,20 +113,8 @@ impl DmaFile {
         let len = buffer.len();
         let mut read = 0;
         loop {
-            // As long as it is there, starting does not fail.
-            let may_start = file::offset(pos).and_then(|_| submitter.reactor());
-            if let Err(error) = may_start {
-                return (Err(error), buffer);
-            }
-            let op = ReadInto(self.read_op(buffer, read, pos));
-            let ended = match submitter.start_counted(op, Counted::Read) {
-                Ok(started) => started.await,
-                Err(error) => Err(error),
-            };
-            let (back, count) = match ended {
-                Ok(ended) => ended,
-                Err(error) => return (Err(error), DmaBuffer::of_any_size(0)),
-            };
+            let op = self.read_op(buffer, read, pos);
+            let (back, count) = submitter.read_into(op, Counted::Read).await;
             buffer = back;
             let count = match count {
                 Ok(count) => count,

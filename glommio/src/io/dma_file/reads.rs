@@ -10,8 +10,8 @@ use crate::io::long_read::{goes_on, to_allocate};
 use crate::io::read_result::ReadResult;
 use crate::io::shared_read::{ScheduledSource, SharedRead};
 use crate::memory::DmaBuffer;
-use crate::reactor::OpHandle;
 use crate::reactor::op::Read;
+use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 use crate::sys::file;
 
@@ -120,8 +120,11 @@ impl DmaFile {
         lead: usize,
         size: usize,
     ) -> Result<ReadResult> {
+        poll_fn(|cx| budget::poll_leave(cx)).await;
         let source = self.schedule_read(position, len);
         poll_fn(|cx| self.poll_scheduled(&source, cx)).await?;
+        // What is in memory still, for another one looks at it, is there at once.
+        budget::spend();
         // It may be a longer one, which begins earlier.
         let offset = (position - source.0.position()) as usize;
         Ok(ReadResult::of_shared(&source.0, offset + lead, size))

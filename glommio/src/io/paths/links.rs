@@ -2,17 +2,16 @@
 
 use std::ffi::CString;
 use std::fs::Permissions;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use crate::io::Result;
 use crate::io::error::enhanced;
 use crate::io::submit::Submitter;
 use crate::reactor::op::{HardLink, Symlink};
-use crate::ring::Feature;
 use crate::sys::descriptor::Descriptor;
-use crate::sys::file::{self, c_path, link};
+use crate::sys::file::{self, c_path};
 
 /// Gives the file at `original` the further path `link`, in the same filesystem, where nothing may
 /// be yet. A symbolic link is not followed: it gets the further path itself.
@@ -56,11 +55,7 @@ async fn hard_link_with(submitter: &Submitter, original: &Path, link: &Path) -> 
         to: c_path(link)?,
         flags: 0,
     };
-    if submitter.has(Feature::Links) {
-        return submitter.start(op)?.await;
-    }
-    let (original, link) = (original.to_path_buf(), link.to_path_buf());
-    submitter.blocking(|| fs::hard_link(original, link)).await
+    submitter.start(op)?.await
 }
 
 /// Gives the open file `file` the path `to`.
@@ -92,20 +87,13 @@ async fn link_by(
     to: &Path,
     flags: libc::c_int,
 ) -> io::Result<()> {
-    let to = c_path(to)?;
-    if submitter.has(Feature::Links) {
-        let open = Some(file.into());
-        let op = HardLink {
-            open,
-            from,
-            to,
-            flags,
-        };
-        return submitter.start(op)?.await;
-    }
-    submitter
-        .blocking(move || link(&file, &from, &to, flags))
-        .await
+    let op = HardLink {
+        open: Some(file.into()),
+        from,
+        to: c_path(to)?,
+        flags,
+    };
+    submitter.start(op)?.await
 }
 
 /// Makes a symbolic link at `link`, where nothing may be yet, that leads to `original`: as it is
@@ -146,13 +134,7 @@ async fn symlink_with(submitter: &Submitter, original: &Path, link: &Path) -> io
         target: c_path(original)?,
         link: c_path(link)?,
     };
-    if submitter.has(Feature::Links) {
-        return submitter.start(op)?.await;
-    }
-    let (original, link) = (original.to_path_buf(), link.to_path_buf());
-    submitter
-        .blocking(|| std::os::unix::fs::symlink(original, link))
-        .await
+    submitter.start(op)?.await
 }
 
 /// Where the symbolic link at `path` leads to, as it is written in the link.

@@ -1,10 +1,10 @@
 //! Directories by their paths, with all that is in them.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, io};
 
 use super::{make_directory_with, remove_with, statx_with};
 use crate::error::GlommioError;
@@ -12,7 +12,6 @@ use crate::io::Result;
 use crate::io::error::enhanced;
 use crate::io::submit::Submitter;
 use crate::reactor::op::Unlink;
-use crate::ring::Feature;
 use crate::sys::file::entries::Entries;
 use crate::sys::file::{self, c_path, removal};
 
@@ -133,11 +132,7 @@ async fn remove_dir_with(submitter: &Submitter, path: &Path) -> io::Result<()> {
         path: c_path(path)?,
         is_directory: true,
     };
-    if submitter.has(Feature::Paths) {
-        return submitter.start(op)?.await;
-    }
-    let path = path.to_path_buf();
-    submitter.blocking(|| fs::remove_dir(path)).await
+    submitter.start(op)?.await
 }
 
 fn not_removed(error: io::Error, path: &Path) -> GlommioError<()> {

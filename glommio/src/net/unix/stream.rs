@@ -60,7 +60,11 @@ impl UnixStream {
     }
 
     /// Connects to the listener at the path `addr`; to one with an abstract name if that begins
-    /// with a NUL byte. Waits while the listener's backlog is full.
+    /// with a NUL byte.
+    ///
+    /// While the listener's backlog is full, it tries again every 50 ms, at first more often: the
+    /// kernel does not report when there is room. So clients that wait do not connect in the order
+    /// in which they came.
     ///
     /// # Errors
     ///
@@ -74,8 +78,7 @@ impl UnixStream {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the attempt; the socket is closed once the operation has ended in the
-    /// kernel.
+    /// Dropping it closes the socket, and nothing is left of the attempt.
     ///
     /// # Examples
     ///
@@ -98,8 +101,9 @@ impl UnixStream {
     /// ```
     pub async fn connect<A: AsRef<Path>>(addr: A) -> Result<UnixStream> {
         let address = address::of(addr)?;
-        let socket = connect::stream(&current::current(), &address, None, connect::plain).await?;
-        Ok(UnixStream::new(socket))
+        Ok(UnixStream::new(
+            connect::unix(&current::current(), &address).await?,
+        ))
     }
 
     unbuffered_methods!(UnixStream, AcceptedUnixStream);

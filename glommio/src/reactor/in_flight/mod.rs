@@ -16,6 +16,9 @@
 //! What the device refuses there is queued again, for the first ring. The kernel cannot cancel it
 //! there; its end is awaited.
 //!
+//! In place of what the kernel cannot do, or has cancelled unasked for want of a worker, a wait for a
+//! blocking thread that does it is `Queued` ([`elsewhere`]).
+//!
 //! An operation that no handle names any more is *detached*. Discarded means completed, and the
 //! output dropped, with nothing borrowed.
 //!
@@ -42,15 +45,19 @@
 #![allow(unsafe_code)]
 
 mod backlog;
+mod elsewhere;
 mod record;
 mod stored;
 
 use std::collections::VecDeque;
 use std::mem;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Waker;
 
 use backlog::Backlog;
+pub(super) use elsewhere::Job;
+use elsewhere::{Done, Elsewhere, Wait};
 pub(super) use record::{Abandoned, CompletionTarget, Lane};
 use record::{Phase, Record, lookup};
 use slab::Slab;
@@ -60,7 +67,7 @@ use super::io_counters::{IoCounters, OpCounter};
 use super::op::{OnDrop, Op, OutcomeSink};
 use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
 use crate::panic;
-use crate::ring::{Completion, Outcome, QueueFull, Ring, Submission};
+use crate::ring::{Call, Completion, Outcome, QueueFull, Ring, Submission};
 use crate::sys::descriptor::Descriptor;
 
 /// What to do, with nothing borrowed, about a reaped completion.
@@ -79,6 +86,8 @@ pub(super) enum Polled<O> {
     Pending,
     /// To be asked again with a clone of the waker.
     WantsSpare,
+    /// To be asked again when a blocking thread has got this.
+    Elsewhere(Job),
 }
 
 pub(super) struct InFlight {
@@ -91,6 +100,8 @@ pub(super) struct InFlight {
     unfinished_polled: usize,
     /// Records of operations that [wait for a device](Op::WAITS_FOR_DEVICE) and have not completed.
     device_waits: usize,
+    /// What blocking threads do.
+    elsewhere: Vec<Elsewhere>,
     /// Submitted operations to cancel. Bounded by the records.
     cancels: VecDeque<OpKey>,
     last_generation: u32,
@@ -106,6 +117,7 @@ impl InFlight {
             polled: Backlog::default(),
             unfinished_polled: 0,
             device_waits: 0,
+            elsewhere: Vec::new(),
             cancels: VecDeque::new(),
             last_generation: 0,
         }
@@ -244,6 +256,13 @@ impl InFlight {
     /// anything.
     pub(super) fn complete(&mut self, completion: Completion, deliveries: &mut VecDeque<Delivery>) {
         let key = OpKey::from_user_data(completion.user_data);
+        let mut outcome = completion.outcome;
+        if outcome.raw == -libc::ECANCELED || !self.elsewhere.is_empty() {
+            match self.settle(key, outcome, deliveries) {
+                Some(settled) => outcome = settled,
+                None => return,
+            }
+        }
         let Some(record) = lookup(&mut self.records, key) else {
             debug_assert!(false, "completion {completion:?} names no operation");
             return;
@@ -252,7 +271,6 @@ impl InFlight {
             matches!(record.phase, Phase::Submitted | Phase::Detached),
             "an operation completes between its submission and its last completion"
         );
-        let outcome = completion.outcome;
         let waker = match &mut record.target {
             CompletionTarget::Sink(sink) => {
                 let sink = Rc::clone(sink);
@@ -282,6 +300,74 @@ impl InFlight {
         deliveries.extend(waker.map(Delivery::Wake));
     }
 
+    /// The outcome of what has completed: that of the blocking thread, if one has done it. `None` if one is
+    /// to do it, which its task hands over.
+    #[cold]
+    fn settle(
+        &mut self,
+        key: OpKey,
+        outcome: Outcome,
+        deliveries: &mut VecDeque<Delivery>,
+    ) -> Option<Outcome> {
+        let Some(record) = lookup(&mut self.records, key) else {
+            return Some(outcome);
+        };
+        if let Some(place) = self.elsewhere.iter().position(|it| it.key == key) {
+            let Some(&result) = self.elsewhere[place].done.result.get() else {
+                // The ring was short of memory for the wait.
+                record.phase = match record.phase {
+                    Phase::Submitted => Phase::Queued,
+                    _ => Phase::QueuedDetached,
+                };
+                self.main.add(key);
+                return None;
+            };
+            let Elsewhere { op, .. } = self.elsewhere.swap_remove(place);
+            let wait = mem::replace(&mut record.op, op);
+            // SAFETY: the kernel is done with it.
+            unsafe { wait.recycle(&mut self.spares) };
+            return Some(Outcome::of(result));
+        }
+        let is_asked_for = record.phase != Phase::Submitted || !record.op.waits_for_device();
+        if outcome.raw != -libc::ECANCELED || is_asked_for || !self.send_elsewhere(key) {
+            return Some(outcome);
+        }
+        let record = lookup(&mut self.records, key)?;
+        record.phase = Phase::Queued;
+        if let CompletionTarget::Task(waker) = &mut record.target {
+            deliveries.extend(waker.take().map(Delivery::Wake));
+        }
+        self.main.add(key);
+        None
+    }
+
+    /// Has a blocking thread do an operation that the kernel does not have. Whether there is a call
+    /// that does the same, and a signal for its end.
+    pub(super) fn send_elsewhere(&mut self, key: OpKey) -> bool {
+        #[cfg(feature = "simulation")]
+        if crate::simulated::is_any() {
+            return false;
+        }
+        let Some(record) = lookup(&mut self.records, key) else {
+            return false;
+        };
+        let (Some(call), Ok(done)) = (Call::of(&record.op.submission()), Done::new()) else {
+            return false;
+        };
+        let wait = StoredOp::new(Wait(Arc::clone(&done)), &mut self.spares);
+        self.elsewhere.push(Elsewhere {
+            key,
+            // Taken out when there is a result (`settle`), forgotten if the table is dropped before.
+            op: mem::replace(&mut record.op, wait),
+            job: Some(Job {
+                call,
+                done: Arc::clone(&done),
+            }),
+            done,
+        });
+        true
+    }
+
     /// The operation and its outcome if it has completed; else remembers what to wake.
     ///
     /// That is `waker`, cloned by the caller into `spare` with nothing borrowed: cloning is code of
@@ -294,8 +380,7 @@ impl InFlight {
         waker: &Waker,
         spare: &mut Option<Waker>,
     ) -> Polled<O> {
-        let record = self
-            .record_mut(key)
+        let record = lookup(&mut self.records, key)
             .expect("the handle has neither abandoned nor consumed the operation");
         if record.phase == Phase::Completed {
             let record = self.records.remove(key.index as usize);
@@ -304,6 +389,11 @@ impl InFlight {
             }
             let (op, outcome) = record.op.take(&mut self.spares);
             return Polled::Ready(op, outcome);
+        }
+        if let Some(elsewhere) = self.elsewhere.iter_mut().find(|it| it.key == key)
+            && let Some(job) = elsewhere.job.take()
+        {
+            return Polled::Elsewhere(job);
         }
         let CompletionTarget::Task(known) = &mut record.target else {
             unreachable!("an operation with a sink is not polled");
@@ -325,8 +415,9 @@ impl InFlight {
 
     /// Whether the kernel has not got the operation yet.
     pub(super) fn is_queued(&self, key: OpKey) -> bool {
+        let is_elsewhere = self.elsewhere.iter().any(|it| it.key == key);
         self.record(key)
-            .is_some_and(|record| record.phase == Phase::Queued)
+            .is_some_and(|record| record.phase == Phase::Queued && !is_elsewhere)
     }
 
     #[cfg(test)]
@@ -364,6 +455,9 @@ impl InFlight {
     /// unless the operation is one to be finished; what the kernel has stays in the table until
     /// its last completion.
     pub(super) fn abandon(&mut self, key: OpKey) -> Abandoned {
+        if let Some(elsewhere) = self.elsewhere.iter().find(|it| it.key == key) {
+            elsewhere.done.give_up();
+        }
         let Some(record) = self.record_mut(key) else {
             return Abandoned::default();
         };
@@ -418,6 +512,8 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        // A thread may read and write their memory.
+        mem::forget(mem::take(&mut self.elsewhere));
         for record in self.records.drain() {
             match record.phase {
                 Phase::Queued | Phase::QueuedDetached | Phase::Completed => {

@@ -76,6 +76,11 @@ pub(crate) struct ReadInto(pub(crate) Read);
 /// whatever size; what is cut into pieces of this size stays aligned.
 pub(crate) const MAX_TRANSFER_BYTES: usize = 1 << 30;
 
+/// No thread of an executor copies more at once, or looks up the pages of more for a device: of what
+/// is in memory a second takes some gigabytes. A longer read or write is done by a worker of the
+/// kernel.
+pub(crate) const INLINE_BYTES: usize = 1 << 20;
+
 /// Writes `bytes` from the one at `start` on to byte `position` of the file. The memory comes back
 /// also if that fails.
 #[derive(Debug)]
@@ -106,6 +111,18 @@ pub(crate) struct Written {
     pub(crate) bytes: Bytes,
     /// How many were written; may be fewer than were given.
     pub(crate) count: io::Result<usize>,
+}
+
+impl Route {
+    /// `transfer`, of so many bytes, by whom it is to be done.
+    fn of<'m>(&self, bytes: usize, transfer: Submission<'m>) -> Submission<'m> {
+        // What is polled is no longer than the device takes at once.
+        if bytes > INLINE_BYTES && self.polled.is_none() {
+            transfer.on_worker()
+        } else {
+            transfer
+        }
+    }
 }
 
 impl Bytes {
@@ -247,11 +264,12 @@ impl<F: Target> Op for Read<F> {
         let bytes = rest.len().min(MAX_TRANSFER_BYTES);
         let buffer = &mut rest[..bytes];
         let fd = self.fd.as_raw_fd();
-        if self.route.is_registered {
+        let read = if self.route.is_registered {
             Submission::read_registered(fd, buffer, self.position)
         } else {
             Submission::read(fd, buffer, self.position)
-        }
+        };
+        self.route.of(bytes, read)
     }
 
     fn polled(&self) -> Option<&'static PolledQueue> {
@@ -295,11 +313,12 @@ impl Op for Write {
         let rest = &self.bytes.as_slice()[self.start..];
         let bytes = &rest[..rest.len().min(MAX_TRANSFER_BYTES)];
         let fd = self.fd.as_raw_fd();
-        if self.route.is_registered {
+        let write = if self.route.is_registered {
             Submission::write_registered(fd, bytes, self.position)
         } else {
             Submission::write(fd, bytes, self.position)
-        }
+        };
+        self.route.of(bytes.len(), write)
     }
 
     fn polled(&self) -> Option<&'static PolledQueue> {

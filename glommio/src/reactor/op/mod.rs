@@ -45,7 +45,8 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 pub(crate) use file::{
-    Bytes, CURRENT_POSITION, Close, MAX_TRANSFER_BYTES, Open, Read, ReadInto, Route, Write, Written,
+    Bytes, CURRENT_POSITION, Close, INLINE_BYTES, MAX_TRANSFER_BYTES, Open, Read, ReadInto, Route,
+    Write, Written,
 };
 pub(crate) use path::{
     Allocate, HardLink, MakeDirectory, Rename, StatxAt, StatxOf, Symlink, Sync, Truncate, Unlink,
@@ -54,7 +55,7 @@ pub(crate) use poll::{PollMany, PollOnce};
 pub(crate) use socket::{AcceptOne, Connect};
 pub(crate) use splice::FillPipe;
 
-use crate::ring::{Outcome, Submission};
+use crate::ring::{Feature, Outcome, Submission};
 use crate::sys::block_device::PolledQueue;
 use crate::sys::descriptor::Descriptor;
 
@@ -74,6 +75,9 @@ pub(crate) trait Op: 'static {
     /// Whether a thread that sleeps meanwhile waits for a device, as the kernel's statistics have it:
     /// true of files, not of sockets.
     const WAITS_FOR_DEVICE: bool = true;
+
+    /// What the kernel has to have for it. Without, a blocking thread does it.
+    const FEATURE: Option<Feature> = None;
 
     /// The same as [`submission`](Self::submission), if it borrows nothing from the operation. Such
     /// an operation may move while the kernel works on it, and a small one takes no memory of its

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::Op;
-use crate::ring::{Outcome, Submission};
+use crate::ring::{Feature, Outcome, Submission};
 use crate::sys::descriptor::{Descriptor, FdGuard};
 use crate::sys::file::Statx;
 
@@ -40,29 +40,28 @@ pub(crate) struct Allocate {
     pub(crate) len: u64,
 }
 
-/// Sets the size of a file. For kernels with [`Feature::Truncate`](crate::ring::Feature::Truncate).
+/// Sets the size of a file.
 #[derive(Debug)]
 pub(crate) struct Truncate {
     pub(crate) fd: FdGuard,
     pub(crate) size: u64,
 }
 
-/// Gives a file another path. For kernels with [`Feature::Paths`](crate::ring::Feature::Paths).
+/// Gives a file another path.
 #[derive(Debug)]
 pub(crate) struct Rename {
     pub(crate) from: CString,
     pub(crate) to: CString,
 }
 
-/// Removes a path of a file, or an empty directory. For kernels with
-/// [`Feature::Paths`](crate::ring::Feature::Paths).
+/// Removes a path of a file, or an empty directory.
 #[derive(Debug)]
 pub(crate) struct Unlink {
     pub(crate) path: CString,
     pub(crate) is_directory: bool,
 }
 
-/// Gives a file a further path. For kernels with [`Feature::Links`](crate::ring::Feature::Links).
+/// Gives a file a further path.
 #[derive(Debug)]
 pub(crate) struct HardLink {
     /// If it is an open one: then `from` may be empty, or name the descriptor.
@@ -73,15 +72,14 @@ pub(crate) struct HardLink {
     pub(crate) flags: libc::c_int,
 }
 
-/// Makes a symbolic link. For kernels with [`Feature::Links`](crate::ring::Feature::Links).
+/// Makes a symbolic link.
 #[derive(Debug)]
 pub(crate) struct Symlink {
     pub(crate) target: CString,
     pub(crate) link: CString,
 }
 
-/// Makes a directory. For kernels with
-/// [`Feature::MakeDirectory`](crate::ring::Feature::MakeDirectory).
+/// Makes a directory.
 #[derive(Debug)]
 pub(crate) struct MakeDirectory {
     pub(crate) path: CString,
@@ -158,6 +156,8 @@ impl Op for Allocate {
 impl Op for Truncate {
     type Output = ();
 
+    const FEATURE: Option<Feature> = Some(Feature::Truncate);
+
     fn submission(&mut self) -> Submission<'_> {
         Submission::truncate(self.fd.as_raw_fd(), self.size)
     }
@@ -174,6 +174,8 @@ impl Op for Truncate {
 impl Op for Rename {
     type Output = ();
 
+    const FEATURE: Option<Feature> = Some(Feature::Paths);
+
     fn submission(&mut self) -> Submission<'_> {
         Submission::rename(&self.from, &self.to)
     }
@@ -185,6 +187,8 @@ impl Op for Rename {
 
 impl Op for Unlink {
     type Output = ();
+
+    const FEATURE: Option<Feature> = Some(Feature::Paths);
 
     fn submission(&mut self) -> Submission<'_> {
         let flags = if self.is_directory {
@@ -202,6 +206,8 @@ impl Op for Unlink {
 
 impl Op for HardLink {
     type Output = ();
+
+    const FEATURE: Option<Feature> = Some(Feature::Links);
 
     fn submission(&mut self) -> Submission<'_> {
         let directory = self.open.as_ref();
@@ -221,6 +227,8 @@ impl Op for HardLink {
 impl Op for Symlink {
     type Output = ();
 
+    const FEATURE: Option<Feature> = Some(Feature::Links);
+
     fn submission(&mut self) -> Submission<'_> {
         Submission::symlink(&self.target, &self.link)
     }
@@ -232,6 +240,8 @@ impl Op for Symlink {
 
 impl Op for MakeDirectory {
     type Output = ();
+
+    const FEATURE: Option<Feature> = Some(Feature::MakeDirectory);
 
     fn submission(&mut self) -> Submission<'_> {
         Submission::make_directory(&self.path, self.mode)

@@ -8,8 +8,8 @@ use std::slice;
 
 use io_uring::opcode;
 
-use super::entry::Entry;
 use super::{InFlight, SimulatedRing, What};
+use crate::ring::entry::Entry;
 use crate::simulated::NodeId;
 use crate::simulated::disk::{FileId, Operation, Result};
 use crate::sys::file::Statx;

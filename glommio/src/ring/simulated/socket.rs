@@ -8,8 +8,8 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use io_uring::opcode;
 use socket2::SockAddr;
 
-use super::entry::Entry;
 use super::{InFlight, SimulatedRing, What};
+use crate::ring::entry::Entry;
 use crate::simulated::Wait;
 use crate::simulated::network::{Errno, SocketId};
 use crate::sys::socket::simulated::{placeholder, simulated_address};

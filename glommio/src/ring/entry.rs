@@ -2,9 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use io_uring::{opcode, squeue};
+#[cfg(feature = "simulation")]
+use io_uring::opcode;
+use io_uring::squeue;
 
-use crate::ring::Submission;
+use super::submission::Submission;
 
 /// The 64 bytes of a submission queue entry. Which meaning the fields have for which operation is in
 /// io_uring_enter(2).
@@ -31,6 +33,7 @@ const _: () = assert!(size_of::<Entry>() == size_of::<squeue::Entry>());
 const _: () = assert!(align_of::<Entry>() <= align_of::<squeue::Entry>());
 
 /// `IORING_TIMEOUT_UPDATE`
+#[cfg(feature = "simulation")]
 const TIMEOUT_UPDATE: u32 = 1 << 1;
 
 impl Entry {
@@ -40,7 +43,10 @@ impl Entry {
         // stricter alignment here; all bits of them are set by the crate, which starts from zeros.
         unsafe { entry.cast::<Entry>().read() }
     }
+}
 
+#[cfg(feature = "simulation")]
+impl Entry {
     /// A timeout known as `name`, without the memory that says when.
     pub(super) fn timeout(name: u64) -> Self {
         Entry {

@@ -1,0 +1,170 @@
+//! Calls of which there is much to do, none of which keeps the thread: what is copied, listed or handed
+//! on is cut into pieces, or done by others.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use futures_lite::{AsyncReadExt, Stream, StreamExt, stream};
+use glommio::io::{
+    BufferedFile, Directory, DmaFile, ImmutableFileBuilder, MergedBufferLimit,
+    ReadAmplificationLimit, StreamReaderBuilder,
+};
+use nix::time::ClockId;
+
+use super::budget::is_refused;
+use super::*;
+use crate::common::in_child;
+
+const MIB: usize = 1 << 20;
+const LONG: usize = 192 * MIB;
+
+/// Processor time of this thread, and of all threads of the process: those of the kernel that work
+/// for it are among these.
+fn cpu() -> (Duration, Duration) {
+    let spent = |clock: ClockId| Duration::from(clock.now().expect("there is such a clock"));
+    (
+        spent(ClockId::CLOCK_THREAD_CPUTIME_ID),
+        spent(ClockId::CLOCK_PROCESS_CPUTIME_ID),
+    )
+}
+
+/// Does `call`, which has to move many bytes, and asserts that another thread moves them. However
+/// fast the machine is, that takes most of the time.
+async fn is_done_elsewhere<T>(what: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
+    let before = cpu();
+    let result = call.await;
+    let after = cpu();
+    let (own, all) = (after.0 - before.0, after.1 - before.1);
+    assert!(own < all / 4, "{what}: {own:?} of {all:?} on this thread");
+    result
+}
+
+/// A file of [`LONG`] zeros, which takes no space. Reading it copies them.
+fn long_file(path: &Path) {
+    let file = File::create(path).expect("the disk has room");
+    file.set_len(LONG as u64).expect("there are sparse files");
+}
+
+#[test]
+fn a_long_read_leaves_the_thread_to_others() {
+    in_child(
+        "long_calls::a_long_read_leaves_the_thread_to_others",
+        || {
+            run(async {
+                for folder in folders() {
+                    let path = folder.path().join("file");
+                    long_file(&path);
+                    let file = BufferedFile::open(&path).await?;
+                    for what in ["buffered", "buffered, from the page cache"] {
+                        let read = is_done_elsewhere(what, file.read_at(5, LONG)).await?;
+                        assert_eq!(read.len(), LONG - 5);
+                    }
+                    let exact = is_done_elsewhere("exact", file.read_exact_at(0, LONG)).await?;
+                    assert_eq!(exact.len(), LONG);
+                    let mut reader = StreamReaderBuilder::new(file)
+                        .with_buffer_size(LONG)
+                        .build();
+                    is_done_elsewhere("stream", async {
+                        assert_eq!(reader.read(&mut [1]).await?, 1);
+                        Ok(())
+                    })
+                    .await?;
+                    reader.close().await?;
+
+                    let file = Rc::new(DmaFile::open(&path).await?);
+                    let read = is_done_elsewhere("direct", file.read_at(0, LONG)).await?;
+                    assert_eq!(read.len(), LONG);
+                    drop(read);
+                    let (limit, amplification) = Default::default();
+                    let mut many = file.read_many(stream::iter([(5, LONG)]), limit, amplification);
+                    let read = is_done_elsewhere("one of many", async {
+                        many.next().await.expect("there is one")
+                    });
+                    assert_eq!(read.await?.1.len(), LONG - 5);
+                    drop(many);
+                    file.close_rc().await?;
+                }
+                Ok(())
+            });
+        },
+    );
+}
+
+#[test]
+fn a_long_write_leaves_the_thread_to_others() {
+    in_child(
+        "long_calls::a_long_write_leaves_the_thread_to_others",
+        || {
+            run(async {
+                for folder in folders() {
+                    let path = folder.path().join("file");
+                    let bytes = vec![1; LONG];
+                    let file = BufferedFile::create(&path).await?;
+                    is_done_elsewhere("buffered", file.write_all_at(bytes, 0)).await?;
+                    file.close().await?;
+                }
+                Ok(())
+            });
+        },
+    );
+}
+
+#[test]
+fn a_directory_of_many_names_is_listed_with_turns_between_them() {
+    run(async {
+        let folder = folder();
+        for number in 0..100 {
+            File::create(folder.path().join(number.to_string()))?;
+        }
+        let directory = Directory::open(folder.path()).await?;
+        let mut entries = directory.read_dir()?;
+        entries.next().await.expect("there are many")?;
+        is_refused(|cx| Pin::new(&mut entries).poll_next(cx)).await;
+        let mut left = 0;
+        while let Some(entry) = entries.next().await {
+            entry?;
+            left += 1;
+        }
+        assert_eq!(left, 99);
+        drop(entries);
+        directory.close().await
+    });
+}
+
+#[test]
+fn reads_of_a_block_that_is_in_memory_are_refused_when_the_budget_is_spent() {
+    run(async {
+        let folder = folder();
+        let path = folder.path().join("file");
+        filled(&path, 8192);
+        let file = Rc::new(DmaFile::open(&path).await?);
+        let requests = stream::iter((0..100).map(|at| (at, 10)));
+        let everything = ReadAmplificationLimit::NoLimit;
+        let mut many = file.read_many(requests, MergedBufferLimit::default(), everything);
+        many.next().await.expect("there are many")?;
+        is_refused(|cx| Pin::new(&mut many).poll_next(cx)).await;
+        let mut left = 0;
+        while let Some(read) = many.next().await {
+            let ((at, _), data) = read?;
+            assert_eq!(*data, pattern(at as usize, 10));
+            left += 1;
+        }
+        assert_eq!(left, 99);
+        drop(many);
+        file.close_rc().await?;
+
+        let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+        let looked_at = file.read_at(0, 4096).await?;
+        let mut again = Box::pin(file.read_at(100, 10));
+        is_refused(|cx| again.as_mut().poll(cx)).await;
+        assert_eq!(*again.as_mut().await?, looked_at[100..110]);
+        drop(again);
+        // It is not asked of the device.
+        let at_once = poll_fn(|cx| Poll::Ready(pin!(file.read_at(0, 10)).poll(cx).is_ready()));
+        assert!(at_once.await);
+        file.close().await.map(drop)
+    });
+}
