@@ -33,7 +33,8 @@
 //! A task may give a wait up at any time, or keep the stream or the future and never poll it again: a
 //! task that was woken for a value and does not take it passes the wake-up on. One that takes values
 //! without ever waiting returns to the executor when its slice is over
-//! ([`unconstrained`](crate::unconstrained) says how to change that).
+//! ([`unconstrained`](crate::unconstrained) says how to change that). `try_recv` and `try_send` are no
+//! futures: they answer at once, and do not count.
 //!
 //! Only connecting a shared channel, and with it joining a mesh, needs a running executor. Tasks of
 //! any runtime may wait at the others.

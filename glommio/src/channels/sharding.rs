@@ -57,7 +57,7 @@ use futures_core::Stream;
 use super::channel_mesh::{FullMesh, Senders};
 use super::shared_channel::ConnectedReceiver;
 use crate::error::{GlommioError, ResourceType};
-use crate::executor::{consume_budget, executor};
+use crate::executor::consume_budget;
 use crate::sync::Gate;
 
 /// What a [`Handler`] returns.
@@ -113,11 +113,9 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
     ) -> Result<Self, GlommioError<()>> {
         let (senders, mut receivers) = mesh.join().await?;
         let sources = Gate::new();
-        // Queued: messages may have come already, and handlers run in tasks of their own.
-        let queue = executor().current_task_queue();
         for (source, receiver) in receivers.streams() {
             let served = serve(receiver, source, senders.peer_id(), handler.clone());
-            sources.spawn_into(served, queue)?.detach();
+            sources.spawn(served)?.detach();
         }
         Ok(Sharded {
             shard: Rc::new(Shard {
@@ -160,12 +158,8 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
         }
         let shard = Rc::clone(&self.shard);
         let forwarded = async move { forward(&shard, messages).await };
-        // Queued: a stream may have many messages already.
-        let queue = executor().current_task_queue();
-        let spawned = self.streams.spawn_into(forwarded, queue);
-        spawned
-            .expect("the gate is open, and the queue is there")
-            .detach();
+        let spawned = self.streams.spawn(forwarded);
+        spawned.expect("the gate is open").detach();
         Ok(())
     }
 

@@ -11,8 +11,8 @@ use super::{ExecutorMetrics, Snapshot, executors};
 ///
 /// The names of the rows begin with `glommio_`. Each executor has a row of its own, with its number and
 /// its name as the labels `executor` and `name`. Those of a
-/// [pool](crate::LocalExecutorPoolBuilder) have a label `shard` as well, by which a shard that is
-/// [restarted](crate::ShardEnd::Restart) is known again.
+/// [pool](crate::LocalExecutorPoolBuilder) also have the label `shard`, which stays the same when a
+/// shard is [restarted](crate::ShardEnd::Restart).
 ///
 /// # Examples
 ///

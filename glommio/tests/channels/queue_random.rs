@@ -10,7 +10,7 @@ use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
 use glommio::channels::shared_channel::{ConnectedReceiver, ConnectedSender};
 use proptest::prelude::*;
 
-use crate::common::polled::{Polled, operations, quiet_panic};
+use crate::common::polled::{Polled, at_once, operations, quiet_panic};
 use crate::common::{Numbers, watchdog};
 use crate::payload::{Alive, Payload, dropping};
 use crate::shared::connected;
@@ -27,6 +27,12 @@ trait Ends: 'static {
     fn try_send(sender: &Self::Sender, payload: Payload) -> Sent;
     async fn send(sender: &Self::Sender, payload: Payload) -> Sent;
     async fn receive(receiver: &Self::Receiver) -> Option<Payload>;
+    fn try_receive(receiver: &Self::Receiver) -> Result<Payload, GlommioError<()>>;
+    async fn receive_many(
+        receiver: &Self::Receiver,
+        group: &mut Vec<Payload>,
+        most: usize,
+    ) -> usize;
     /// Changes nothing.
     fn look(sender: &Self::Sender);
 }
@@ -52,6 +58,18 @@ impl Ends for Local {
 
     async fn receive(receiver: &Self::Receiver) -> Option<Payload> {
         receiver.recv().await
+    }
+
+    fn try_receive(receiver: &Self::Receiver) -> Result<Payload, GlommioError<()>> {
+        receiver.try_recv()
+    }
+
+    async fn receive_many(
+        receiver: &Self::Receiver,
+        group: &mut Vec<Payload>,
+        most: usize,
+    ) -> usize {
+        receiver.recv_many(group, most).await
     }
 
     fn look(sender: &Self::Sender) {
@@ -80,6 +98,18 @@ impl Ends for Shared {
 
     async fn receive(receiver: &Self::Receiver) -> Option<Payload> {
         receiver.recv().await
+    }
+
+    fn try_receive(receiver: &Self::Receiver) -> Result<Payload, GlommioError<()>> {
+        receiver.try_recv()
+    }
+
+    async fn receive_many(
+        receiver: &Self::Receiver,
+        group: &mut Vec<Payload>,
+        most: usize,
+    ) -> usize {
+        receiver.recv_many(group, most).await
     }
 
     fn look(sender: &Self::Sender) {
@@ -127,6 +157,7 @@ impl<E: Ends> Run<E> {
                 11 => self.drop_send(number >> 8),
                 12 => self.drop_receive(number >> 8),
                 13 => self.try_send(),
+                14 => self.take_at_once(number >> 8),
                 _ => self.poll_woken(),
             }
             self.check();
@@ -228,6 +259,33 @@ impl<E: Ends> Run<E> {
                 drop(self.receives.swap_remove(at));
             }
         }
+    }
+
+    /// What is there, one value or several, before those who wait for it.
+    fn take_at_once(&mut self, number: u64) {
+        let Some(receiver) = self.receiver.clone() else {
+            return;
+        };
+        let mut group = Vec::new();
+        let most = number as usize % 4;
+        let count = if most == 0 {
+            match E::try_receive(&receiver) {
+                Ok(payload) => group.push(payload),
+                Err(GlommioError::WouldBlock(_)) => assert!(self.sender.is_some()),
+                Err(error) => {
+                    assert!(matches!(error, GlommioError::Closed(_)) && self.sender.is_none());
+                }
+            }
+            self.queued.len().min(1)
+        } else if self.queued.is_empty() {
+            return;
+        } else {
+            assert!(at_once(E::receive_many(&receiver, &mut group, most)) > 0);
+            self.queued.len().min(most)
+        };
+        let numbers = group.iter().map(|it| it.number);
+        assert!(numbers.eq(self.queued.drain(..count)));
+        group.into_iter().for_each(|it| _ = dropping(|| drop(it)));
     }
 
     fn drop_send(&mut self, number: u64) {

@@ -27,18 +27,11 @@ pub(super) struct ReceivingEnd<T: Send> {
 }
 
 impl<T: Send> SendingEnd<T> {
-    /// Tells the other end, if it was not told yet, that this one is in its executor.
-    pub(super) fn arrive(&self) {
-        self.senders().arrive();
-        self.receivers().tasks.notify_all();
-    }
-
-    /// Waits for the other end to arrive, or to be dropped.
+    /// Tells the other end that this one is in its executor, and waits for it to say the same, or to
+    /// be dropped.
     pub(super) async fn meet(&self) {
-        self.arrive();
-        let has_come = || self.receivers().has_arrived() || self.producer.consumer_disconnected();
-        self.senders().tasks.wait(|| has_come().then_some(())).await;
-        self.senders().tasks.shrink();
+        let is_gone = || self.producer.consumer_disconnected();
+        self.senders().meet(self.receivers(), is_gone).await;
     }
 
     /// The tasks that wait for room.
@@ -144,20 +137,9 @@ impl<T: Send> Drop for SendingEnd<T> {
 
 impl<T: Send> ReceivingEnd<T> {
     /// As that of the sending end.
-    pub(super) fn arrive(&self) {
-        self.receivers().arrive();
-        self.senders().tasks.notify_all();
-    }
-
-    /// As that of the sending end.
     pub(super) async fn meet(&self) {
-        self.arrive();
-        let has_come = || self.senders().has_arrived() || self.consumer.producer_disconnected();
-        self.receivers()
-            .tasks
-            .wait(|| has_come().then_some(()))
-            .await;
-        self.receivers().tasks.shrink();
+        let is_gone = || self.consumer.producer_disconnected();
+        self.receivers().meet(self.senders(), is_gone).await;
     }
 
     /// The tasks that wait for items.

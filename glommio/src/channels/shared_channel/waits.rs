@@ -126,14 +126,14 @@ impl Waits {
         }
     }
 
-    /// This end has come to its executor. The other end is for the caller to notify.
-    pub(super) fn arrive(&self) {
+    /// This end has come to its executor. Waits until the one with the tasks `others` has, too, or
+    /// `is_gone`.
+    pub(super) async fn meet(&self, others: &Waits, is_gone: impl Fn() -> bool) {
         self.has_arrived.store(true, Ordering::Release);
-    }
-
-    /// Whether this end has come to its executor.
-    pub(super) fn has_arrived(&self) -> bool {
-        self.has_arrived.load(Ordering::Acquire)
+        others.tasks.notify_all();
+        let has_come = || others.has_arrived.load(Ordering::Acquire) || is_gone();
+        self.tasks.wait(|| has_come().then_some(())).await;
+        self.tasks.shrink();
     }
 
     /// Notifies the oldest task that waits, after something has changed that one of them waits for.
