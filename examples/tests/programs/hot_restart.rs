@@ -91,6 +91,87 @@ fn a_successor_that_dies_before_it_is_ready_changes_nothing() {
     assert_ne!(ask(&mut client, "three\n"), first);
 }
 
+/// Asks for the sockets as a successor does, is chosen, and reads `count` bytes of what it is sent.
+fn chosen(control: &Control, count: usize) -> UnixStream {
+    let mut successor = UnixStream::connect(control.path()).expect("it listens");
+    successor.read_exact(&mut [0; 1]).expect("the sockets");
+    successor.write_all(&[1]).expect("ready");
+    successor.read_exact(&mut [0; 1]).expect("it is chosen");
+    let sent = successor.read_exact(&mut vec![0; count]);
+    sent.expect("the connections");
+    successor
+}
+
+#[test]
+fn a_successor_that_dies_after_it_was_ready_ends_no_service() {
+    let control = Control::new();
+    let server = control.start();
+    let mut client = BufReader::new(server.connect());
+    let first = ask(&mut client, "one\n");
+    // Before it has the connection, of four bytes, and with it, and when it has been sent all.
+    for count in [0, 4, 8] {
+        drop(chosen(&control, count));
+        assert_eq!(ask(&mut client, "two\n"), first);
+        assert_eq!(ask(&mut BufReader::new(server.connect()), "new\n"), first);
+    }
+    let _successor = control.start();
+    assert!(server.end().success());
+    assert_ne!(ask(&mut client, "three\n"), first);
+}
+
+#[test]
+fn a_successor_that_hangs_ends_no_service_and_blocks_no_other() {
+    let control = Control::new();
+    let patience = [
+        "--port",
+        "0",
+        "--control",
+        &control.path(),
+        "--patience",
+        "200ms",
+    ];
+    let server = Server::start(BINARY, &patience);
+    let mut client = BufReader::new(server.connect());
+    let first = ask(&mut client, "one\n");
+    let hangs_with_all = chosen(&control, 8);
+    assert_eq!(ask(&mut client, "two\n"), first);
+    drop(hangs_with_all);
+    drop(server);
+
+    let server = control.start();
+    let mut client = BufReader::new(server.connect());
+    let first = ask(&mut client, "one\n");
+    let hang_before_they_are_ready: Vec<_> = (0..3)
+        .map(|_| {
+            let mut candidate = UnixStream::connect(control.path()).expect("it listens");
+            candidate.read_exact(&mut [0; 1]).expect("the sockets");
+            candidate
+        })
+        .collect();
+    let _successor = control.start();
+    assert!(server.end().success());
+    assert_ne!(ask(&mut client, "two\n"), first);
+    drop(hang_before_they_are_ready);
+}
+
+#[test]
+fn of_several_successors_at_a_time_one_serves_in_the_end() {
+    let control = Control::new();
+    let server = control.start();
+    let mut client = BufReader::new(server.connect());
+    let first = ask(&mut client, "one\n");
+    let successors: Vec<_> = std::thread::scope(|scope| {
+        let starts = [(); 3].map(|()| scope.spawn(|| control.start()));
+        starts
+            .into_iter()
+            .map(|it| it.join().expect("it starts"))
+            .collect()
+    });
+    assert!(server.end().success());
+    assert_ne!(ask(&mut client, "two\n"), first);
+    drop(successors);
+}
+
 #[test]
 fn the_socket_of_a_server_that_was_killed_is_replaced() {
     let control = Control::new();

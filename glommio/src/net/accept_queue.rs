@@ -16,11 +16,9 @@
 //!
 //! - An operation is in flight while an accept waits. When a round of tasks ends and none waits,
 //!   the operation is cancelled before the kernel gets to act on it.
-//! - An operation is for one connection. A multishot accept would be one submission for all of them, but
-//!   it keeps its place at the head of those that wait for the socket, and takes each wake of the kernel
-//!   there, also while its thread computes: of several executors or processes that share a socket one would
-//!   be given all connections, and if that stalls, none of the others would hear of a client. One that is
-//!   for a single connection leaves with the wake it takes, and comes back behind the others.
+//! - An operation is for one connection: it leaves the queue of those that wait for the socket with the wake
+//!   that it takes, and comes back behind the others. A multishot accept stays at the head and takes all
+//!   wakes, also while its thread computes: others that share the socket would hear of no client.
 //!
 //! ```text
 //!                an accept waits              none waits at the end of a round
@@ -42,10 +40,9 @@
 //! anew. An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
 //! Of several accepts that wait for connections of one socket, in different rings, the kernel wakes one for
-//! each connection (`poll_exclusive`), and if that is being cancelled, none: the connection then waits for the next one. The
-//! same happens to a connection whose wake went to a thread that computes, if the accept that took the one before it does
-//! not come back. So [`Siblings`] that are known are told when a listener has stopped asking: they [ask
-//! again](Acceptor::ask_again) while the backlog is readable.
+//! each connection (`poll_exclusive`), and if that is being cancelled, or does not come back for a connection whose own wake
+//! went to a thread that computes, none: it then waits for the next one. So [`Siblings`] that are known are told when a
+//! listener has stopped asking: they [ask again](Acceptor::ask_again) while the backlog is readable.
 //!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
 //! next poll, it passes the wake-up on, and if it is kept and not polled in the round in which it was
@@ -127,7 +124,7 @@ impl Acceptor {
         let mut state = self.queue.state.borrow_mut();
         if matches!(state.accept, AcceptState::One(_)) && is_readable(self.queue.listener) {
             state.cancel();
-            self.queue.go_on(&mut state, false);
+            self.queue.go_on(&mut state);
         }
     }
 
@@ -155,25 +152,25 @@ impl Acceptor {
         if !state.pollers.iter().any(|it| it.will_wake(&waker)) {
             state.pollers.push(waker);
         }
-        self.queue.start(&mut state, false)
+        self.queue.start(&mut state)
     }
 
     pub(super) fn has_client(&self) -> bool {
-        self.queue.state.borrow().has_client(self.queue.listener)
+        !self.queue.state.borrow().accepted.is_empty() || is_readable(self.queue.listener)
     }
 
     /// Waits until a client is there, and leaves it there.
     pub(super) fn poll_client(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.has_client() {
+            return Poll::Ready(Ok(()));
+        }
         // Cloned and dropped with nothing borrowed: both are user code.
         let waker = cx.waker().clone();
         let mut state = self.queue.state.borrow_mut();
-        if state.has_client(self.queue.listener) {
-            return Poll::Ready(Ok(()));
-        }
         if !state.lookers.iter().any(|it| it.will_wake(&waker)) {
             state.lookers.push(waker);
         }
-        self.queue.start(&mut state, false)
+        self.queue.start(&mut state)
     }
 }
 
@@ -229,7 +226,7 @@ impl Future for Accept<'_> {
             if !state.futures.wait(place, waker, ()) {
                 return Poll::Pending;
             }
-            queue.start(&mut state, false)
+            queue.start(&mut state)
         })
     }
 }
@@ -312,10 +309,6 @@ impl AcceptQueueState {
         self.futures.waiting() > 0 || !self.pollers.is_empty()
     }
 
-    fn has_client(&self, listener: RawFd) -> bool {
-        !self.accepted.is_empty() || is_readable(listener)
-    }
-
     /// Whether what is in flight is for callers that are gone.
     fn is_unwanted(&self) -> bool {
         let is_wanted = match self.accept {
@@ -354,36 +347,37 @@ impl AcceptQueueState {
 }
 
 impl AcceptQueue {
-    /// Has something in flight for an accept that waits. A connection that `is_there` need not be
-    /// waited for.
-    fn start<T>(&self, state: &mut AcceptQueueState, is_there: bool) -> Poll<io::Result<T>> {
+    /// Has something in flight for a caller that waits.
+    fn start<T>(&self, state: &mut AcceptQueueState) -> Poll<io::Result<T>> {
         let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) else {
             return Poll::Ready(Err(executor_is_gone()));
         };
         if let (AcceptState::Idle, End::Open) = (&state.accept, &state.end) {
-            let takes_none = !state.has_waiting();
-            state.accept = if takes_none || (state.polls_first && !is_there) {
+            if state.has_waiting() && !(state.polls_first && !is_readable(self.listener)) {
+                self.accept_one(state);
+            } else {
                 let readable = PollOnce {
                     fd: self.listener,
                     events: libc::POLLIN,
                 };
-                AcceptState::Readable(reactor.submit_to(readable, Rc::new(Readable(this))))
-            } else {
-                let listener = self.listener;
-                AcceptState::One(reactor.submit_to(AcceptOne { listener }, this))
-            };
+                let readable = reactor.submit_to(readable, Rc::new(Readable(this)));
+                state.accept = AcceptState::Readable(readable);
+            }
         }
         Poll::Pending
     }
 
-    /// Goes on if a caller still waits.
-    fn go_on(&self, state: &mut AcceptQueueState, is_there: bool) {
+    fn accept_one(&self, state: &mut AcceptQueueState) {
+        if let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) {
+            let listener = self.listener;
+            state.accept = AcceptState::One(reactor.submit_to(AcceptOne { listener }, this));
+        }
+    }
+
+    /// Goes on if a caller still waits. Called by the reactor, which is there.
+    fn go_on(&self, state: &mut AcceptQueueState) {
         if state.has_waiting() || !state.lookers.is_empty() {
-            let started: Poll<io::Result<()>> = self.start(state, is_there);
-            debug_assert!(
-                started.is_pending(),
-                "called by the reactor, which is there"
-            );
+            let _pending: Poll<io::Result<()>> = self.start(state);
         }
     }
 
@@ -427,7 +421,7 @@ impl AcceptQueue {
         let oldest = state.futures.notify_oldest();
         let pollers = std::mem::take(&mut state.pollers);
         let lookers = std::mem::take(&mut state.lookers);
-        self.go_on(&mut state, false);
+        self.go_on(&mut state);
         self.look_at_round_end(&mut state);
         drop(state);
         let woken = oldest.into_iter().chain(pollers).chain(lookers);
@@ -439,12 +433,6 @@ impl AcceptQueue {
         match self.siblings.get() {
             Some(siblings) => siblings.adopt(connection),
             None => drop(connection),
-        }
-    }
-
-    fn have_siblings_ask(&self) {
-        if let Some(siblings) = self.siblings.get() {
-            siblings.ask_again();
         }
     }
 
@@ -475,7 +463,7 @@ impl AcceptQueue {
                 return self.deliver(Err(error));
             }
         }
-        self.go_on(&mut state, false);
+        self.go_on(&mut state);
     }
 }
 
@@ -504,8 +492,8 @@ impl Sink for AcceptQueue {
         drop(state);
         self.take(accepted);
         self.tell_stopped();
-        if came_to_nothing {
-            self.have_siblings_ask();
+        if let Some(siblings) = self.siblings.get().filter(|_| came_to_nothing) {
+            siblings.ask_again();
         }
     }
 }
@@ -529,19 +517,16 @@ impl Sink for Readable {
         let queue = &self.0;
         let mut state = queue.state.borrow_mut();
         state.accept = AcceptState::Idle;
-        match ready.map_err(|error| error.raw_os_error()) {
-            Ok(_) => {
-                let lookers = std::mem::take(&mut state.lookers);
-                queue.go_on(&mut state, true);
+        let error = ready.err();
+        match error.as_ref().and_then(io::Error::raw_os_error) {
+            // Without an error, a client is there; with these, nothing is known: it is asked anew.
+            None | Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) => {
+                let lookers = error.is_none().then(|| std::mem::take(&mut state.lookers));
+                queue.go_on(&mut state);
                 drop(state);
-                lookers.into_iter().for_each(wake);
+                lookers.into_iter().flatten().for_each(wake);
             }
-            // Nothing is known then: it is asked anew.
-            Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {
-                queue.go_on(&mut state, false);
-                drop(state);
-            }
-            Err(Some(errno)) => {
+            Some(errno) => {
                 drop(state);
                 queue.deliver(Err(io::Error::from_raw_os_error(errno)));
             }
@@ -556,18 +541,22 @@ impl RoundEnd for AcceptQueue {
         state.looks_at_round_end = false;
         if state.is_unwanted() {
             state.cancel();
-            self.go_on(&mut state, false);
+            self.go_on(&mut state);
         }
         // Of one that is cancelled they are told when it has ended.
-        let tells = !state.has_waiting() && !matches!(state.accept, AcceptState::Cancelled);
+        let told = self.siblings.get().filter(|_| {
+            !state.has_waiting()
+                && !matches!(state.accept, AcceptState::Cancelled)
+                && (matches!(state.end, End::Closed) || is_readable(self.listener))
+        });
         let others: Vec<_> = (0..state.left_to_others())
             .filter_map(|_| state.futures.notify_oldest())
             .collect();
         self.look_at_round_end(&mut state);
         drop(state);
         others.into_iter().for_each(wake);
-        if tells && self.siblings.get().is_some() && is_readable(self.listener) {
-            self.have_siblings_ask();
+        if let Some(siblings) = told {
+            siblings.ask_again();
         }
     }
 }

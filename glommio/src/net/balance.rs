@@ -28,8 +28,9 @@ mod member;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
 
@@ -106,9 +107,8 @@ struct SharedListener {
 
 #[derive(Default)]
 struct Members {
-    /// Each with its turn.
-    joined: Vec<(Arc<Member>, u64)>,
-    /// The turn of the member that was chosen last. Those below it are taken for equal to it.
+    joined: Vec<Arc<Member>>,
+    /// Whose turn it was last. Members with lower turns are taken for equal to it.
     turn: u64,
     /// Accepted, when no member was left.
     left: Vec<AcceptedTcpStream>,
@@ -202,7 +202,7 @@ impl BalancedTcpListener {
             TcpListener::from(std::net::TcpListener::from(self.shared.socket.try_clone()?));
         let member = Arc::new(Member::new(shard));
         let mut members = lock(&self.shared.members);
-        members.joined.push((member.clone(), 0));
+        members.joined.push(member.clone());
         for stream in std::mem::take(&mut members.left) {
             let _ = ConnectionGuard::send(ConnectionGuard::new(&member), stream);
         }
@@ -227,43 +227,26 @@ impl BalancedTcpListener {
         Ok(addr::local_addr(&self.shared.socket)?)
     }
 
-    /// A descriptor of the listening socket, and the connections that executors have accepted and that no
-    /// executor was left to take: to go on with them elsewhere, when all executors have
-    /// [left](ShardListener::leave).
+    /// A descriptor of the listening socket, for instance to pass it to another process, and the connections
+    /// that executors have accepted and that no executor was left to take. Other clones go on.
     ///
     /// # Errors
     ///
-    /// What `fcntl(2)` gives: kind `Uncategorized`, `EMFILE`, if no descriptor is left. The connections
-    /// stay where they are, unless this was the last clone.
+    /// What `fcntl(2)` gives: kind `Uncategorized`, `EMFILE`, if no descriptor is left.
     ///
     /// # Examples
     ///
     /// ```
-    /// use glommio::{LocalExecutor, net::BalancedTcpListener};
-    ///
+    /// # use glommio::net::BalancedTcpListener;
     /// let listener = BalancedTcpListener::bind("127.0.0.1:0")?;
-    /// LocalExecutor::default().run(async {
-    ///     let shard = listener.join(0)?;
-    ///     let _client = std::net::TcpStream::connect(listener.local_addr()?)?;
-    ///     drop(shard);
-    ///     let (socket, accepted) = listener.into_parts()?;
-    ///     if accepted.is_empty() {
-    ///         socket.accept()?;
-    ///     }
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
+    /// // When all executors have left:
+    /// let (_socket, accepted) = listener.into_parts()?;
+    /// assert!(accepted.is_empty());
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub fn into_parts(self) -> Result<(std::net::TcpListener, Vec<AcceptedTcpStream>)> {
         let socket = self.shared.socket.try_clone()?;
         Ok((socket.into(), self.shared.take_left()))
-    }
-}
-
-/// The listening socket, for instance to pass it to another process.
-impl AsFd for BalancedTcpListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.shared.socket.as_fd()
     }
 }
 
@@ -277,7 +260,7 @@ impl From<std::net::TcpListener> for BalancedTcpListener {
 impl fmt::Debug for BalancedTcpListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let loads: Vec<_> = (lock(&self.shared.members).joined.iter())
-            .map(|(member, _)| member.load())
+            .map(|member| member.load())
             .collect();
         f.debug_struct("BalancedTcpListener")
             .field("socket", &self.shared.socket)
@@ -442,11 +425,7 @@ impl fmt::Debug for ShardListener {
 impl Drop for MemberPlace {
     fn drop(&mut self) {
         // First of all, so that what is handed on does not come back.
-        let mut members = lock(&self.shared.members);
-        members
-            .joined
-            .retain(|it| !Arc::ptr_eq(&it.0, &self.member));
-        drop(members);
+        (lock(&self.shared.members).joined).retain(|it| !Arc::ptr_eq(it, &self.member));
         for (stream, guard) in self.member.close_inbox() {
             drop(guard);
             self.shared.hand_on(stream);
@@ -458,8 +437,8 @@ impl SharedListener {
     /// Gives `stream` to the least loaded member: returns it, if that is `own`.
     fn place(&self, mut stream: AcceptedTcpStream, own: &Arc<Member>) -> Option<Placed> {
         loop {
-            let weights = self.weights();
-            let chosen = lock(&self.members).choose(&weights, Some(own));
+            self.weigh();
+            let chosen = Self::choose(&mut lock(&self.members), Some(own));
             let guard = chosen.expect("its own member is among them");
             if Arc::ptr_eq(&guard.member, own) {
                 return Some((stream, guard));
@@ -474,7 +453,7 @@ impl SharedListener {
     fn hand_on(&self, mut stream: AcceptedTcpStream) {
         loop {
             let mut members = lock(&self.members);
-            let Some(guard) = members.choose(&[], None) else {
+            let Some(guard) = Self::choose(&mut members, None) else {
                 return members.left.push(stream);
             };
             drop(members);
@@ -490,41 +469,30 @@ impl SharedListener {
         std::mem::take(&mut lock(&self.members).left)
     }
 
-    /// Of each member, what the user says of it, if that counts.
-    fn weights(&self) -> Vec<(Arc<Member>, u64)> {
-        let Some(weight) = &self.weight else {
-            return Vec::new();
-        };
-        let members = lock(&self.members).joined.clone();
-        let weigh = |(member, _): (Arc<Member>, u64)| {
-            let weight = weight(member.load());
-            (member, weight)
-        };
-        members.into_iter().map(weigh).collect()
+    /// Asks the user for the weights, if there are any.
+    fn weigh(&self) {
+        if let Some(weight) = &self.weight {
+            let members = lock(&self.members).joined.clone();
+            let weigh = |it: &Arc<Member>| it.weight.store(weight(it.load()), Relaxed);
+            members.iter().for_each(weigh);
+        }
     }
-}
 
-impl Members {
     /// Of the members that take what they are given that with the least weight, of these that with the fewest
-    /// connections, of these one that was given least, best of all `own`. Counts the connection, so that two that come at a time do not go the same
-    /// way.
-    fn choose(
-        &mut self,
-        weights: &[(Arc<Member>, u64)],
-        own: Option<&Arc<Member>>,
-    ) -> Option<ConnectionGuard> {
-        let least = |(member, turn): &&mut (Arc<Member>, u64)| {
-            let is_it = |it: &&(Arc<Member>, u64)| Arc::ptr_eq(&it.0, member);
-            let weight = weights.iter().find(is_it).map_or(0, |it| it.1);
-            let is_other = own.is_none_or(|own| !Arc::ptr_eq(own, member));
-            let connections = member.load().connections;
-            let turn = self.turn.max(*turn);
-            (member.is_full(), weight, connections, turn, is_other)
+    /// connections, of these one whose turn it is, best of all `own`. Counts the connection, so that two that
+    /// come at a time do not go the same way.
+    fn choose(members: &mut Members, own: Option<&Arc<Member>>) -> Option<ConnectionGuard> {
+        let turn = |it: &Arc<Member>| it.turn.load(Relaxed).max(members.turn);
+        let is_other = |it: &Arc<Member>| own.is_none_or(|own| !Arc::ptr_eq(own, it));
+        let rank = |it: &&Arc<Member>| {
+            let load = (it.weight.load(Relaxed), it.load().connections);
+            (it.is_full(), load, turn(it), is_other(it))
         };
-        let (member, turn) = self.joined.iter_mut().min_by_key(least)?;
-        self.turn = self.turn.max(*turn);
-        *turn = self.turn + 1;
-        Some(ConnectionGuard::new(member))
+        let chosen = members.joined.iter().min_by_key(rank)?;
+        let turn = turn(chosen);
+        chosen.turn.store(turn + 1, Relaxed);
+        members.turn = turn;
+        Some(ConnectionGuard::new(chosen))
     }
 }
 
@@ -540,8 +508,8 @@ impl Siblings for Others {
             return;
         };
         let members = lock(&shared.members).joined.clone();
-        let others = members.iter().filter(|it| !Arc::ptr_eq(&it.0, &self.own));
-        others.for_each(|(it, _)| it.ask_again());
+        let others = members.iter().filter(|it| !Arc::ptr_eq(it, &self.own));
+        others.for_each(|it| it.ask_again());
     }
 
     fn adopt(&self, connection: OwnedFd) {

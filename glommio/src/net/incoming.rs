@@ -15,7 +15,6 @@ use super::accept_queue::{Accept, Acceptor};
 
 /// One connection after the other, each as an `S`. Never ends.
 pub(super) struct Incoming<'a, S> {
-    acceptor: &'a Acceptor,
     accept: Accept<'a>,
     yields: PhantomData<fn() -> S>,
 }
@@ -23,7 +22,6 @@ pub(super) struct Incoming<'a, S> {
 impl<'a, S> Incoming<'a, S> {
     pub(super) fn new(acceptor: &'a Acceptor) -> Self {
         Incoming {
-            acceptor,
             accept: acceptor.accept(),
             yields: PhantomData,
         }
@@ -35,7 +33,6 @@ impl<S: From<Socket>> Stream for Incoming<'_, S> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let accepted = ready!(Pin::new(&mut self.accept).poll(cx));
-        self.accept = self.acceptor.accept();
         let stream = accepted.map(|fd| S::from(Socket::from(fd)));
         Poll::Ready(Some(stream.map_err(Into::into)))
     }

@@ -129,7 +129,7 @@ pub(super) use stream_methods;
 /// Methods of a listener, `struct L { acceptor: Acceptor, socket: Socket }`, in this order: what is
 /// in flight has to go before the descriptor is closed.
 macro_rules! listener_methods {
-    ($Stream:ident, $Accepted:ident, $addresses:ident, $Address:ty) => {
+    ($Stream:ident, $Accepted:ident, $addresses:ident, $Address:ty, $Std:ty) => {
         /// The next connection, for whichever executor
         #[doc = concat!("[binds](", stringify!($Accepted), "::bind_to_executor) it.")]
         ///
@@ -222,6 +222,78 @@ macro_rules! listener_methods {
         ) -> std::task::Poll<$crate::net::Result<$Stream>> {
             let accepted = self.poll_shared_accept(cx);
             accepted.map(|accepted| Ok(accepted?.bind_to_executor()))
+        }
+
+        /// All connections from now on, as a stream that never ends.
+        ///
+        /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is
+        /// given it again and again.
+        ///
+        /// # Cancel safety
+        ///
+        /// No connection is lost when the stream or the future of its next item is dropped: the next
+        /// call gets it.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use futures_lite::StreamExt;
+        /// use glommio::{LocalExecutor, net::{TcpListener, TcpStream}};
+        ///
+        /// LocalExecutor::default().run(async {
+        ///     let listener = TcpListener::bind("127.0.0.1:0")?;
+        ///     let client = TcpStream::connect(listener.local_addr()?).await?;
+        ///     let server = listener.incoming().next().await.expect("there is always a next one")?;
+        ///     assert_eq!(server.peer_addr()?, client.local_addr()?);
+        ///     Ok::<_, glommio::GlommioError<()>>(())
+        /// })?;
+        /// # Ok::<_, glommio::GlommioError<()>>(())
+        /// ```
+        pub fn incoming(
+            &self,
+        ) -> impl futures_core::Stream<Item = $crate::net::Result<$Stream>> + Unpin + '_ {
+            $crate::net::incoming::Incoming::new(&self.acceptor)
+        }
+
+        /// Stops accepting, and returns the listening socket along with the connections that it has
+        /// accepted and that no call has returned yet.
+        ///
+        /// The kernel accepts for calls of [`accept`](Self::accept) that wait, and some may have been dropped
+        /// since. To hand the socket over, for instance to another process, without closing such a connection,
+        /// call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes it. Clients that have not
+        /// been accepted stay in the backlog of the socket, except for one: of a client that came while an accept waited the
+        /// kernel may have told nothing else, here or in another process, so it is accepted and returned.
+        ///
+        /// Suspends only while the kernel is accepting for this listener: until it has stopped.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropped before it is done, the listener and its connections are closed.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use glommio::{LocalExecutor, net::TcpListener};
+        ///
+        /// LocalExecutor::default().run(async {
+        ///     let listener = TcpListener::bind("127.0.0.1:0")?;
+        ///     let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        ///
+        ///     let (socket, accepted) = listener.into_parts().await;
+        ///     let served = match accepted.first() {
+        ///         Some(connection) => connection.peer_addr()?,
+        ///         None => socket.accept()?.1,
+        ///     };
+        ///     assert_eq!(served, client.local_addr()?);
+        ///     Ok::<_, glommio::GlommioError<()>>(())
+        /// })?;
+        /// # Ok::<_, glommio::GlommioError<()>>(())
+        /// ```
+        pub async fn into_parts(self) -> ($Std, Vec<$Accepted>) {
+            let accepted = self.acceptor.stop().await;
+            drop(self.acceptor);
+            let accepted = accepted.into_iter().map(|fd| $Accepted { fd });
+            (self.socket.into(), accepted.collect())
         }
 
         /// The address that it listens on.

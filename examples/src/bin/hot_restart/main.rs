@@ -14,14 +14,17 @@
 //! ```text
 //!   running                                              successor
 //!           ◀──────────────── connects ────────────────
-//!           ─── both listening sockets ───────────────▶  accepts, as the running one still does
+//!           ─── both listening sockets ───────────────▶
 //!           ◀──────────────── "ready" ─────────────────
+//!           ──────────── "you are chosen" ─────────────▶ accepts
 //!   accepts no more, finishes the requests under way
-//!           ─── each connection, with what was read of it ──▶ serves it
-//!   ends    ─── end of the stream ────────────────────▶
+//!           ─── each connection, with what was read of it ──▶
+//!           ◀────────────── "received" ────────────────
+//!   ends    ─────────────── "yours" ──────────────────▶  serves them
 //! ```
 //!
-//! A successor that dies before it is ready changes nothing.
+//! Until then the running one can go on, and does: if the successor dies, or takes longer than `--patience`. Any
+//! number may ask at a time; the first that is ready is chosen.
 
 #![forbid(unsafe_code)]
 
@@ -48,6 +51,10 @@ struct Options {
     #[arg(long, required_unless_present = "demo")]
     control: Option<PathBuf>,
 
+    /// How long a candidate may take until it is ready, and the successor until it has all connections.
+    #[arg(long, default_value = "5s")]
+    patience: humantime::Duration,
+
     /// How long a request takes.
     #[arg(long, default_value = "0s")]
     work: humantime::Duration,
@@ -70,10 +77,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let executor = LocalExecutorBuilder::default()
         .on_task_panic(TaskPanic::Isolate)
         .make()?;
-    let work: Duration = *options.work;
+    let (work, patience): (Duration, Duration) = (*options.work, *options.patience);
     executor.run(async {
         match options.control {
-            Some(control) if !options.demo => server::run(&control, options.port, work).await,
+            Some(control) if !options.demo => {
+                server::run(&control, options.port, work, patience).await
+            }
             _ => demo::run(options.restarts, *options.serve).await,
         }
     })

@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::error::Error;
+use std::future::pending;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process;
 use std::rc::Rc;
@@ -11,9 +13,11 @@ use std::time::Duration;
 
 use futures_lite::future::or;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::future::timeout;
 use glommio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use glommio::spawn_local;
 use glommio::sync::{CancellationToken, Gate};
+use glommio::task::JoinSet;
 use glommio::timer::sleep;
 
 use crate::handover::{self, Connection, Sockets};
@@ -32,14 +36,13 @@ struct Server {
     left: RefCell<Vec<Connection>>,
 }
 
-pub async fn run(control: &Path, port: u16, work: Duration) -> Result<(), Box<dyn Error>> {
-    let server = Rc::new(Server {
-        work,
-        leaving: CancellationToken::new(),
-        gate: Gate::new(),
-        left: RefCell::default(),
-    });
-    let (sockets, running) = match handover::ask(control).await? {
+pub async fn run(
+    control: &Path,
+    port: u16,
+    work: Duration,
+    patience: Duration,
+) -> Result<(), Box<dyn Error>> {
+    let (mut sockets, running) = match handover::ask(control).await? {
         Some((sockets, running)) => (sockets, Some(running)),
         None => {
             let sockets = Sockets {
@@ -50,32 +53,50 @@ pub async fn run(control: &Path, port: u16, work: Duration) -> Result<(), Box<dy
         }
     };
     println!("listening on {}", sockets.listener.local_addr()?);
-    let taking_over = running.map(|running| spawn_local(take_over(server.clone(), running)));
+    let mut server = Server::new(work);
+    let mut taking_over = running.map(|running| spawn_local(take_over(server.clone(), running)));
+    loop {
+        let serve = async {
+            accept(&server, &sockets.listener).await;
+            unreachable!("it accepts until it is dropped");
+        };
+        let mut successor = or(serve, successor(&sockets, patience)).await;
 
-    let serve = async {
-        accept(&server, &sockets.listener).await;
-        unreachable!("it accepts until it is dropped");
-    };
-    let mut successor = or(serve, successor(&sockets)).await;
-
-    println!("handing over");
-    // Those that were accepted and not served yet go along; later ones wait for the successor.
-    let (_listener, accepted) = sockets.listener.into_parts().await;
-    for connection in accepted {
-        server.serve(connection.bind_to_executor(), Vec::new());
+        println!("handing over");
+        // Those that were accepted and not served yet go along; later ones wait for the successor.
+        let (listener, accepted) = sockets.listener.into_parts().await;
+        let (control, asking) = sockets.control.into_parts().await;
+        // They ask again.
+        drop(asking);
+        for connection in accepted {
+            server.serve(connection.bind_to_executor(), Vec::new());
+        }
+        if let Some(taking_over) = taking_over.take() {
+            taking_over.await;
+        }
+        server.leaving.cancel();
+        server.gate.close().await?;
+        let left = server.left.take();
+        let sends = async {
+            timeout(patience, handover::send_all(&mut successor, &left)).await??;
+            Ok::<_, io::Error>(())
+        };
+        let Err(error) = sends.await else {
+            println!("handed {} connections over", left.len());
+            return Ok(());
+        };
+        // It knows by the end of the stream that nothing is its own.
+        drop(successor);
+        eprintln!("going on, as the successor does not: {error}");
+        sockets = Sockets {
+            listener: listener.into(),
+            control: control.into(),
+        };
+        server = Server::new(work);
+        for Connection { stream, unserved } in left {
+            server.serve(stream, unserved);
+        }
     }
-    if let Some(taking_over) = taking_over {
-        taking_over.await;
-    }
-    server.leaving.cancel();
-    server.gate.close().await?;
-    let left = server.left.take();
-    let count = left.len();
-    for connection in left {
-        handover::send(&mut successor, connection).await?;
-    }
-    println!("handed {count} connections over");
-    Ok(())
 }
 
 async fn accept(server: &Rc<Server>, listener: &TcpListener) {
@@ -91,40 +112,69 @@ async fn accept(server: &Rc<Server>, listener: &TcpListener) {
     }
 }
 
-/// Waits for a successor that is ready. One that is not, for instance because it has ended, is left
-/// alone.
-async fn successor(sockets: &Sockets) -> UnixStream {
+/// Waits for a successor that is ready, and chooses it. Those that are not, for instance because they have
+/// ended or hang, keep none from being chosen.
+async fn successor(sockets: &Sockets, patience: Duration) -> UnixStream {
+    let mut candidates = JoinSet::new();
     loop {
-        let offered = async {
-            let mut successor = sockets.control.accept().await?;
-            handover::offer(sockets, &mut successor).await?;
-            Ok::<_, io::Error>(successor)
-        };
-        match offered.await {
-            Ok(successor) => return successor,
-            Err(error) => {
-                eprintln!("no successor: {error}");
-                sleep(Duration::from_millis(10)).await;
+        let asks = async { Ok((sockets.control.accept().await?, false)) };
+        let is_ready = async {
+            match candidates.join_next().await {
+                Some(offered) => Ok((offered.map_err(io::Error::other)??, true)),
+                None => pending().await,
             }
-        }
+        };
+        let failed: io::Error = match or(asks, is_ready).await {
+            Ok((mut candidate, true)) => match handover::choose(&mut candidate).await {
+                Ok(()) => return candidate,
+                Err(error) => error,
+            },
+            Ok((candidate, false)) => match sockets.duplicate() {
+                Ok(sockets) => {
+                    candidates.spawn(offer(sockets, candidate, patience));
+                    continue;
+                }
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        eprintln!("no successor: {failed}");
+        sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// The candidate, when it is ready.
+async fn offer(
+    sockets: [OwnedFd; 2],
+    mut candidate: UnixStream,
+    patience: Duration,
+) -> io::Result<UnixStream> {
+    timeout(patience, handover::offer(sockets, &mut candidate)).await??;
+    Ok(candidate)
 }
 
 /// Serves the connections of the running server, which ends then.
 async fn take_over(server: Rc<Server>, mut running: UnixStream) {
-    let taken = async {
-        handover::say_ready(&mut running).await?;
-        while let Some(connection) = handover::receive(&mut running).await? {
-            server.serve(connection.stream, connection.unserved);
+    match handover::receive_all(&mut running).await {
+        Ok(connections) => {
+            for connection in connections {
+                server.serve(connection.stream, connection.unserved);
+            }
         }
-        Ok::<_, io::Error>(())
-    };
-    if let Err(error) = taken.await {
-        eprintln!("the server before this one has ended early: {error}");
+        Err(error) => eprintln!("the server before this one goes on, or has ended: {error}"),
     }
 }
 
 impl Server {
+    fn new(work: Duration) -> Rc<Server> {
+        Rc::new(Server {
+            work,
+            leaving: CancellationToken::new(),
+            gate: Gate::new(),
+            left: RefCell::default(),
+        })
+    }
+
     fn serve(self: &Rc<Self>, stream: TcpStream, unserved: Vec<u8>) {
         let server = self.clone();
         let connection = async move {

@@ -5,8 +5,7 @@ use std::future::poll_fn;
 use std::os::fd::OwnedFd;
 use std::task::Poll;
 
-use super::{AcceptQueue, AcceptQueueState, AcceptState, Acceptor, End};
-use crate::reactor::AcceptOne;
+use super::{AcceptState, Acceptor, End};
 use crate::sys::socket::is_readable;
 
 impl Acceptor {
@@ -19,7 +18,12 @@ impl Acceptor {
             let waker = cx.waker().clone();
             let mut state = self.queue.state.borrow_mut();
             state.cancel();
-            let looks = self.queue.look_once_more(&mut state);
+            // The connection that is there, if one is owed. Once more, for as long as others take it first.
+            let is_idle = matches!(state.accept, AcceptState::Idle);
+            let looks = is_idle && state.owes_a_look && is_readable(self.queue.listener);
+            if looks {
+                self.queue.accept_one(&mut state);
+            }
             let stopped = match state.accept {
                 AcceptState::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
                 _ => Poll::Pending,
@@ -35,21 +39,5 @@ impl Acceptor {
             stopped
         })
         .await
-    }
-}
-
-impl AcceptQueue {
-    /// Has the connection accepted that is there, if one is and one is owed, when nothing is in flight. Once
-    /// more, for as long as others take the connections first.
-    fn look_once_more(&self, state: &mut AcceptQueueState) -> bool {
-        let is_owed = state.owes_a_look && matches!(state.accept, AcceptState::Idle);
-        let named = self.this.upgrade().zip(self.reactor.upgrade());
-        let named = named.filter(|_| is_owed && is_readable(self.listener));
-        let Some((this, reactor)) = named else {
-            return false;
-        };
-        let listener = self.listener;
-        state.accept = AcceptState::One(reactor.submit_to(AcceptOne { listener }, this));
-        true
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
@@ -27,6 +27,10 @@ pub struct ShardLoad {
 pub(super) struct Member {
     shard: usize,
     connections: AtomicUsize,
+    /// As the user has said last.
+    pub(super) weight: AtomicU64,
+    /// How often it was chosen, in virtual time; changed under the lock of all members.
+    pub(super) turn: AtomicU64,
     inbox: Mutex<Inbox>,
 }
 
@@ -50,6 +54,8 @@ impl Member {
         Member {
             shard,
             connections: AtomicUsize::new(0),
+            weight: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
             inbox: Mutex::default(),
         }
     }

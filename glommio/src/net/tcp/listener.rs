@@ -5,12 +5,10 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 
-use futures_core::Stream;
 use socket2::{Domain, Protocol, Type};
 
 use super::{AcceptedTcpStream, TcpStream};
 use crate::net::accept_queue::Acceptor;
-use crate::net::incoming::Incoming;
 use crate::net::methods::{descriptor_impls, listener_methods};
 use crate::net::{Result, addr};
 use crate::sys::socket::Socket;
@@ -97,82 +95,18 @@ impl TcpListener {
         Ok(TcpListener::new(socket))
     }
 
-    /// All connections from now on, as a stream that never ends.
-    ///
-    /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is
-    /// given it again and again.
-    ///
-    /// # Cancel safety
-    ///
-    /// No connection is lost when the stream or the future of its next item is dropped: the next
-    /// call gets it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use futures_lite::StreamExt;
-    /// use glommio::{LocalExecutor, net::{TcpListener, TcpStream}};
-    ///
-    /// LocalExecutor::default().run(async {
-    ///     let listener = TcpListener::bind("127.0.0.1:0")?;
-    ///     let client = TcpStream::connect(listener.local_addr()?).await?;
-    ///     let server = listener.incoming().next().await.expect("there is always a next one")?;
-    ///     assert_eq!(server.peer_addr()?, client.local_addr()?);
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    pub fn incoming(&self) -> impl Stream<Item = Result<TcpStream>> + Unpin + '_ {
-        Incoming::new(&self.acceptor)
-    }
-
-    /// Stops accepting, and returns the listening socket along with the connections that it has
-    /// accepted and that no call has returned yet.
-    ///
-    /// The kernel accepts for calls of [`accept`](Self::accept) that wait, and some may have been dropped
-    /// since. To hand the socket over, for instance to another process, without closing such a connection,
-    /// call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes it. Clients that have not
-    /// been accepted stay in the backlog of the socket, except for one: of a client that came while an accept waited the
-    /// kernel may have told nothing else, here or in another process, so it is accepted and returned.
-    ///
-    /// Suspends only while the kernel is accepting for this listener: until it has stopped.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before it is done, the listener and its connections are closed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutor, net::TcpListener};
-    ///
-    /// LocalExecutor::default().run(async {
-    ///     let listener = TcpListener::bind("127.0.0.1:0")?;
-    ///     let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-    ///
-    ///     let (socket, accepted) = listener.into_parts().await;
-    ///     let served = match accepted.first() {
-    ///         Some(connection) => connection.peer_addr()?,
-    ///         None => socket.accept()?.1,
-    ///     };
-    ///     assert_eq!(served, client.local_addr()?);
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    pub async fn into_parts(self) -> (std::net::TcpListener, Vec<AcceptedTcpStream>) {
-        let accepted = self.acceptor.stop().await;
-        drop(self.acceptor);
-        let accepted = accepted.into_iter().map(|fd| AcceptedTcpStream { fd });
-        (self.socket.into(), accepted.collect())
-    }
-
     /// For a listener whose socket other listeners share; see [`Acceptor`].
     pub(in crate::net) fn acceptor(&self) -> &Acceptor {
         &self.acceptor
     }
 
-    listener_methods!(TcpStream, AcceptedTcpStream, addr, SocketAddr);
+    listener_methods!(
+        TcpStream,
+        AcceptedTcpStream,
+        addr,
+        SocketAddr,
+        std::net::TcpListener
+    );
 }
 
 /// A socket that listens on `address`, with the options that are documented at `bind`.

@@ -5,13 +5,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-use futures_core::Stream;
 use socket2::{Domain, Type};
 
 use super::{AcceptedUnixStream, UnixStream, address};
 use crate::net::Result;
 use crate::net::accept_queue::Acceptor;
-use crate::net::incoming::Incoming;
 use crate::net::methods::{descriptor_impls, listener_methods};
 use crate::sys::socket::Socket;
 
@@ -70,61 +68,13 @@ impl UnixListener {
         Ok(UnixListener::new(socket))
     }
 
-    /// All connections from now on, as a stream that never ends.
-    ///
-    /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is
-    /// given it again and again.
-    ///
-    /// # Cancel safety
-    ///
-    /// No connection is lost when the stream or the future of its next item is dropped: the next
-    /// call gets it.
-    pub fn incoming(&self) -> impl Stream<Item = Result<UnixStream>> + Unpin + '_ {
-        Incoming::new(&self.acceptor)
-    }
-
-    /// Stops accepting, and returns the listening socket along with the connections that it has
-    /// accepted and that no call has returned yet.
-    ///
-    /// The kernel accepts for calls of [`accept`](Self::accept) that wait, and some may have been dropped
-    /// since. To hand the socket over, for instance to another process, without closing such a connection,
-    /// call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes it. Clients that have not
-    /// been accepted stay in the backlog of the socket, except for one: of a client that came while an accept waited the
-    /// kernel may have told nothing else, here or in another process, so it is accepted and returned.
-    ///
-    /// Suspends only while the kernel is accepting for this listener: until it has stopped.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before it is done, the listener and its connections are closed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutor, net::UnixListener};
-    ///
-    /// # let directory = tempfile::tempdir()?;
-    /// # let path = directory.path().join("socket");
-    /// LocalExecutor::default().run(async {
-    ///     let listener = UnixListener::bind(&path)?;
-    ///     let _client = std::os::unix::net::UnixStream::connect(&path)?;
-    ///
-    ///     let (socket, accepted) = listener.into_parts().await;
-    ///     if accepted.is_empty() {
-    ///         socket.accept()?;
-    ///     }
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    pub async fn into_parts(self) -> (std::os::unix::net::UnixListener, Vec<AcceptedUnixStream>) {
-        let accepted = self.acceptor.stop().await;
-        drop(self.acceptor);
-        let accepted = accepted.into_iter().map(|fd| AcceptedUnixStream { fd });
-        (self.socket.into(), accepted.collect())
-    }
-
-    listener_methods!(UnixStream, AcceptedUnixStream, address, SocketAddr);
+    listener_methods!(
+        UnixStream,
+        AcceptedUnixStream,
+        address,
+        SocketAddr,
+        std::os::unix::net::UnixListener
+    );
 }
 
 /// Connections that may wait to be accepted.
