@@ -14,6 +14,7 @@ use super::Result;
 use super::directory::Directory;
 use super::error::enhanced;
 use super::submit::Submitter;
+use crate::reactor::budget;
 use crate::sys::file;
 use crate::sys::file::entries::{self, Entries, Entry};
 
@@ -225,30 +226,32 @@ impl Stream for ReadDir {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        loop {
-            if let Some(entry) = this.block.next() {
-                return Poll::Ready(Some(Ok(DirEntry::of(entry))));
-            }
-            match std::mem::replace(&mut this.next, Next::Ended) {
-                Next::Ended => return Poll::Ready(None),
-                Next::Unread(own) => this.start(Entries::default(), move |entries| {
-                    read(entries::open_anew(own.as_fd())?, entries)
-                }),
-                Next::Reading(mut reading) => match reading.as_mut().poll(cx) {
-                    Poll::Ready(ended) => this.next = Next::Read(ended),
-                    Poll::Pending => {
-                        this.next = Next::Reading(reading);
-                        return Poll::Pending;
+        budget::counted(cx, |cx| {
+            loop {
+                if let Some(entry) = this.block.next() {
+                    return Poll::Ready(Some(Ok(DirEntry::of(entry))));
+                }
+                match std::mem::replace(&mut this.next, Next::Ended) {
+                    Next::Ended => return Poll::Ready(None),
+                    Next::Unread(own) => this.start(Entries::default(), move |entries| {
+                        read(entries::open_anew(own.as_fd())?, entries)
+                    }),
+                    Next::Reading(mut reading) => match reading.as_mut().poll(cx) {
+                        Poll::Ready(ended) => this.next = Next::Read(ended),
+                        Poll::Pending => {
+                            this.next = Next::Reading(reading);
+                            return Poll::Pending;
+                        }
+                    },
+                    Next::Read(Ok(block)) => this.take_in(block, cx),
+                    Next::Read(Err(error)) => {
+                        let op = "Reading a directory";
+                        let error = enhanced(error, op, this.path.as_deref(), None);
+                        return Poll::Ready(Some(Err(error)));
                     }
-                },
-                Next::Read(Ok(block)) => this.take_in(block, cx),
-                Next::Read(Err(error)) => {
-                    let op = "Reading a directory";
-                    let error = enhanced(error, op, this.path.as_deref(), None);
-                    return Poll::Ready(Some(Err(error)));
                 }
             }
-        }
+        })
     }
 }
 

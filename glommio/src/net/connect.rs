@@ -17,7 +17,7 @@ use socket2::{SockAddr, Type};
 
 use super::addr;
 use crate::clock;
-use crate::reactor::{Connect, Reactor, TimerEntry, executor_is_gone};
+use crate::reactor::{Connect, Reactor, TimerEntry, budget, executor_is_gone};
 use crate::sys::socket::Socket;
 
 /// What is done to a new socket before it connects.
@@ -36,7 +36,8 @@ pub(super) async fn tcp(
     deadline: Option<Instant>,
     prepare: Prepare,
 ) -> io::Result<Socket> {
-    let addresses = until(reactor, deadline, addr::all(reactor, host)).await?;
+    let addresses = until(reactor, deadline, addr::all(reactor, host)).await;
+    let addresses = budget::checked(addresses).await?;
     let mut last_error = addr::empty();
     let mut left = addresses.clone().count() as u32;
     for address in addresses {
@@ -51,7 +52,7 @@ pub(super) async fn tcp(
         }
         left -= 1;
     }
-    Err(last_error)
+    budget::checked(Err(last_error)).await
 }
 
 /// A stream connection to `address`, until `deadline`. As [`tcp`] when it is dropped.
@@ -65,7 +66,8 @@ pub(super) async fn stream(
     prepare: Prepare,
 ) -> io::Result<Socket> {
     loop {
-        let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+        let socket = Socket::new(address.domain(), Type::STREAM, None);
+        let socket = budget::checked(socket).await?;
         prepare(&socket)?;
         match connect(reactor, socket, address.clone(), deadline).await {
             // With a new socket: the interrupted attempt goes on in the old one.

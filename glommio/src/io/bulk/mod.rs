@@ -13,7 +13,7 @@ mod merge;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 pub use merge::{MergedBufferLimit, ReadAmplificationLimit};
@@ -24,6 +24,7 @@ use super::dma_file::{DmaFile, widen};
 use super::long_read::to_allocate_now;
 use super::read_result::ReadResult;
 use super::shared_read::ScheduledSource;
+use crate::reactor::budget;
 
 /// A request to read: a range of bytes of a file.
 pub trait IoVec {
@@ -397,6 +398,7 @@ where
     type Item = Result<(V, ReadResult)>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         this.is_polled = true;
         while this.may_start() {
@@ -408,15 +410,14 @@ where
             }
         }
         let Some((oldest, _)) = this.queue.front() else {
-            return if this.has_ended {
-                Poll::Ready(None)
-            } else {
-                Poll::Pending
-            };
-        };
-        let Poll::Ready(read) = this.file.poll_scheduled(oldest, cx) else {
+            if this.has_ended {
+                budget::spend();
+                return Poll::Ready(None);
+            }
             return Poll::Pending;
         };
+        let read = ready!(this.file.poll_scheduled(oldest, cx));
+        budget::spend();
         let (source, ReadManyArgs { user_read, .. }) = this.pop().expect("it was looked at above");
         Poll::Ready(Some(read.map(|()| {
             // What was merged, or what another one reads, may begin earlier.

@@ -7,6 +7,7 @@ use crate::io::Result;
 use crate::io::long_read::{goes_on, to_allocate};
 use crate::io::read_result::ReadResult;
 use crate::memory::DmaBuffer;
+use crate::reactor::budget;
 use crate::reactor::op::{Bytes, ReadInto};
 use crate::stats::Counted;
 use crate::sys::file;
@@ -40,6 +41,7 @@ impl DmaFile {
     /// ```
     pub async fn read_exact_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
         if size == 0 {
+            budget::consume().await;
             return Ok(ReadResult::default());
         }
         let read = self.read_exact(pos, size).await;
@@ -48,7 +50,7 @@ impl DmaFile {
 
     async fn read_exact(&self, pos: u64, size: usize) -> io::Result<ReadResult> {
         if to_allocate(&self.file, pos, size).await? < size {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            return budget::checked(Err(io::ErrorKind::UnexpectedEof.into())).await;
         }
         let (start, len) = widen(pos, size, self.alignment());
         let lead = (pos - start) as usize;
@@ -116,7 +118,7 @@ impl DmaFile {
         loop {
             // As long as it is there, starting does not fail.
             let may_start = file::offset(pos).and_then(|_| submitter.reactor());
-            if let Err(error) = may_start {
+            if let Err(error) = budget::checked(may_start).await {
                 return (Err(error), buffer);
             }
             let op = ReadInto(self.read_op(buffer, read, pos));
@@ -180,9 +182,13 @@ impl DmaFile {
     async fn write_all(&self, mut bytes: Bytes, pos: u64) -> io::Result<()> {
         let (len, unit) = (bytes.as_slice().len(), self.unit());
         let mut done = 0;
+        if len == 0 {
+            budget::consume().await;
+        }
         while done < len {
             let position = pos.saturating_add(done as u64);
-            let written = self.start_write(bytes, done, position)?.await?;
+            let started = budget::checked(self.start_write(bytes, done, position)).await;
+            let written = started?.await?;
             bytes = written.bytes;
             let end = done + written.count?;
             // What follows has to begin with a block: the rest of one is written again.

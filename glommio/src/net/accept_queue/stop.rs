@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::task::Poll;
 
 use super::{AcceptQueue, AcceptQueueState, AcceptState, Acceptor, End};
-use crate::reactor::AcceptOne;
+use crate::reactor::{AcceptOne, budget};
 use crate::sys::socket::is_readable;
 
 impl Acceptor {
@@ -14,6 +14,7 @@ impl Acceptor {
     /// operation on the listener is in flight; with those that came while one was, for which the kernel may
     /// have woken nothing else, also in other processes.
     pub(in crate::net) async fn stop(&self) -> VecDeque<OwnedFd> {
+        budget::consume().await;
         let (mut has_waited, mut looks_left) = (false, LOOKS_AT_STOP);
         poll_fn(|cx| {
             // Cloned and dropped with nothing borrowed: both are user code.
