@@ -48,7 +48,6 @@
 
 #![forbid(unsafe_code)]
 
-use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -119,9 +118,8 @@ impl Signals {
     /// Nothing is lost when it is dropped: the signal stays pending.
     pub async fn recv(&self) -> Result<libc::c_int> {
         loop {
-            poll_fn(|cx| budget::poll_leave(cx)).await;
+            budget::consume().await;
             if let Some(signal) = self.try_recv()? {
-                budget::spend();
                 return Ok(signal);
             }
             self.fd.readable().await?;
@@ -179,6 +177,7 @@ impl Signals {
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 pub async fn ctrl_c() -> Result<()> {
-    Signals::new(&[libc::SIGINT])?.recv().await?;
+    let signals = budget::checked(Signals::new(&[libc::SIGINT])).await?;
+    signals.recv().await?;
     Ok(())
 }

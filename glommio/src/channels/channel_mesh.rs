@@ -41,6 +41,7 @@ use super::shared_channel::{ConnectedReceiver, ConnectedSender, SharedReceiver, 
 use crate::error::GlommioError;
 use crate::executor::executor;
 use crate::loom::sync::Arc;
+use crate::reactor::budget;
 
 /// A mesh in which each peer sends to every other.
 pub type FullMesh<T> = MeshBuilder<T, Full>;
@@ -205,6 +206,7 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
     }
 
     async fn join_as(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
+        budget::consume().await;
         let rendezvous = Arc::clone(&self.handle.0);
         let membership = rendezvous.enter(executor().id(), role)?;
         membership.complete(self.is_full, self.capacity);
@@ -279,11 +281,12 @@ impl<T: Send> Senders<T> {
     ///
     /// If the future is dropped before it is done, the message was not sent and is dropped.
     pub async fn send_to(&self, idx: usize, msg: T) -> Result<(), GlommioError<T>> {
-        match self.side.channels.get(idx) {
-            Some(Some(sender)) => sender.send(msg).await,
+        let refused = match self.side.channels.get(idx) {
+            Some(Some(sender)) => return sender.send(msg).await,
             Some(None) => invalid(SENT_TO_ITSELF),
             None => invalid(format!("Shard {idx} is invalid in the channel mesh")),
-        }
+        };
+        budget::checked(refused).await
     }
 
     /// Sends to the consumer with the number `idx` if there is room, as
@@ -388,7 +391,10 @@ impl<T: Send> Receivers<T> {
     /// }
     /// ```
     pub async fn recv_from(&self, idx: usize) -> Result<Option<T>, GlommioError<()>> {
-        Ok(self.receiver(idx)?.recv().await)
+        match self.receiver(idx) {
+            Ok(receiver) => Ok(receiver.recv().await),
+            Err(error) => budget::checked(Err(error)).await,
+        }
     }
 
     /// The next message of the producer with the number `idx`, if it is there, as
@@ -430,14 +436,20 @@ impl<T: Send> Receivers<T> {
         buffer: &mut Vec<T>,
         limit: usize,
     ) -> Result<usize, GlommioError<()>> {
-        Ok(self.receiver(idx)?.recv_many(buffer, limit).await)
+        match self.receiver(idx) {
+            Ok(receiver) => Ok(receiver.recv_many(buffer, limit).await),
+            Err(error) => budget::checked(Err(error)).await,
+        }
     }
 
     fn receiver(&self, idx: usize) -> Result<&ConnectedReceiver<T>, GlommioError<()>> {
-        match self.side.channels.get(idx) {
-            Some(Some(receiver)) => Ok(receiver),
-            Some(None) | None => invalid("Local message should not be received from channel mesh"),
+        if let Some(Some(receiver)) = self.side.channels.get(idx) {
+            return Ok(receiver);
         }
+        budget::checked(invalid(
+            "Local message should not be received from channel mesh",
+        ))
+        .await
     }
 
     /// Takes out the channels from all producers, with their numbers.

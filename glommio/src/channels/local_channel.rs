@@ -289,7 +289,7 @@ impl<T> Sending<'_, T> {
             senders,
             receivers,
         } = &*sender.channel;
-        ready!(poll_first(cx, key.is_none(), |waker| {
+        let sent = ready!(poll_first(cx, key.is_none(), |waker| {
             let mut state = state.borrow_mut();
             if state.is_full() && !state.is_receiver_gone {
                 senders.wait(key, waker);
@@ -303,10 +303,10 @@ impl<T> Sending<'_, T> {
                 state.items.push_back(item);
                 Ok(())
             })
-        }))?;
+        }));
         budget::spend();
         receivers.notify();
-        Poll::Ready(Ok(()))
+        Poll::Ready(sent)
     }
 }
 
@@ -474,8 +474,8 @@ impl<T> LocalReceiver<T> {
             receivers.finish(key, waker);
             Poll::Ready(item)
         }));
+        budget::spend();
         if item.is_some() {
-            budget::spend();
             senders.notify();
         }
         Poll::Ready(item)

@@ -196,7 +196,8 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
     /// ```
     pub async fn send_to(&self, dst_shard: usize, message: T) -> Result<(), GlommioError<T>> {
         if !self.streams.is_open() {
-            return Err(GlommioError::Closed(ResourceType::Channel(message)));
+            let closed = Err(GlommioError::Closed(ResourceType::Channel(message)));
+            return budget::checked(closed).await;
         }
         self.shard.send_to(dst_shard, message).await
     }
@@ -245,7 +246,7 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Shard<T, H> {
             return self.senders.send_to(dst_shard, message).await;
         }
         // A handler need not wait for anything.
-        consume_budget().await;
+        budget::consume().await;
         self.handler.handle(message, own, own).await;
         Ok(())
     }

@@ -75,6 +75,7 @@ use futures::{Receiving, Sending};
 use super::many::{nothing_there, take_many};
 use crate::error::GlommioError;
 use crate::executor::current;
+use crate::reactor::budget;
 
 /// A channel that holds `size` items, rounded up to a power of two: at least one.
 ///
@@ -155,6 +156,7 @@ impl<T: 'static + Send + Sized> SharedSender<T> {
     /// ```
     pub async fn connect(self) -> ConnectedSender<T> {
         drop(current::expect());
+        budget::consume().await;
         self.handshake().await
     }
 
@@ -182,6 +184,7 @@ impl<T: 'static + Send + Sized> SharedReceiver<T> {
     /// Dropping the future drops this end.
     pub async fn connect(self) -> ConnectedReceiver<T> {
         drop(current::expect());
+        budget::consume().await;
         self.handshake().await
     }
 

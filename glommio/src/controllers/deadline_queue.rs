@@ -23,7 +23,7 @@ use std::{fmt, io};
 use slab::Slab;
 
 use crate::channels::{local_channel, oneshot};
-use crate::executor::executor;
+use crate::executor::{consume_budget, executor};
 use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 use crate::time;
 
@@ -186,6 +186,7 @@ impl<T: 'static> DeadlineQueue<T> {
     /// Dropped before its action began, the work is not done and counts no more. Dropped later, the
     /// action runs to its end and its output is dropped.
     pub async fn push_work(&self, source: Source<T>) -> io::Result<T> {
+        consume_budget().await;
         let deadline = time::now().checked_add(source.expected_duration());
         let deadline = deadline.ok_or_else(|| {
             let text = "the expected duration is too long to have a deadline";

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -39,8 +39,7 @@ use crate::reactor::budget;
 /// });
 /// ```
 pub async fn consume_budget() {
-    poll_fn(|cx| budget::poll_leave(cx)).await;
-    budget::spend();
+    budget::consume().await;
 }
 
 /// Exempts `future` from the cooperative budget: what it polls is never pending only because the

@@ -133,6 +133,7 @@ impl<T> PoolThreadHandles<T> {
     /// ```
     pub async fn join_next(&mut self) -> Option<(usize, Result<T, ()>)> {
         if self.shards.is_empty() {
+            budget::consume().await;
             return None;
         }
         let mut timer = TimerEntry::new(current::current());

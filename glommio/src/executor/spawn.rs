@@ -104,8 +104,7 @@ impl Core {
         let task = unsafe { self.scoped_task_of(future) };
         let mut main = Main(self.start(task, queue, Start::Queued));
         self.run_until(|| main.0.is_finished());
-        let mut cx = Context::from_waker(Waker::noop());
-        match Pin::new(&mut main.0).poll(&mut cx) {
+        match main.0.poll_output(&Context::from_waker(Waker::noop())) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => {
                 unreachable!("the main task was finished, and only this call can cancel it")
@@ -233,6 +232,19 @@ impl<T> Task<T> {
             Some(handle) => handle.await,
             None => None,
         }
+    }
+}
+
+/// The first poll counts in the budget: a task may be done when it is spawned. A handle that was
+/// waited for is ready without leave, also beside a future that takes all there is in each poll.
+impl<T> Future for JoinHandle<T> {
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        if !self.is_first_poll() {
+            return self.poll_output(cx);
+        }
+        budget::counted(cx, |cx| self.poll_output(cx))
     }
 }
 

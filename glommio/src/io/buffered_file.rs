@@ -10,10 +10,10 @@ use std::path::Path;
 
 use super::closing::Closing;
 use super::long_read::{goes_on, to_allocate};
+use super::methods::file_methods;
 use super::open_file::OpenFile;
 use super::open_options::OpenOptions;
 use super::read_result::ReadResult;
-use super::stat::Stat;
 use super::{Result, submit};
 use crate::clock;
 use crate::memory::DmaBuffer;
@@ -130,7 +130,8 @@ impl BufferedFile {
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
     /// or may not be, until [`close`](Self::close) returns.
     pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
-        let written = async { self.start_write(Bytes::Vec(buf), 0, pos)?.await?.count };
+        let started = budget::checked(self.start_write(Bytes::Vec(buf), 0, pos)).await;
+        let written = async { started?.await?.count };
         let written = written.await;
         self.file.named(written, "Writing")
     }
@@ -169,7 +170,7 @@ impl BufferedFile {
     pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
         let read = async {
             let size = to_allocate(&self.file, pos, size).await?;
-            let buffer = self.file.submitter().try_allocate(size)?;
+            let buffer = budget::checked(self.file.submitter().try_allocate(size)).await?;
             let (read, mut buffer) = self.read_into(buffer, pos, false).await;
             buffer.trim_to_size(read?);
             Ok(buffer)
@@ -191,10 +192,12 @@ impl BufferedFile {
         let submitter = self.file.submitter();
         let size = buffer.len();
         if size == 0 {
+            budget::spend();
             return (Ok(0), buffer);
         }
         // The last one of all is where the file stands, to a look into the page cache.
         if let Err(error) = file::offset(position) {
+            budget::spend();
             return (Err(error), buffer);
         }
         let mut read = 0;
@@ -284,81 +287,7 @@ impl BufferedFile {
         looked
     }
 
-    /// As [`DmaFile::truncate`](super::DmaFile::truncate).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, it may or may not happen, and has or has not when
-    /// [`close`](Self::close) returns.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::BufferedFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = BufferedFile::create(&path).await?;
-    /// file.pre_allocate(10_000, false).await?; // space on the device, which reads as zeros
-    /// assert_eq!(file.file_size().await?, 10_000);
-    /// file.truncate(6000).await?;
-    /// assert_eq!(file.stat().await?.file_size, 6000);
-    /// file.deallocate(0, 4096).await?; // gives the first block back
-    /// assert_eq!(file.file_size().await?, 6000);
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
-    pub async fn truncate(&self, size: u64) -> Result<()> {
-        self.file.truncate(size).await
-    }
-
-    /// As [`DmaFile::pre_allocate`](super::DmaFile::pre_allocate).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, it may or may not happen, and has or has not when
-    /// [`close`](Self::close) returns.
-    pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
-        self.file.pre_allocate(size, keep_size).await
-    }
-
-    /// As [`DmaFile::fdatasync`](super::DmaFile::fdatasync).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, it may or may not happen, and has or has not when
-    /// [`close`](Self::close) returns.
-    pub async fn fdatasync(&self) -> Result<()> {
-        self.file.fdatasync().await
-    }
-
-    /// As [`DmaFile::deallocate`](super::DmaFile::deallocate).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, it may or may not happen, and has or has not when
-    /// [`close`](Self::close) returns.
-    pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
-        self.file.deallocate(offset, size).await
-    }
+    file_methods!(BufferedFile);
 
     /// As [`DmaFile::rename`](super::DmaFile::rename).
     ///
@@ -391,83 +320,6 @@ impl BufferedFile {
     /// ```
     pub async fn rename<P: AsRef<Path>>(&mut self, new_path: P) -> Result<()> {
         self.file.rename(new_path.as_ref()).await
-    }
-
-    /// As [`DmaFile::remove`](super::DmaFile::remove).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, it may or may not happen; a call that a blocking thread has not begun
-    /// does not.
-    pub async fn remove(&self) -> Result<()> {
-        self.file.remove().await
-    }
-
-    /// Gives the file a further path in the same filesystem, where nothing may be yet: in particular
-    /// one that [`OpenOptions::tmpfile`] has made without a name and with
-    /// [`tmpfile_linkable`](OpenOptions::tmpfile_linkable), which appears complete at once. Its [`path`](Self::path) is this
-    /// one from then on, if it had none.
-    ///
-    /// # Errors
-    ///
-    /// What `linkat(2)` gives, such as `EEXIST` and `EXDEV`; `ENOENT` for a file without a name that
-    /// was made not to get one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, it may or may not happen; the path is not remembered.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::OpenOptions;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let mut options = OpenOptions::new();
-    /// options.write(true).tmpfile(true).tmpfile_linkable(true);
-    /// let file = options.buffered_open(folder.path()).await?;
-    /// file.write_all_at(vec![7; 4096], 0).await?;
-    /// file.fdatasync().await?;
-    /// // From here on others see it, with all that is in it.
-    /// file.link(folder.path().join("file")).await?;
-    /// file.close().await?;
-    /// assert_eq!(std::fs::read(folder.path().join("file"))?.len(), 4096);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
-    pub async fn link<P: AsRef<Path>>(&self, path: P) -> Result<()> {
-        self.file.link(path.as_ref()).await
-    }
-
-    /// The size of the file in bytes, whatever has become of its path.
-    ///
-    /// # Errors
-    ///
-    /// What `statx(2)` gives.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped.
-    pub async fn file_size(&self) -> Result<u64> {
-        Ok(self.stat().await?.file_size)
-    }
-
-    /// The size of the file and the like, whatever has become of its path.
-    ///
-    /// # Errors
-    ///
-    /// What `statx(2)` gives.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped.
-    pub async fn stat(&self) -> Result<Stat> {
-        self.file.stat().await
     }
 
     /// Closes the file, once what was asked of it and given up is over.

@@ -10,6 +10,7 @@ use super::error::enhanced;
 use super::open_file::OpenFile;
 use super::submit::Submitter;
 use super::{Result, paths};
+use crate::reactor::budget;
 
 /// An open directory: creates and opens files in it, and brings the names of new ones to the
 /// device.
@@ -84,6 +85,7 @@ impl Directory {
     ///
     /// Nothing stays open when it is dropped.
     pub async fn open<P: AsRef<Path>>(path: P) -> Result<Directory> {
+        budget::consume().await;
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let file = OpenFile::open(path.as_ref(), flags, 0, "Opening directory").await?;
         Ok(Directory { file })
@@ -119,7 +121,7 @@ impl Directory {
     /// Dropped in the middle, it may or may not have made the directory. Nothing stays open.
     pub async fn create<P: AsRef<Path>>(path: P) -> Result<Directory> {
         let path = path.as_ref();
-        let made = paths::make_directory_with(&Submitter::current(), path).await;
+        let made = paths::make_directory_with(&Submitter::begin().await, path).await;
         if let Err(error) = made
             && error.kind() != io::ErrorKind::AlreadyExists
         {
@@ -152,6 +154,7 @@ impl Directory {
         flags: libc::c_int,
         op: &'static str,
     ) -> Result<DmaFile> {
+        budget::consume().await;
         let mut components = name.components();
         let (Some(Component::Normal(name)), None) = (components.next(), components.next()) else {
             let message = "Path cannot contain directories";

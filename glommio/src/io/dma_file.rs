@@ -18,8 +18,8 @@ use super::open_options::OpenOptions;
 use super::shared_read::{FileReads, ReadSharing};
 use super::submit::Submitter;
 use crate::memory::DmaBuffer;
-use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, MAX_TRANSFER_BYTES, Route, Write};
+use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 use crate::sys::file;
 
@@ -276,7 +276,8 @@ impl DmaFile {
     }
 
     async fn write(&self, bytes: Bytes, position: u64) -> Result<usize> {
-        let written = async { self.start_write(bytes, 0, position)?.await?.count };
+        let started = budget::checked(self.start_write(bytes, 0, position)).await;
+        let written = async { started?.await?.count };
         let written = written.await;
         self.file.named(written, "Writing")
     }
@@ -348,7 +349,10 @@ impl DmaFile {
     pub async fn close_rc(self: Rc<DmaFile>) -> Result<CloseResult> {
         match Rc::into_inner(self) {
             Some(file) => file.close().await.map(|()| CloseResult::Closed),
-            None => Ok(CloseResult::Unreferenced),
+            None => {
+                budget::consume().await;
+                Ok(CloseResult::Unreferenced)
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use super::open_file::{OpenFile, SharedFile};
 use super::submit::Submitter;
 use crate::error::{GlommioError, ResourceType};
 use crate::panic;
+use crate::reactor::budget;
 use crate::sys::file::{Flock, duplicate, flock};
 use crate::sys::origin::Origin;
 
@@ -40,6 +41,7 @@ impl Drop for Acquired {
 
 /// Locks `file`, without waiting for other holders.
 pub(super) async fn acquire(file: &OpenFile, kind: Flock) -> Result<AdvisoryLockGuard> {
+    budget::consume().await;
     let shared = Arc::clone(file.shared());
     if !shared.lock.try_take() {
         return Err(would_block("this open file is locked already"));
@@ -162,7 +164,7 @@ impl AdvisoryLockGuard {
     ///
     /// The lock is given up when it is dropped.
     pub async fn unlock(self) -> Result<()> {
-        let submitter = Submitter::current();
+        let submitter = Submitter::begin().await;
         let Some(mut held) = Arc::into_inner(self.0) else {
             return Err(GlommioError::CanNotBeClosed(
                 ResourceType::File("an advisory lock".to_owned()),

@@ -61,6 +61,7 @@ mod limits;
 mod lock;
 mod lock_state;
 mod long_read;
+mod methods;
 mod open_file;
 mod open_options;
 mod owned_dma_file;

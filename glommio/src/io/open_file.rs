@@ -20,8 +20,8 @@ use super::{Result, paths};
 use crate::error::{GlommioError, ResourceType};
 use crate::memory::DmaBuffer;
 use crate::panic;
-use crate::reactor::OpHandle;
 use crate::reactor::op::{Allocate, Open, Route, StatxOf, Sync, Truncate};
+use crate::reactor::budget;
 use crate::stats::Counted;
 use crate::sys::block_device::BlockDevice;
 use crate::sys::descriptor::{Descriptor, FdGuard};
@@ -271,6 +271,7 @@ impl OpenFile {
 
     /// Its attributes, by the descriptor: whatever has become of the path.
     pub(super) async fn stat(&self) -> Result<Stat> {
+        budget::consume().await;
         let statx = self.statx().await;
         let statx = self.named(statx, "getting file metadata")?;
         Ok(Stat::of(&statx))
@@ -334,6 +335,7 @@ impl OpenFile {
     }
 
     pub(super) async fn sync(&self, data_only: bool) -> io::Result<()> {
+        budget::consume().await;
         self.start_sync(data_only)?.await
     }
 
@@ -364,6 +366,7 @@ impl OpenFile {
     }
 
     async fn allocate(&self, mode: libc::c_int, offset: u64, len: u64) -> io::Result<()> {
+        budget::consume().await;
         let fd = self.hold();
         let op = Allocate {
             fd,
@@ -380,12 +383,14 @@ impl OpenFile {
     }
 
     async fn set_size(&self, size: u64) -> io::Result<()> {
+        budget::consume().await;
         file::offset(size)?;
         let fd = self.hold();
         self.submitter.start(Truncate { fd, size })?.await
     }
 
     pub(super) async fn rename(&self, to: &Path) -> Result<()> {
+        budget::consume().await;
         let Some(from) = self.to_path() else {
             return needs_path("rename", self.fd());
         };
@@ -396,6 +401,7 @@ impl OpenFile {
     }
 
     pub(super) async fn remove(&self) -> Result<()> {
+        budget::consume().await;
         let Some(path) = self.to_path() else {
             return needs_path("remove", self.fd());
         };
@@ -405,6 +411,7 @@ impl OpenFile {
 
     /// Gives it a further path, which is remembered if it had none.
     pub(super) async fn link(&self, path: &Path) -> Result<()> {
+        budget::consume().await;
         let path = paths::absolute(path);
         let linked = paths::link_open_with(&self.submitter, self.descriptor(), &path).await;
         linked.map_err(|error| enhanced(error, "Linking", Some(&path), Some(self.fd())))?;
@@ -417,6 +424,7 @@ impl OpenFile {
     /// Closes it, once what was given up is over. `CanNotBeClosed` if a clone is left, which stays
     /// open.
     pub(super) async fn close(self) -> Result<()> {
+        budget::consume().await;
         let mut closing = self.start_close();
         poll_fn(|cx| closing.poll(cx)).await
     }

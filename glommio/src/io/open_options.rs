@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Result;
 use super::error::errno;
 use super::open_file::OpenFile;
+use crate::reactor::budget;
 
 /// How a file is to be opened: for what, and whether it is created.
 ///
@@ -184,6 +185,7 @@ impl OpenOptions {
 
     /// Opens the file with all flags but `without`.
     pub(super) async fn open(&self, path: &Path, without: libc::c_int) -> Result<OpenFile> {
+        budget::consume().await;
         let flags = self.flags()? & !without;
         OpenFile::open(path, flags, self.mode, self.op()).await
     }

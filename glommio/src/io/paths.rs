@@ -47,7 +47,7 @@ use crate::sys::file::{Statx, c_path, working_directory};
 /// # }).unwrap();
 /// ```
 pub async fn rename<P: AsRef<Path>, Q: AsRef<Path>>(old_path: P, new_path: Q) -> Result<()> {
-    let submitter = Submitter::current();
+    let submitter = Submitter::begin().await;
     Ok(rename_with(&submitter, old_path.as_ref(), new_path.as_ref()).await?)
 }
 
@@ -67,7 +67,7 @@ pub async fn rename<P: AsRef<Path>, Q: AsRef<Path>>(old_path: P, new_path: Q) ->
 ///
 /// Dropped in the middle, it may or may not happen.
 pub async fn remove<P: AsRef<Path>>(path: P) -> Result<()> {
-    let submitter = Submitter::current();
+    let submitter = Submitter::begin().await;
     Ok(remove_with(&submitter, path.as_ref()).await?)
 }
 
@@ -97,7 +97,7 @@ pub async fn remove<P: AsRef<Path>>(path: P) -> Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn stat<P: AsRef<Path>>(path: P) -> Result<Stat> {
-    let statx = statx_with(&Submitter::current(), path.as_ref()).await?;
+    let statx = statx_with(&Submitter::begin().await, path.as_ref()).await?;
     Ok(Stat::of(&statx))
 }
 

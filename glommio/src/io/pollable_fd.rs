@@ -7,7 +7,7 @@ use std::future::{Future, poll_fn};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 use std::{fmt, io, mem};
 
 use slab::Slab;
@@ -194,7 +194,7 @@ impl<T: AsRawFd> PollableFd<T> {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub fn poll_readable(&self, cx: &mut Context<'_>, state: &mut PollState) -> Poll<Result<()>> {
-        self.poll(libc::POLLIN, cx, state)
+        budget::counted(cx, |cx| self.poll(libc::POLLIN, cx, state))
     }
 
     /// As [`writable`](Self::writable), for callers that keep no future but a [`PollState`].
@@ -203,7 +203,7 @@ impl<T: AsRawFd> PollableFd<T> {
     ///
     /// As [`readable`](Self::readable).
     pub fn poll_writable(&self, cx: &mut Context<'_>, state: &mut PollState) -> Poll<Result<()>> {
-        self.poll(libc::POLLOUT, cx, state)
+        budget::counted(cx, |cx| self.poll(libc::POLLOUT, cx, state))
     }
 
     fn poll(
@@ -212,7 +212,6 @@ impl<T: AsRawFd> PollableFd<T> {
         cx: &mut Context<'_>,
         state: &mut PollState,
     ) -> Poll<Result<()>> {
-        ready!(budget::poll_leave(cx));
         let fd = self.inner.as_raw_fd();
         let failed = |source| enhanced(source, "Polling", None, Some(fd));
         loop {
@@ -243,10 +242,7 @@ impl<T: AsRawFd> PollableFd<T> {
             };
             state.wait = None;
             match polled {
-                Some(Ok(_)) => {
-                    budget::spend();
-                    return Poll::Ready(Ok(()));
-                }
+                Some(Ok(_)) => return Poll::Ready(Ok(())),
                 Some(Err(error)) if !tells_nothing(&error) => {
                     return Poll::Ready(Err(failed(error)));
                 }

@@ -225,33 +225,33 @@ impl Stream for ReadDir {
     type Item = Result<DirEntry>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
-        loop {
-            if let Some(entry) = this.block.next() {
-                budget::spend();
-                return Poll::Ready(Some(Ok(DirEntry::of(entry))));
-            }
-            match std::mem::replace(&mut this.next, Next::Ended) {
-                Next::Ended => return Poll::Ready(None),
-                Next::Unread(own) => this.start(Entries::default(), move |entries| {
-                    read(entries::open_anew(own.as_fd())?, entries)
-                }),
-                Next::Reading(mut reading) => match reading.as_mut().poll(cx) {
-                    Poll::Ready(ended) => this.next = Next::Read(ended),
-                    Poll::Pending => {
-                        this.next = Next::Reading(reading);
-                        return Poll::Pending;
+        budget::counted(cx, |cx| {
+            loop {
+                if let Some(entry) = this.block.next() {
+                    return Poll::Ready(Some(Ok(DirEntry::of(entry))));
+                }
+                match std::mem::replace(&mut this.next, Next::Ended) {
+                    Next::Ended => return Poll::Ready(None),
+                    Next::Unread(own) => this.start(Entries::default(), move |entries| {
+                        read(entries::open_anew(own.as_fd())?, entries)
+                    }),
+                    Next::Reading(mut reading) => match reading.as_mut().poll(cx) {
+                        Poll::Ready(ended) => this.next = Next::Read(ended),
+                        Poll::Pending => {
+                            this.next = Next::Reading(reading);
+                            return Poll::Pending;
+                        }
+                    },
+                    Next::Read(Ok(block)) => this.take_in(block, cx),
+                    Next::Read(Err(error)) => {
+                        let op = "Reading a directory";
+                        let error = enhanced(error, op, this.path.as_deref(), None);
+                        return Poll::Ready(Some(Err(error)));
                     }
-                },
-                Next::Read(Ok(block)) => this.take_in(block, cx),
-                Next::Read(Err(error)) => {
-                    let op = "Reading a directory";
-                    let error = enhanced(error, op, this.path.as_deref(), None);
-                    return Poll::Ready(Some(Err(error)));
                 }
             }
-        }
+        })
     }
 }
 

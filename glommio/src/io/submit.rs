@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::executor::current as executor;
 use crate::memory::DmaBuffer;
 use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op, Read, ReadInto};
-use crate::reactor::{OpHandle, Reactor, current, executor_is_gone};
+use crate::reactor::{OpHandle, Reactor, budget, current, executor_is_gone};
 use crate::stats::Counted;
 use crate::sys::file::offset;
 use crate::sys::origin::Origin;
@@ -37,6 +37,12 @@ impl Submitter {
 
     /// The process to which it belongs what is done through here: a child that is forked from it
     /// leaves that alone.
+    /// The same for an operation that begins: counted in the budget of the task.
+    pub(super) async fn begin() -> Self {
+        budget::consume().await;
+        Self::current()
+    }
+
     pub(super) fn origin(&self) -> Origin {
         self.origin
     }
@@ -70,7 +76,7 @@ impl Submitter {
     ) -> (DmaBuffer, io::Result<usize>) {
         // As long as the executor is there, starting does not fail.
         let may_start = offset(read.position).and_then(|_| self.reactor());
-        if let Err(error) = may_start {
+        if let Err(error) = budget::checked(may_start).await {
             return (read.buffer, Err(error));
         }
         let ended = match self.start_counted(ReadInto(read), counted) {

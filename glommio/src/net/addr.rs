@@ -18,7 +18,7 @@ use socket2::{SockAddr, SockRef};
 
 use super::Result;
 use super::host_name::HostName;
-use crate::reactor::{Reactor, current, executor_is_gone};
+use crate::reactor::{Reactor, budget, current, executor_is_gone};
 #[cfg(feature = "simulation")]
 use crate::simulated;
 use crate::sys::socket::Socket;
@@ -57,6 +57,7 @@ pub(super) type Addresses = Chain<option::IntoIter<SocketAddr>, vec::IntoIter<So
 pub async fn lookup_host<A: ToSocketAddrs>(
     host: A,
 ) -> Result<impl Iterator<Item = SocketAddr> + use<A>> {
+    budget::consume().await;
     Ok(all(&current::current(), host).await?)
 }
 

@@ -37,7 +37,8 @@ pub(super) async fn tcp(
     deadline: Option<Instant>,
     prepare: Prepare,
 ) -> io::Result<Socket> {
-    let addresses = until(reactor, deadline, addr::all(reactor, host)).await?;
+    let addresses = until(reactor, deadline, addr::all(reactor, host)).await;
+    let addresses = budget::checked(addresses).await?;
     let mut last_error = addr::empty();
     let mut left = addresses.clone().count() as u32;
     for address in addresses {
@@ -52,7 +53,7 @@ pub(super) async fn tcp(
         }
         left -= 1;
     }
-    Err(last_error)
+    budget::checked(Err(last_error)).await
 }
 
 /// A connection to the Unix socket at `address`.
@@ -89,7 +90,8 @@ async fn stream(
     prepare: Prepare,
 ) -> io::Result<Socket> {
     loop {
-        let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+        let socket = Socket::new(address.domain(), Type::STREAM, None);
+        let socket = budget::checked(socket).await?;
         prepare(&socket)?;
         let address = Box::new(address.clone());
         let connect = Connect { socket, address };

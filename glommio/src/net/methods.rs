@@ -2,7 +2,7 @@
 //! called inside an `impl`. They only call the generic [`Stream`](super::stream::Stream),
 //! [`Acceptor`](super::accept_queue::Acceptor) and [`Datagram`](super::datagram::Datagram).
 //!
-//! The traits are implemented in the file of each type; [`descriptor_impls`] adds the bodies.
+//! The traits are implemented in the file of each type; [`stream_impls`] and [`descriptor_impls`] add the bodies.
 
 /// Methods of a stream without a receive buffer.
 macro_rules! unbuffered_methods {
@@ -50,8 +50,9 @@ macro_rules! stream_methods {
         ///
         /// # Cancel safety
         ///
-        /// It is done at the first poll.
+        /// Nothing has happened: the poll that does it is ready.
         pub async fn shutdown(&self, how: std::net::Shutdown) -> $crate::net::Result<()> {
+            $crate::reactor::budget::consume().await;
             Ok(self.stream.shutdown(how)?)
         }
 
@@ -62,10 +63,10 @@ macro_rules! stream_methods {
         /// As [`shutdown`](Self::shutdown).
         pub fn poll_shutdown(
             &self,
-            _cx: &mut std::task::Context<'_>,
+            cx: &mut std::task::Context<'_>,
             how: std::net::Shutdown,
         ) -> std::task::Poll<$crate::net::Result<()>> {
-            std::task::Poll::Ready(self.stream.shutdown(how).map_err(Into::into))
+            $crate::reactor::budget::poll_consume(cx).map(|()| Ok(self.stream.shutdown(how)?))
         }
 
         /// Reads without consuming: the same bytes are read again. Returns how many there are in
@@ -452,6 +453,89 @@ macro_rules! address_methods {
     };
 }
 pub(super) use address_methods;
+
+/// The bodies of what all streams are.
+macro_rules! stream_impls {
+    (
+        impl<$B:ident: RxBuf + Unpin> AsyncRead for $Stream:ident<$_B1:ident>;
+        impl<$_C:ident: Buffered + Unpin> AsyncBufRead for $_S2:ident<$_B2:ident>;
+        impl<$_D:ident: RxBuf + Unpin> AsyncWrite for $_S3:ident<$_B3:ident>;
+        impl<$_E:ident: RxBuf + Debug> Debug for $_S4:ident<$_B4:ident>;
+    ) => {
+        impl<$B: $crate::net::RxBuf + Unpin> futures_io::AsyncRead for $Stream<$B> {
+            fn poll_read(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                buf: &mut [u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                self.get_mut().stream.poll_read(cx, buf)
+            }
+
+            fn poll_read_vectored(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                bufs: &mut [std::io::IoSliceMut<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                self.get_mut().stream.poll_read_vectored(cx, bufs)
+            }
+        }
+
+        impl<$B: $crate::net::Buffered + Unpin> futures_io::AsyncBufRead for $Stream<$B> {
+            fn poll_fill_buf(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<&[u8]>> {
+                self.get_mut().stream.poll_fill_buf(cx)
+            }
+
+            fn consume(self: std::pin::Pin<&mut Self>, amt: usize) {
+                self.get_mut().stream.consume(amt);
+            }
+        }
+
+        /// `flush` has nothing to do. `close` sends what was written and the end of the stream; the
+        /// connection stays open for reading.
+        impl<$B: $crate::net::RxBuf + Unpin> futures_io::AsyncWrite for $Stream<$B> {
+            fn poll_write(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                buf: &[u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                self.get_mut().stream.poll_write(cx, buf)
+            }
+
+            fn poll_write_vectored(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                bufs: &[std::io::IoSlice<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                self.get_mut().stream.poll_write_vectored(cx, bufs)
+            }
+
+            fn poll_flush(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                $crate::reactor::budget::poll_consume(cx).map(Ok)
+            }
+
+            fn poll_close(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                $crate::reactor::budget::poll_consume(cx)
+                    .map(|()| self.stream.shutdown(std::net::Shutdown::Write))
+            }
+        }
+
+        impl<$B: $crate::net::RxBuf + std::fmt::Debug> std::fmt::Debug for $Stream<$B> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.stream.describe(f.debug_struct(stringify!($Stream)))
+            }
+        }
+    };
+}
+pub(super) use stream_impls;
 
 /// The bodies of the conversions between a socket and its descriptor, by `new`, `socket` and
 /// `into_fd` of the type.

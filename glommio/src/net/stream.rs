@@ -162,7 +162,7 @@ impl<B> Stream<B> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         if buf.is_empty() {
-            return Poll::Ready(Ok(0));
+            return budget::poll_consume(cx).map(|()| Ok(0));
         }
         let fd = self.connection.fd();
         let write = &mut self.connection.directions.write;
@@ -175,7 +175,7 @@ impl<B> Stream<B> {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if bufs.iter().all(|buf| buf.is_empty()) {
-            return Poll::Ready(Ok(0));
+            return budget::poll_consume(cx).map(|()| Ok(0));
         }
         let fd = self.connection.fd();
         let write = &mut self.connection.directions.write;
@@ -239,7 +239,7 @@ impl Stream<NonBuffered> {
         buf: &mut [u8],
     ) -> Poll<io::Result<(usize, Option<u8>)>> {
         match buf {
-            [] => Poll::Ready(Ok((0, None))),
+            [] => budget::poll_consume(cx).map(|()| Ok((0, None))),
             buf => self.connection.poll_receive_record(cx, buf),
         }
     }
@@ -263,7 +263,7 @@ impl<B: RxBuf> Stream<B> {
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         if buf.is_empty() {
-            return Poll::Ready(Ok(0));
+            return budget::poll_consume(cx).map(|()| Ok(0));
         }
         if self.buffer.is_empty() && buf.len() >= self.buffer.buffer_size() {
             return self.connection.poll_receive(cx, buf);
@@ -281,7 +281,7 @@ impl<B: RxBuf> Stream<B> {
         let bufs = &mut bufs[..count];
         let room: usize = bufs.iter().map(|buf| buf.len()).sum();
         if room == 0 {
-            return Poll::Ready(Ok(0));
+            return budget::poll_consume(cx).map(|()| Ok(0));
         }
         if self.buffer.is_empty() && room >= self.buffer.buffer_size() {
             return self.connection.poll_receive_vectored(cx, bufs, room);
@@ -340,19 +340,16 @@ impl<B: RxBuf> Stream<B> {
             return self.poll_refill(cx);
         }
         // Reads from the buffer count as well: it may hold any number of lines.
-        ready!(budget::poll_leave(cx));
-        budget::spend();
-        Poll::Ready(Ok(()))
+        budget::poll_consume(cx).map(Ok)
     }
 
     fn poll_refill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let room = self.buffer.unfilled();
         if room.is_empty() {
             // Receiving nothing into an empty slice would look like the end of the stream.
-            return Poll::Ready(Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the receive buffer is empty and has no capacity",
-            )));
+            let text = "the receive buffer is empty and has no capacity";
+            let invalid = || io::Error::new(io::ErrorKind::InvalidInput, text);
+            return budget::poll_consume(cx).map(|()| Err(invalid()));
         }
         let count = ready!(self.connection.poll_receive(cx, room))?;
         self.buffer.handle_result(count);

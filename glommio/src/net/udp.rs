@@ -19,6 +19,7 @@ use socket2::{Domain, Protocol, SockAddr, Type};
 use super::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
 use super::methods::{address_methods, datagram_methods, descriptor_impls};
 use super::{Result, addr, nonblocking};
+use crate::reactor::budget;
 use crate::sys::socket::Socket;
 
 /// A UDP socket.
@@ -101,7 +102,7 @@ impl UdpSocket {
     ///
     /// # Cancel safety
     ///
-    /// Without a name to resolve it is done at the first poll. Dropped while one is being resolved,
+    /// Without a name to resolve, the poll that does it is ready. Dropped while one is being resolved,
     /// it has changed nothing; a lookup that has begun finishes in the background, and its
     /// result is discarded.
     ///
@@ -124,6 +125,7 @@ impl UdpSocket {
     /// # }).unwrap();
     /// ```
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> Result<()> {
+        budget::consume().await;
         let mut last_error = io::Error::other("No Valid addresses");
         for address in addr::all(self.datagram.reactor(), addr).await? {
             match self.socket().connect(&address.into()) {
@@ -148,7 +150,7 @@ impl UdpSocket {
     ///
     /// Nothing is lost when it is dropped.
     pub async fn peek(&self, buf: &mut [u8]) -> Result<usize> {
-        self.check_connected()?;
+        budget::checked(self.check_connected()).await?;
         let peek = |fd| nonblocking::peek(fd, buf);
         Ok(self.datagram.read_without_limit(peek).await?)
     }
@@ -166,7 +168,7 @@ impl UdpSocket {
     ///
     /// Nothing is lost when it is dropped.
     pub async fn recv(&self, buf: &mut [u8]) -> Result<usize> {
-        self.check_connected()?;
+        budget::checked(self.check_connected()).await?;
         let receive = |fd| nonblocking::receive(fd, buf);
         Ok(self.datagram.read(receive).await?)
     }
@@ -187,7 +189,8 @@ impl UdpSocket {
     /// Dropped while it waits, nothing has been sent. A lookup that has begun finishes in the
     /// background; its result is discarded.
     pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], addr: A) -> Result<usize> {
-        let address = addr::first(self.datagram.reactor(), addr).await?;
+        let address = addr::first(self.datagram.reactor(), addr).await;
+        let address = budget::checked(address).await?;
         let address = SockAddr::from(address);
         let send = |_| nonblocking::send_to(self.socket(), buf, &address);
         Ok(self.datagram.write(send).await?)

@@ -66,6 +66,7 @@ use std::time::Duration;
 use self::lateness::Lateness;
 use crate::clock;
 use crate::executor::{Core, Task, current, spawn_local};
+use crate::reactor::budget;
 use crate::timer::Timer;
 
 /// Refuses work when the executor is late; see the [module](self).
@@ -188,6 +189,7 @@ impl Shed {
     /// # }).unwrap();
     /// ```
     pub async fn ready(&self) {
+        budget::consume().await;
         poll_fn(|cx| match self.admit() {
             Ok(()) => Poll::Ready(()),
             Err(_) => {

@@ -123,9 +123,8 @@ impl Child {
     pub async fn wait(&mut self) -> Result<ExitStatus> {
         drop(self.stdin.take());
         loop {
-            poll_fn(|cx| budget::poll_leave(cx)).await;
+            budget::consume().await;
             if let Some(status) = self.try_wait()? {
-                budget::spend();
                 return Ok(status);
             }
             if let ChildState::Running(pidfd) = &self.process.state {
@@ -166,7 +165,7 @@ impl Child {
     /// Once polled, the signal was sent. Waiting goes on with another call, or with
     /// [`wait`](Self::wait).
     pub async fn kill(&mut self) -> Result<()> {
-        self.start_kill()?;
+        budget::checked(self.start_kill()).await?;
         self.wait().await?;
         Ok(())
     }

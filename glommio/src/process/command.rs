@@ -8,7 +8,7 @@ use std::process::{self, ExitStatus, Output, Stdio};
 
 use super::child::Child;
 use super::{Result, orphan};
-use crate::reactor::current;
+use crate::reactor::{budget, current};
 
 /// A program to be started, with its arguments, environment and standard streams.
 ///
@@ -288,7 +288,7 @@ impl Command {
     pub fn status(&mut self) -> impl Future<Output = Result<ExitStatus>> + use<> {
         let child = self.spawn();
         async {
-            let mut child = child?;
+            let mut child = budget::checked(child).await?;
             drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
             child.wait().await
         }
@@ -312,7 +312,7 @@ impl Command {
     pub fn output(&mut self) -> impl Future<Output = Result<Output>> + use<> {
         self.std.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.spawn();
-        async { child?.wait_with_output().await }
+        async { (budget::checked(child).await?).wait_with_output().await }
     }
 
     /// The command of the standard library in it, to be looked at.

@@ -270,7 +270,9 @@ impl AsyncWrite for ChildStdin {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let pipe = self.get_mut().pipe.as_mut().ok_or_else(closed)?;
+        let Some(pipe) = &mut self.get_mut().pipe else {
+            return budget::poll_consume(cx).map(|()| Err(closed()));
+        };
         pipe.poll_write(cx, |mut fd| fd.write(buf))
     }
 
@@ -279,59 +281,71 @@ impl AsyncWrite for ChildStdin {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let pipe = self.get_mut().pipe.as_mut().ok_or_else(closed)?;
+        let Some(pipe) = &mut self.get_mut().pipe else {
+            return budget::poll_consume(cx).map(|()| Err(closed()));
+        };
         pipe.poll_write(cx, |mut fd| fd.write_vectored(bufs))
     }
 
     /// What was written is in the pipe.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        budget::poll_consume(cx).map(Ok)
     }
 
-    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         drop(self.get_mut().pipe.take());
-        Poll::Ready(Ok(()))
+        budget::poll_consume(cx).map(Ok)
     }
 }
 
-impl AsyncRead for ChildStdout {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let pipe = &mut self.get_mut().pipe;
-        pipe.poll_read(cx, |mut fd| fd.read(buf))
-    }
+/// What both outputs have.
+macro_rules! output_impls {
+    ($(impl AsyncRead for $Output:ident;)*) => {$(
+        impl AsyncRead for $Output {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                let pipe = &mut self.get_mut().pipe;
+                pipe.poll_read(cx, |mut fd| fd.read(buf))
+            }
 
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let pipe = &mut self.get_mut().pipe;
-        pipe.poll_read(cx, |mut fd| fd.read_vectored(bufs))
-    }
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let pipe = &mut self.get_mut().pipe;
+                pipe.poll_read(cx, |mut fd| fd.read_vectored(bufs))
+            }
+        }
+
+        impl AsFd for $Output {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.pipe.fd.as_fd()
+            }
+        }
+
+        impl AsRawFd for $Output {
+            fn as_raw_fd(&self) -> RawFd {
+                self.pipe.fd.as_raw_fd()
+            }
+        }
+
+        impl TryFrom<$Output> for Stdio {
+            type Error = GlommioError<()>;
+
+            fn try_from(output: $Output) -> Result<Stdio> {
+                Ok(output.into_owned_fd()?.into())
+            }
+        }
+    )*};
 }
 
-impl AsyncRead for ChildStderr {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let pipe = &mut self.get_mut().pipe;
-        pipe.poll_read(cx, |mut fd| fd.read(buf))
-    }
-
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let pipe = &mut self.get_mut().pipe;
-        pipe.poll_read(cx, |mut fd| fd.read_vectored(bufs))
-    }
+output_impls! {
+    impl AsyncRead for ChildStdout;
+    impl AsyncRead for ChildStderr;
 }
 
 fn closed() -> io::Error {
@@ -341,50 +355,10 @@ fn closed() -> io::Error {
     )
 }
 
-impl AsFd for ChildStdout {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pipe.fd.as_fd()
-    }
-}
-
-impl AsFd for ChildStderr {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pipe.fd.as_fd()
-    }
-}
-
-impl AsRawFd for ChildStdout {
-    fn as_raw_fd(&self) -> RawFd {
-        self.pipe.fd.as_raw_fd()
-    }
-}
-
-impl AsRawFd for ChildStderr {
-    fn as_raw_fd(&self) -> RawFd {
-        self.pipe.fd.as_raw_fd()
-    }
-}
-
 impl TryFrom<ChildStdin> for Stdio {
     type Error = GlommioError<()>;
 
     fn try_from(stdin: ChildStdin) -> Result<Stdio> {
         Ok(stdin.into_owned_fd()?.into())
-    }
-}
-
-impl TryFrom<ChildStdout> for Stdio {
-    type Error = GlommioError<()>;
-
-    fn try_from(stdout: ChildStdout) -> Result<Stdio> {
-        Ok(stdout.into_owned_fd()?.into())
-    }
-}
-
-impl TryFrom<ChildStderr> for Stdio {
-    type Error = GlommioError<()>;
-
-    fn try_from(stderr: ChildStderr) -> Result<Stdio> {
-        Ok(stderr.into_owned_fd()?.into())
     }
 }

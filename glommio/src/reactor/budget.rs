@@ -7,11 +7,16 @@
 //! pending, as is every other leaf from then on: one arm of a `select!` must not go on because the
 //! other was refused. The next poll of the task begins with a full budget, so it always advances.
 //!
-//! A leaf that takes part:
+//! Each public future that can be ready without waiting takes part, also where it is ready with an
+//! error: a loop that goes on after errors would keep the thread as well. A leaf that takes part:
 //!
 //! 1. calls [`poll_leave`] first: before a system call, and before it takes or changes anything, as
 //!    nothing may be lost or done twice. It may run wakers, so nothing is borrowed.
 //! 2. calls [`spend`] when it is `Ready` without having waited in this poll.
+//!
+//! [`counted`] does both. An `async fn` that seldom waits, or for long, calls [`consume`] when it
+//! begins: that is counted once, and not in each poll in which it goes on waiting. One that fails
+//! before it begins is [`checked`].
 //!
 //! The idea is that of tokio's `task::coop`; other than there, a task whose slice lasts goes on.
 //!
@@ -22,6 +27,8 @@
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
+use std::future::poll_fn;
+use std::mem;
 use std::task::{Context, Poll, ready};
 
 use super::current;
@@ -41,10 +48,11 @@ const READS: u32 = 3;
 /// A read of fewer bytes counts as much.
 const BLOCK_BYTES: usize = 4096;
 
-/// Refusals in one poll until nothing is refused any more. A task that drives futures by itself (a
-/// `block_on` in a task) polls what was refused again and again, and would never get on; so many
-/// leaves that are refused in one honest poll are rare.
-const REFUSALS_MAX: u32 = 4096;
+/// So many refusals in one poll, and there is leave for [`PER_LEAVE`] more. A task that drives
+/// futures by itself (a `block_on` in a task) polls what was refused again and again, and would
+/// never get on; and a task that polls thousands of futures in one poll is held up by no more than a
+/// small part of what these polls take.
+const REFUSALS: u32 = 1024;
 
 /// What the current poll may still do: successes in the lowest 16 bits, reads in the next 16, and
 /// refusals in the upper half.
@@ -55,12 +63,12 @@ const REFUSALS_MAX: u32 = 4096;
 pub(crate) struct Budget(u64);
 
 impl Budget {
-    const FULL: Budget = Budget::new(PER_LEAVE, READS, REFUSALS_MAX);
+    const FULL: Budget = Budget::new(PER_LEAVE, READS, REFUSALS);
 
     /// Where no other task waits: more reads than there will be.
-    const ALONE: Budget = Budget::new(PER_LEAVE, u16::MAX as u32, REFUSALS_MAX);
+    const ALONE: Budget = Budget::new(PER_LEAVE, u16::MAX as u32, REFUSALS);
 
-    /// With none left to refuse.
+    /// None left to refuse: nothing is refused.
     const UNLIMITED: Budget = Budget::new(PER_LEAVE, u16::MAX as u32, 0);
 
     const fn new(left: u32, reads_left: u32, refusals_left: u32) -> Self {
@@ -100,10 +108,54 @@ pub(crate) fn resume(outer: Budget) {
 /// Leave for one more operation; or the task has been woken, and the operation is to be pending.
 #[inline]
 pub(crate) fn poll_leave(cx: &Context<'_>) -> Poll<()> {
-    match BUDGET.get().left() {
-        0 => ask(cx),
-        _ => Poll::Ready(()),
+    if has_leave() {
+        return Poll::Ready(());
     }
+    cx.waker().wake_by_ref();
+    Poll::Pending
+}
+
+/// Whether there is leave for one more operation; one that is pending without has the task woken.
+#[inline]
+pub(crate) fn has_leave() -> bool {
+    BUDGET.get().left() > 0 || ask()
+}
+
+/// One poll of a leaf, which is not polled without leave, and counts if it is ready.
+pub(crate) fn counted<T>(
+    cx: &mut Context<'_>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    ready!(poll_leave(cx));
+    let polled = poll(cx);
+    if polled.is_ready() {
+        spend();
+    }
+    polled
+}
+
+/// An operation that is done, or begins, as soon as there is leave.
+pub(crate) fn poll_consume(cx: &mut Context<'_>) -> Poll<()> {
+    counted(cx, |_| Poll::Ready(()))
+}
+
+/// As [`poll_consume`], refused once at most: it goes on beside a future that takes all there is in
+/// each poll.
+pub(crate) async fn consume() {
+    let mut was_refused = false;
+    poll_fn(|cx| match mem::replace(&mut was_refused, true) {
+        false => poll_consume(cx),
+        true => Poll::Ready(()),
+    })
+    .await;
+}
+
+/// `result`, of what comes before an operation: if it failed, that is all, and counts.
+pub(crate) async fn checked<T, E>(result: Result<T, E>) -> Result<T, E> {
+    if result.is_err() {
+        consume().await;
+    }
+    result
 }
 
 /// As [`poll_leave`], for a read that the page cache may serve.
@@ -140,20 +192,17 @@ pub(crate) fn spend() {
 }
 
 #[cold]
-fn ask(cx: &Context<'_>) -> Poll<()> {
+fn ask() -> bool {
     let budget = BUDGET.get();
-    let (reads_left, refusals_left) = (budget.reads_left(), budget.refusals_left());
-    if refusals_left == 0 {
-        BUDGET.set(Budget::UNLIMITED);
-        return Poll::Ready(());
-    }
-    if !current::need_preempt() {
-        BUDGET.set(Budget::new(PER_LEAVE, reads_left, refusals_left));
-        return Poll::Ready(());
-    }
-    BUDGET.set(Budget::new(0, reads_left, refusals_left - 1));
-    cx.waker().wake_by_ref();
-    Poll::Pending
+    let reads_left = budget.reads_left();
+    let budget = match budget.refusals_left() {
+        0 => Budget::UNLIMITED,
+        1 => Budget::new(PER_LEAVE, reads_left, REFUSALS),
+        left if current::need_preempt() => Budget::new(0, reads_left, left - 1),
+        left => Budget::new(PER_LEAVE, reads_left, left),
+    };
+    BUDGET.set(budget);
+    budget.left() > 0
 }
 
 /// Calls `poll` without a limit, and then goes on with what there was before.

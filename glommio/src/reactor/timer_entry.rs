@@ -152,6 +152,20 @@ impl TimerEntry {
         }
     }
 
+    /// Arms it, whether or not the deadline has passed. False if it was armed before, and may have
+    /// expired since, or if the executor is gone.
+    pub(crate) fn arm_first(&mut self, deadline: Instant, waker: &Waker) -> bool {
+        let (EntryState::Idle | EntryState::Near | EntryState::Expired) = self.state else {
+            return false;
+        };
+        let Some(reactor) = self.reactor.upgrade() else {
+            return false;
+        };
+        self.insert(&reactor, deadline, waker);
+        self.slept_after = reactor.polls.last_look();
+        true
+    }
+
     /// Moves an armed entry to `deadline`, earlier or later; its waker stays. False if it is not
     /// armed.
     pub(crate) fn rearm(&mut self, deadline: Instant) -> bool {

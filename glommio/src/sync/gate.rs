@@ -187,7 +187,7 @@ impl Gate {
         };
         async move {
             if was_closed {
-                return Err(GlommioError::Closed(ResourceType::Gate));
+                return budget::checked(Err(GlommioError::Closed(ResourceType::Gate))).await;
             }
             closing.await;
             Ok(())

@@ -1,7 +1,7 @@
 //! A value that is made when it is first needed, by an async function.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::{cell, fmt};
 
 use super::semaphore::Semaphore;
@@ -120,9 +120,8 @@ impl<T> OnceCell<T> {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        poll_fn(|cx| budget::poll_leave(cx)).await;
+        budget::consume().await;
         if let Some(value) = self.get() {
-            budget::spend();
             return Ok(value);
         }
         let Ok(_turn) = self.turn.acquire_permit(1).await else {

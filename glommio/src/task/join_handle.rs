@@ -2,12 +2,10 @@
 
 #![allow(unsafe_code)]
 
-use std::fmt;
-use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
-use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::{fmt, mem};
 
 use super::header::{Hold, PANICKED, TaskPtr};
 use super::state::{FUTURE, HANDLE, LIVE, OUTPUT, RUNNING};
@@ -41,6 +39,7 @@ pub struct JoinHandle<R> {
     /// Holds the task by `HANDLE`. The pointer also keeps the handle on its thread, which is the
     /// owner's: it may look at the state.
     task: TaskPtr,
+    was_polled: bool,
     _output: PhantomData<*const R>,
 }
 
@@ -50,6 +49,7 @@ impl<R> JoinHandle<R> {
     pub(super) unsafe fn new(task: TaskPtr) -> Self {
         Self {
             task,
+            was_polled: false,
             _output: PhantomData,
         }
     }
@@ -73,12 +73,14 @@ impl<R> JoinHandle<R> {
     pub(crate) fn is_finished(&self) -> bool {
         !self.task.state().has(FUTURE | RUNNING)
     }
-}
 
-impl<R> Future for JoinHandle<R> {
-    type Output = Option<R>;
+    /// Whether this is the first poll since the output was taken, or of all.
+    pub(crate) fn is_first_poll(&mut self) -> bool {
+        !mem::replace(&mut self.was_polled, true)
+    }
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    /// One poll of the handle. It does not count in the budget of the task, which is further up.
+    pub(crate) fn poll_output(&mut self, cx: &Context<'_>) -> Poll<Option<R>> {
         let header = self.task.header();
         if !self.is_finished() {
             header.set_awaiter(cx.waker());
@@ -89,12 +91,14 @@ impl<R> Future for JoinHandle<R> {
                 resume_unwind(self.task.take_panic());
             }
             header.state.remove(OUTPUT);
+            self.was_polled = false;
             // SAFETY: (1) `HANDLE` keeps the task, and this is its owner thread (invariant 1). (2)
             // `OUTPUT` said that the stage holds an output, an `R` by the contract of
             // `new`; now no other thread takes it.
             let output = unsafe { (header.vtable.output)(self.task).cast::<R>().read() };
             Poll::Ready(Some(output))
         } else if self.is_finished() {
+            self.was_polled = false;
             Poll::Ready(None)
         } else {
             Poll::Pending

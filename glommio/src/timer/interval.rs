@@ -149,8 +149,8 @@ impl Interval {
     /// ```
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(budget::poll_leave(cx));
+        // The timer counts.
         let scheduled = ready!(Pin::new(&mut self.timer).poll(cx));
-        budget::spend();
         let next = self.next_after(scheduled, clock::now());
         self.timer.reset_at(next);
         Poll::Ready(scheduled)

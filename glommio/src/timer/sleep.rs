@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::clock;
-use crate::reactor::{TimerEntry, current, deadline_after};
+use crate::reactor::{TimerEntry, budget, current, deadline_after};
 
 /// A future that completes at a deadline, and returns it.
 ///
@@ -143,6 +143,20 @@ impl Timer {
             .then(|| self.deadline.saturating_duration_since(now))
     }
 
+    /// One poll. A timer that was not armed yet and whose task has no leave waits for a turn, also if
+    /// it is due; one that has waited is ready without leave, so that a time limit ends what was
+    /// refused.
+    #[inline]
+    pub(super) fn poll_with_leave(&mut self, cx: &Context<'_>, has_leave: bool) -> Poll<Instant> {
+        let (deadline, waker) = (self.deadline, cx.waker());
+        let waits = !has_leave && self.entry.arm_first(deadline, waker);
+        if waits || !self.entry.is_past_or_arm(deadline, waker) {
+            return Poll::Pending;
+        }
+        budget::spend();
+        Poll::Ready(deadline)
+    }
+
     /// False if it is not armed: it was not polled yet, or has expired already. Then the next poll,
     /// which the waking of the task brings about, sees the new deadline.
     fn move_to(&mut self, deadline: Instant) -> bool {
@@ -156,12 +170,7 @@ impl Future for Timer {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
-        let deadline = self.deadline;
-        if self.entry.is_past_or_arm(deadline, cx.waker()) {
-            Poll::Ready(deadline)
-        } else {
-            Poll::Pending
-        }
+        self.poll_with_leave(cx, budget::has_leave())
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Timer;
 use crate::error::{GlommioError, Result};
+use crate::reactor::budget;
 
 /// Awaits `f` for at most `dur`, counted from the first poll of the returned future.
 ///
@@ -58,10 +59,12 @@ pub(crate) async fn limit<F: Future>(
     mut future: Pin<&mut F>,
 ) -> Option<F::Output> {
     poll_fn(|cx| {
+        // Asked before the future, which may take all there is in each poll.
+        let has_leave = budget::has_leave();
         if let Poll::Ready(output) = future.as_mut().poll(cx) {
             return Poll::Ready(Some(output));
         }
-        Pin::new(&mut timer).poll(cx).map(|_deadline| None)
+        timer.poll_with_leave(cx, has_leave).map(|_deadline| None)
     })
     .await
 }

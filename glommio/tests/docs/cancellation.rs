@@ -17,12 +17,12 @@ const PAGES: [&str; 2] = ["docs/files.md", "docs/guide/cancellation.md"];
 
 /// Something that is waited for.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Awaited {
-    file: String,
+pub(crate) struct Awaited {
+    pub(crate) file: String,
     /// Empty for one outside of a type, `None` where a macro knows it.
-    of_type: Option<String>,
+    pub(crate) of_type: Option<String>,
     /// Empty for the type itself.
-    function: String,
+    pub(crate) function: String,
 }
 
 impl std::fmt::Display for Awaited {
@@ -73,11 +73,11 @@ fn polled(line: &str) -> Option<&str> {
         .split(|it| !is_word(it))
         .next()?;
     let of = of.split('<').next()?;
-    POLLED.contains(&of).then_some(name)
+    (POLLED.contains(&of) && !name.is_empty()).then_some(name)
 }
 
 /// All that users can wait for, by the sources.
-fn awaited(sources: &BTreeMap<String, String>) -> BTreeSet<Awaited> {
+pub(crate) fn awaited(sources: &BTreeMap<String, String>) -> BTreeSet<Awaited> {
     let mut exported = Exported::default();
     collect(sources, "lib.rs", &mut exported);
     // That is for benches.
@@ -100,7 +100,7 @@ fn awaited(sources: &BTreeMap<String, String>) -> BTreeSet<Awaited> {
             } else if line.starts_with('}') {
                 of_type = None;
             }
-            if let Some(name) = polled(line)
+            if let Some(name) = polled(line.trim_start())
                 && exported.names.contains(name)
             {
                 found.insert(Awaited {

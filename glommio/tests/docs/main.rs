@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+mod budget;
 mod cancellation;
 mod claims;
 mod first_server;

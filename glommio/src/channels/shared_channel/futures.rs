@@ -59,10 +59,12 @@ impl<T: Send> Sending<'_, T> {
             Some(refused)
         };
         let is_worth_storing = || end.is_worth_storing();
-        ready!(endpoint.poll(end.lines(), key, cx, is_worth_storing, store))?;
-        sender.stored();
+        let sent = ready!(endpoint.poll(end.lines(), key, cx, is_worth_storing, store));
         budget::spend();
-        Poll::Ready(Ok(()))
+        if sent.is_ok() {
+            sender.stored();
+        }
+        Poll::Ready(sent)
     }
 }
 

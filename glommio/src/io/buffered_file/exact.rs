@@ -7,6 +7,7 @@ use crate::io::Result;
 use crate::io::long_read::to_allocate;
 use crate::io::read_result::ReadResult;
 use crate::memory::DmaBuffer;
+use crate::reactor::budget;
 use crate::reactor::op::Bytes;
 
 impl BufferedFile {
@@ -43,9 +44,9 @@ impl BufferedFile {
 
     async fn read_exact(&self, pos: u64, size: usize) -> io::Result<DmaBuffer> {
         if to_allocate(&self.file, pos, size).await? < size {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            return budget::checked(Err(io::ErrorKind::UnexpectedEof.into())).await;
         }
-        let buffer = self.file.submitter().try_allocate(size)?;
+        let buffer = budget::checked(self.file.submitter().try_allocate(size)).await?;
         let (read, buffer) = self.read_into(buffer, pos, true).await;
         if read? == size {
             Ok(buffer)
@@ -129,9 +130,13 @@ impl BufferedFile {
     async fn write_all(&self, mut bytes: Bytes, pos: u64) -> io::Result<()> {
         let len = bytes.as_slice().len();
         let mut done = 0;
+        if len == 0 {
+            budget::consume().await;
+        }
         while done < len {
             let position = pos.saturating_add(done as u64);
-            let written = self.start_write(bytes, done, position)?.await?;
+            let started = budget::checked(self.start_write(bytes, done, position)).await;
+            let written = started?.await?;
             bytes = written.bytes;
             match written.count? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),

@@ -410,15 +410,13 @@ where
             }
         }
         let Some((oldest, _)) = this.queue.front() else {
-            return if this.has_ended {
-                Poll::Ready(None)
-            } else {
-                Poll::Pending
-            };
-        };
-        let Poll::Ready(read) = this.file.poll_scheduled(oldest, cx) else {
+            if this.has_ended {
+                budget::spend();
+                return Poll::Ready(None);
+            }
             return Poll::Pending;
         };
+        let read = ready!(this.file.poll_scheduled(oldest, cx));
         budget::spend();
         let (source, ReadManyArgs { user_read, .. }) = this.pop().expect("it was looked at above");
         Poll::Ready(Some(read.map(|()| {

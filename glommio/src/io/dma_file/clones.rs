@@ -7,6 +7,7 @@ use crate::io::Result;
 use crate::io::lock::{self, AdvisoryLockGuard};
 use crate::io::open_file::OpenFile;
 use crate::io::owned_dma_file::{OwnedDmaFile, WeakDmaFile};
+use crate::reactor::budget;
 use crate::sys::file::Flock;
 
 impl DmaFile {
@@ -93,6 +94,7 @@ impl DmaFile {
             guard.is_of(self.file.shared()),
             "the guard is that of a lock on another file"
         );
+        budget::consume().await;
         // The guard has one of the clones.
         if self.strong_count() > 2 {
             return Err((self, guard));

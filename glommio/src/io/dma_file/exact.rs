@@ -39,6 +39,7 @@ impl DmaFile {
     /// ```
     pub async fn read_exact_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
         if size == 0 {
+            budget::consume().await;
             return Ok(ReadResult::default());
         }
         let read = self.read_exact(pos, size).await;
@@ -47,7 +48,7 @@ impl DmaFile {
 
     async fn read_exact(&self, pos: u64, size: usize) -> io::Result<ReadResult> {
         if to_allocate(&self.file, pos, size).await? < size {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            return budget::checked(Err(io::ErrorKind::UnexpectedEof.into())).await;
         }
         let (start, len) = widen(pos, size, self.alignment());
         let lead = (pos - start) as usize;
@@ -167,9 +168,13 @@ impl DmaFile {
     async fn write_all(&self, mut bytes: Bytes, pos: u64) -> io::Result<()> {
         let (len, unit) = (bytes.as_slice().len(), self.unit());
         let mut done = 0;
+        if len == 0 {
+            budget::consume().await;
+        }
         while done < len {
             let position = pos.saturating_add(done as u64);
-            let written = self.start_write(bytes, done, position)?.await?;
+            let started = budget::checked(self.start_write(bytes, done, position)).await;
+            let written = started?.await?;
             bytes = written.bytes;
             let end = done + written.count?;
             // What follows has to begin with a block: the rest of one is written again.

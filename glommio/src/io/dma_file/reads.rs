@@ -68,6 +68,7 @@ impl DmaFile {
     pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
         let size = self.to_allocate(pos, size).await?;
         if size == 0 {
+            budget::consume().await;
             return Ok(ReadResult::default());
         }
         let (start, len) = widen(pos, size, self.alignment());
@@ -93,8 +94,8 @@ impl DmaFile {
         len: usize,
         goes_on: impl Fn(usize, usize) -> bool,
     ) -> io::Result<(DmaBuffer, usize)> {
-        file::offset(position)?;
-        let mut buffer = self.file.submitter().try_allocate(len)?;
+        budget::checked(file::offset(position)).await?;
+        let mut buffer = budget::checked(self.file.submitter().try_allocate(len)).await?;
         let mut read = 0;
         loop {
             let (back, count) = self.start_read(buffer, read, position)?.await?;
@@ -109,7 +110,7 @@ impl DmaFile {
     /// See [`to_allocate`].
     pub(super) async fn to_allocate(&self, position: u64, size: usize) -> Result<usize> {
         let needed = to_allocate(&self.file, position, size).await;
-        self.file.named(needed, "Reading")
+        self.file.named(budget::checked(needed).await, "Reading")
     }
 
     /// As much as there is of the `size` bytes from `lead` on of the `len` bytes at `position`.
@@ -120,11 +121,8 @@ impl DmaFile {
         lead: usize,
         size: usize,
     ) -> Result<ReadResult> {
-        poll_fn(|cx| budget::poll_leave(cx)).await;
         let source = self.schedule_read(position, len);
-        poll_fn(|cx| self.poll_scheduled(&source, cx)).await?;
-        // What is in memory still, for another one looks at it, is there at once.
-        budget::spend();
+        poll_fn(|cx| budget::counted(cx, |cx| self.poll_scheduled(&source, cx))).await?;
         // It may be a longer one, which begins earlier.
         let offset = (position - source.0.position()) as usize;
         Ok(ReadResult::of_shared(&source.0, offset + lead, size))

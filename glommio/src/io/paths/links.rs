@@ -44,7 +44,7 @@ use crate::sys::file::{self, c_path};
 /// ```
 pub async fn hard_link<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Result<()> {
     let (original, link) = (original.as_ref(), link.as_ref());
-    let linked = hard_link_with(&Submitter::current(), original, link).await;
+    let linked = hard_link_with(&Submitter::begin().await, original, link).await;
     linked.map_err(|error| enhanced(error, "Linking", Some(link), None))
 }
 
@@ -125,7 +125,7 @@ async fn link_by(
 /// ```
 pub async fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Result<()> {
     let (original, link) = (original.as_ref(), link.as_ref());
-    let linked = symlink_with(&Submitter::current(), original, link).await;
+    let linked = symlink_with(&Submitter::begin().await, original, link).await;
     linked.map_err(|error| enhanced(error, "Linking", Some(link), None))
 }
 
@@ -157,7 +157,8 @@ async fn symlink_with(submitter: &Submitter, original: &Path, link: &Path) -> io
 pub async fn read_link<P: AsRef<Path>>(path: P) -> Result<PathBuf> {
     let path = path.as_ref();
     let link = path.to_path_buf();
-    let read = Submitter::current()
+    let read = Submitter::begin()
+        .await
         .blocking(move || file::read_link(&link))
         .await;
     read.map_err(|error| enhanced(error, "Reading a link", Some(path), None))
@@ -195,7 +196,8 @@ pub async fn read_link<P: AsRef<Path>>(path: P) -> Result<PathBuf> {
 pub async fn set_permissions<P: AsRef<Path>>(path: P, permissions: Permissions) -> Result<()> {
     let path = path.as_ref();
     let changed = path.to_path_buf();
-    let set = Submitter::current()
+    let set = Submitter::begin()
+        .await
         .blocking(move || file::set_permissions(&changed, permissions))
         .await;
     set.map_err(|error| enhanced(error, "Setting permissions", Some(path), None))

@@ -45,7 +45,7 @@ use crate::sys::file::{self, c_path, removal};
 /// # }).unwrap();
 /// ```
 pub async fn create_dir_all<P: AsRef<Path>>(path: P) -> Result<()> {
-    let submitter = Submitter::current();
+    let submitter = Submitter::begin().await;
     let mut next = path.as_ref();
     // Upwards until one can be made, then down again.
     let mut missing = Vec::new();
@@ -123,7 +123,7 @@ fn not_made(error: io::Error, path: &Path) -> GlommioError<()> {
 /// ```
 pub async fn remove_dir<P: AsRef<Path>>(path: P) -> Result<()> {
     let path = path.as_ref();
-    let removed = remove_dir_with(&Submitter::current(), path).await;
+    let removed = remove_dir_with(&Submitter::begin().await, path).await;
     removed.map_err(|error| not_removed(error, path))
 }
 
@@ -164,7 +164,7 @@ fn not_removed(error: io::Error, path: &Path) -> GlommioError<()> {
 /// See [`create_dir_all`].
 pub async fn remove_dir_all<P: AsRef<Path>>(path: P) -> Result<()> {
     let path = path.as_ref();
-    let submitter = Submitter::current();
+    let submitter = Submitter::begin().await;
     let opened = open(&submitter, None, path.as_os_str().to_owned()).await;
     match opened {
         Ok(directory) => remove_tree(&submitter, path, directory).await,

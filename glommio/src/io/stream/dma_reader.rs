@@ -255,7 +255,9 @@ impl DmaStreamReader {
         self.fetch(self.read_ahead.max(1));
         let current = &self.blocks[0];
         debug_assert_eq!(current.number, block);
-        if let Err(error) = ready!(self.file.poll_scheduled(&current.read, cx)) {
+        let ended = ready!(self.file.poll_scheduled(&current.read, cx));
+        budget::spend();
+        if let Err(error) = ended {
             self.has_told_error = true;
             return Poll::Ready(Err(error));
         }
@@ -281,7 +283,6 @@ impl DmaStreamReader {
             len.min(valid.saturating_sub(offset)),
         );
         self.position += result.len() as u64;
-        budget::spend();
         Poll::Ready(Ok(result))
     }
 

@@ -282,6 +282,7 @@ impl DmaStreamWriter {
     ///
     /// What is being written goes on being written when it is dropped.
     pub async fn flush_aligned(&self) -> Result<u64> {
+        budget::consume().await;
         let mut goal = None;
         poll_fn(|cx| {
             self.writer.poll(cx, |state| {
@@ -318,6 +319,7 @@ impl DmaStreamWriter {
     ///
     /// What is being written goes on being written when it is dropped.
     pub async fn sync(&self) -> Result<u64> {
+        budget::consume().await;
         let mut goal = None;
         poll_fn(|cx| {
             self.writer.poll(cx, |state| {
@@ -342,6 +344,7 @@ impl DmaStreamWriter {
 
     /// Writes what was accepted, and gives the file out as it is then.
     pub(in crate::io) async fn into_file(self) -> Result<DmaFile> {
+        budget::consume().await;
         let file = self.writer.finish().await?;
         let left = self.writer.state.borrow_mut().end(None);
         drop(left);
@@ -352,11 +355,11 @@ impl DmaStreamWriter {
         ready!(budget::poll_leave(cx));
         let at_once = self.writer.state.borrow_mut().accept_at_once(buf);
         let accepted = match at_once {
-            Some(accepted) => accepted,
-            None => ready!(self.poll_accepted(cx, buf))?,
+            Some(accepted) => Ok(accepted),
+            None => ready!(self.poll_accepted(cx, buf)),
         };
         budget::spend();
-        Poll::Ready(Ok(accepted))
+        Poll::Ready(accepted.map_err(io::Error::from))
     }
 
     fn poll_accepted(&self, cx: &Context<'_>, buf: &[u8]) -> Poll<Result<usize>> {
@@ -399,6 +402,7 @@ impl DmaStreamWriter {
             let writer = Rc::clone(&self.writer);
             spawn_local(async move { writer.close().await }).detach();
         }
+        ready!(budget::poll_leave(cx));
         let mut state = self.writer.state.borrow_mut();
         let ended = match state.phase() {
             Phase::Ended(result) => result.take().unwrap_or_else(|| Err(is_closed().into())),
@@ -409,6 +413,7 @@ impl DmaStreamWriter {
             }
         };
         drop(state);
+        budget::spend();
         Poll::Ready(ended.map_err(io::Error::from))
     }
 }

@@ -274,24 +274,24 @@ impl AsyncSeek for StreamReader {
         cx: &mut Context<'_>,
         pos: SeekFrom,
     ) -> Poll<io::Result<u64>> {
-        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
-        let target = match pos {
-            SeekFrom::Start(target) => {
-                relative(0, i64::try_from(target).map_err(|_| invalid_seek())?)
-            }
-            SeekFrom::Current(offset) => relative(this.position(), offset),
-            SeekFrom::End(offset) => {
-                let file = this.file.file();
-                let size = ready!(file.poll_size(&mut this.stat, cx))?;
-                relative(size, offset)
-            }
-        };
-        this.stat = None;
-        let target = target?;
-        this.go_to(target);
-        budget::spend();
-        Poll::Ready(Ok(target))
+        budget::counted(cx, |cx| {
+            let target = match pos {
+                SeekFrom::Start(target) => {
+                    relative(0, i64::try_from(target).map_err(|_| invalid_seek())?)
+                }
+                SeekFrom::Current(offset) => relative(this.position(), offset),
+                SeekFrom::End(offset) => {
+                    let file = this.file.file();
+                    let size = ready!(file.poll_size(&mut this.stat, cx))?;
+                    relative(size, offset)
+                }
+            };
+            this.stat = None;
+            let target = target?;
+            this.go_to(target);
+            Poll::Ready(Ok(target))
+        })
     }
 }
 

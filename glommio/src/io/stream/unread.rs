@@ -47,24 +47,21 @@ pub(super) fn poll_fill_buf<'a>(
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<&'a [u8]>> {
     let is_repeated = mem::take(&mut reader.unread().may_repeat);
-    if !is_repeated {
-        ready!(budget::poll_leave(cx));
-    }
-    if reader.unread().is_empty() && !reader.is_at_end() {
-        if is_repeated {
-            // The end was shown. What has come since, and is not at hand, is for the next call.
-            if let Poll::Ready(filled) = budget::unlimited(|| reader.poll_fill(cx)) {
-                filled?;
-            }
+    let mut fill = |cx: &mut Context<'_>| {
+        if reader.unread().is_empty() && !reader.is_at_end() {
+            reader.poll_fill(cx)
         } else {
-            ready!(reader.poll_fill(cx))?;
+            Poll::Ready(Ok(()))
         }
+    };
+    if !is_repeated {
+        ready!(budget::counted(cx, fill))?;
+    } else if let Poll::Ready(filled) = budget::unlimited(|| fill(cx)) {
+        // The end was shown. What has come since, and is not at hand, is for the next call.
+        filled?;
     }
     let unread = reader.unread();
-    if !is_repeated {
-        budget::spend();
-        unread.may_repeat = true;
-    }
+    unread.may_repeat = !is_repeated;
     let (start, end) = unread.range;
     let bytes = unread.buffer.as_ref().map_or(&[][..], DmaBuffer::as_bytes);
     Poll::Ready(Ok(bytes.get(start..end).unwrap_or(&[])))
@@ -76,12 +73,12 @@ pub(super) fn poll_read(
     cx: &mut Context<'_>,
     into: &mut [u8],
 ) -> Poll<io::Result<usize>> {
-    let mut count = 0;
-    if !into.is_empty() {
-        let unread = ready!(poll_fill_buf(reader, cx))?;
-        count = unread.len().min(into.len());
-        into[..count].copy_from_slice(&unread[..count]);
-        reader.unread().consume(count);
+    if into.is_empty() {
+        return budget::poll_consume(cx).map(|()| Ok(0));
     }
+    let unread = ready!(poll_fill_buf(reader, cx))?;
+    let count = unread.len().min(into.len());
+    into[..count].copy_from_slice(&unread[..count]);
+    reader.unread().consume(count);
     Poll::Ready(Ok(count))
 }

@@ -268,44 +268,44 @@ impl AsyncWrite for StreamWriter {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
-        this.check()?;
-        // One that was begun and given up: it starts anew with what comes now.
-        this.syncing = None;
-        if buf.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        if this.buffer.len() == this.buffer_bytes {
-            ready!(this.poll_written(cx))?;
-            this.start()?;
-        }
-        if this.buffer.capacity() == 0 {
-            this.buffer.reserve_exact(this.buffer_bytes);
-        }
-        let count = buf.len().min(this.buffer_bytes - this.buffer.len());
-        this.buffer.extend_from_slice(&buf[..count]);
-        if this.buffer.len() == this.buffer_bytes && this.writing.is_none() {
-            this.start()?;
-        }
-        budget::spend();
-        Poll::Ready(Ok(count))
+        budget::counted(cx, |cx| {
+            this.check()?;
+            // One that was begun and given up: it starts anew with what comes now.
+            this.syncing = None;
+            if buf.is_empty() {
+                return Poll::Ready(Ok(0));
+            }
+            if this.buffer.len() == this.buffer_bytes {
+                ready!(this.poll_written(cx))?;
+                this.start()?;
+            }
+            if this.buffer.capacity() == 0 {
+                this.buffer.reserve_exact(this.buffer_bytes);
+            }
+            let count = buf.len().min(this.buffer_bytes - this.buffer.len());
+            this.buffer.extend_from_slice(&buf[..count]);
+            if this.buffer.len() == this.buffer_bytes && this.writing.is_none() {
+                this.start()?;
+            }
+            Poll::Ready(Ok(count))
+        })
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
-        this.check()?;
-        ready!(this.poll_flushed(cx))?;
-        budget::spend();
-        Poll::Ready(Ok(()))
+        budget::counted(cx, |cx| {
+            this.check()?;
+            ready!(this.poll_flushed(cx))?;
+            Poll::Ready(Ok(()))
+        })
     }
 
     /// A second close is `Ok`.
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.file.is_none() && this.closing.is_none() {
-            return Poll::Ready(Ok(()));
+            return budget::poll_consume(cx).map(Ok);
         }
         let closed = ready!(this.poll_closed(cx));
         if closed.is_err() {
@@ -323,27 +323,27 @@ impl AsyncSeek for StreamWriter {
         cx: &mut Context<'_>,
         pos: SeekFrom,
     ) -> Poll<io::Result<u64>> {
-        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
-        this.check()?;
-        ready!(this.poll_flushed(cx))?;
-        let target = match pos {
-            SeekFrom::Start(target) => {
-                relative(0, i64::try_from(target).map_err(|_| invalid_seek())?)
-            }
-            SeekFrom::Current(offset) => relative(this.next, offset),
-            SeekFrom::End(offset) => {
-                let Some(file) = &this.file else {
-                    return Poll::Ready(Err(is_closed()));
-                };
-                let size = ready!(file.file().poll_size(&mut this.stat, cx))?;
-                relative(size, offset)
-            }
-        };
-        this.stat = None;
-        this.next = target?;
-        budget::spend();
-        Poll::Ready(Ok(this.next))
+        budget::counted(cx, |cx| {
+            this.check()?;
+            ready!(this.poll_flushed(cx))?;
+            let target = match pos {
+                SeekFrom::Start(target) => {
+                    relative(0, i64::try_from(target).map_err(|_| invalid_seek())?)
+                }
+                SeekFrom::Current(offset) => relative(this.next, offset),
+                SeekFrom::End(offset) => {
+                    let Some(file) = &this.file else {
+                        return Poll::Ready(Err(is_closed()));
+                    };
+                    let size = ready!(file.file().poll_size(&mut this.stat, cx))?;
+                    relative(size, offset)
+                }
+            };
+            this.stat = None;
+            this.next = target?;
+            Poll::Ready(Ok(this.next))
+        })
     }
 }
 

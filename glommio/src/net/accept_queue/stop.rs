@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::task::Poll;
 
 use super::{AcceptState, Acceptor, End};
+use crate::reactor::budget;
 use crate::sys::socket::is_readable;
 
 impl Acceptor {
@@ -13,6 +14,7 @@ impl Acceptor {
     /// operation on the listener is in flight. If one was cancelled for which the kernel may have woken
     /// nothing else, also in other processes, the connection that is there is among them.
     pub(in crate::net) async fn stop(&self) -> VecDeque<OwnedFd> {
+        budget::consume().await;
         poll_fn(|cx| {
             // Cloned and dropped with nothing borrowed: both are user code.
             let waker = cx.waker().clone();

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use super::TcpStream;
 use crate::net::{Result, RxBuf};
 use crate::reactor::op::FillPipe;
-use crate::reactor::{current, executor_is_gone};
+use crate::reactor::{budget, current, executor_is_gone};
 use crate::sys::file;
 use crate::sys::splice::{Nonblocking, Pipe, SpliceSource};
 
@@ -65,6 +65,7 @@ impl<B: RxBuf> TcpStream<B> {
         offset: u64,
         len: usize,
     ) -> Result<usize> {
+        budget::consume().await;
         let alignment = file.splice_offset_alignment();
         if !offset.is_multiple_of(alignment) {
             let message = format!("the offset of direct I/O must be a multiple of {alignment}");

@@ -1,22 +1,20 @@
 //! TCP connections.
 
-use std::fmt;
 use std::future::poll_fn;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
-
 use super::{AcceptedTcpStream, DetachedTcpStream};
 use crate::clock;
-use crate::net::methods::{address_methods, descriptor_impls, stream_methods, unbuffered_methods};
+use crate::net::methods::{
+    address_methods, descriptor_impls, stream_impls, stream_methods, unbuffered_methods,
+};
 use crate::net::stream::Stream;
-use crate::net::{Buffered, NonBuffered, Result, RxBuf, addr, connect};
-use crate::reactor::{current, deadline_after};
+use crate::net::{NonBuffered, Result, RxBuf, addr, connect};
+use crate::reactor::{budget, current, deadline_after};
 use crate::sys::socket::Socket;
 use crate::sys::socket::set_tcp_option;
 use crate::sys::splice::Pipe;
@@ -116,6 +114,7 @@ impl TcpStream {
         duration: Duration,
     ) -> Result<TcpStream> {
         if duration.is_zero() {
+            budget::consume().await;
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "cannot set a 0 duration timeout",
@@ -333,66 +332,11 @@ impl<B: RxBuf> DetachedTcpStream<B> {
     }
 }
 
-impl<B: RxBuf + Unpin> AsyncRead for TcpStream<B> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream.poll_read(cx, buf)
-    }
-
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream.poll_read_vectored(cx, bufs)
-    }
-}
-
-impl<B: Buffered + Unpin> AsyncBufRead for TcpStream<B> {
-    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        self.get_mut().stream.poll_fill_buf(cx)
-    }
-
-    fn consume(self: Pin<&mut Self>, amt: usize) {
-        self.get_mut().stream.consume(amt);
-    }
-}
-
-/// `flush` has nothing to do. `close` sends what was written and the end of the stream; the
-/// connection stays open for reading.
-impl<B: RxBuf + Unpin> AsyncWrite for TcpStream<B> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream.poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream.poll_write_vectored(cx, bufs)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.stream.shutdown(Shutdown::Write))
-    }
-}
-
-impl<B: RxBuf + fmt::Debug> fmt::Debug for TcpStream<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.stream.describe(f.debug_struct("TcpStream"))
-    }
+stream_impls! {
+    impl<B: RxBuf + Unpin> AsyncRead for TcpStream<B>;
+    impl<B: Buffered + Unpin> AsyncBufRead for TcpStream<B>;
+    impl<B: RxBuf + Unpin> AsyncWrite for TcpStream<B>;
+    impl<B: RxBuf + Debug> Debug for TcpStream<B>;
 }
 
 descriptor_impls! {

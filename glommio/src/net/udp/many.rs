@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use super::UdpSocket;
 use super::pool::{DatagramPool, ReceivedDatagrams};
 use crate::net::Result;
+use crate::reactor::budget;
 use crate::stats::RunCounts;
 
 /// Receiving in numbers.
@@ -61,7 +62,7 @@ impl UdpSocket {
         pool: &DatagramPool,
         received: &mut Vec<ReceivedDatagrams>,
     ) -> Result<usize> {
-        self.check_buffers(pool)?;
+        budget::checked(self.check_buffers(pool)).await?;
         let before = received.len();
         loop {
             if pool.available() == 0 {

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crate::clock;
+use crate::reactor::budget;
 use crate::timer::sleep_until;
 
 /// Spreads what is sent over time, so that queues on the way do not overflow: a rate, and how much
@@ -82,6 +83,8 @@ impl Pacer {
         let at = self.reserve(bytes);
         if at > clock::now() {
             sleep_until(at).await;
+        } else {
+            budget::consume().await;
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::UdpSocket;
 use crate::clock;
 use crate::net::Result;
+use crate::reactor::budget;
 use crate::sys::datagrams::{self, Sending};
 use crate::timer::sleep_until;
 
@@ -202,7 +203,7 @@ impl UdpSocket {
     /// # }).unwrap();
     /// ```
     pub async fn send_segments(&self, segments: &Segments<'_>) -> Result<()> {
-        let sending = self.sending(segments)?;
+        let sending = budget::checked(self.sending(segments)).await?;
         let sent = self.datagram.write(|fd| datagrams::send(fd, &sending));
         Ok(self.explained(&sending, sent.await)?)
     }
@@ -260,9 +261,10 @@ impl UdpSocket {
     /// ```
     pub async fn send_many(&self, many: &[Segments<'_>]) -> Result<usize> {
         let Some(first) = many.first() else {
+            budget::consume().await;
             return Ok(0);
         };
-        let first = self.sending(first)?;
+        let first = budget::checked(self.sending(first)).await?;
         let sendings = || many.iter().map_while(|it| self.sending(it).ok());
         let sent = self
             .datagram
@@ -332,7 +334,7 @@ impl UdpSocket {
     /// # }).unwrap();
     /// ```
     pub async fn send_segments_at(&self, segments: &Segments<'_>, at: Instant) -> Result<()> {
-        let mut sending = self.sending(segments)?;
+        let mut sending = budget::checked(self.sending(segments)).await?;
         if self.holds_until.get() {
             sending.transmit_at = Some(monotonic(at));
         } else if at > clock::now() {

@@ -11,6 +11,7 @@ use super::{address, full_receiver};
 use crate::net::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
 use crate::net::methods::{address_methods, datagram_methods, descriptor_impls};
 use crate::net::{Result, nonblocking};
+use crate::reactor::budget;
 use crate::sys::socket::Socket;
 
 /// A Unix datagram socket.
@@ -114,7 +115,7 @@ impl UnixDatagram {
     ///
     /// # Cancel safety
     ///
-    /// It is done at the first poll.
+    /// Nothing has happened: the poll that does it is ready.
     ///
     /// # Examples
     ///
@@ -133,6 +134,7 @@ impl UnixDatagram {
     /// # }).unwrap();
     /// ```
     pub async fn connect<A: AsRef<Path>>(&self, addr: A) -> Result<()> {
+        budget::consume().await;
         Ok(self.socket().connect(&address::of(addr)?)?)
     }
 
@@ -148,7 +150,7 @@ impl UnixDatagram {
     /// Nothing is lost when it is dropped.
     pub async fn peek(&self, buf: &mut [u8]) -> Result<usize> {
         // Asked each time: a send that finds the peer gone ends the connection.
-        self.socket().peer_addr()?;
+        budget::checked(self.socket().peer_addr()).await?;
         let peek = |fd| nonblocking::peek(fd, buf);
         Ok(self.datagram.read_without_limit(peek).await?)
     }
@@ -185,7 +187,7 @@ impl UnixDatagram {
     ///
     /// Dropped while it waits, nothing has been sent.
     pub async fn send_to<A: AsRef<Path>>(&self, buf: &[u8], addr: A) -> Result<usize> {
-        let address = address::of(addr)?;
+        let address = budget::checked(address::of(addr)).await?;
         Ok(full_receiver::send_to(&self.datagram, buf, &address).await?)
     }
 

@@ -1,23 +1,20 @@
 //! Connections between Unix sockets.
 
-use std::fmt;
 use std::future::poll_fn;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::net::Shutdown;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use socket2::{Domain, Type};
 
 use super::{AcceptedUnixStream, DetachedUnixStream, address};
-use crate::net::methods::{address_methods, descriptor_impls, stream_methods, unbuffered_methods};
+use crate::net::methods::{
+    address_methods, descriptor_impls, stream_impls, stream_methods, unbuffered_methods,
+};
 use crate::net::stream::Stream;
-use crate::net::{Buffered, NonBuffered, Result, RxBuf, connect};
-use crate::reactor::current;
+use crate::net::{NonBuffered, Result, RxBuf, connect};
+use crate::reactor::{budget, current};
 use crate::sys::socket::Socket;
 
 /// A connection between Unix sockets.
@@ -100,7 +97,7 @@ impl UnixStream {
     /// # }).unwrap();
     /// ```
     pub async fn connect<A: AsRef<Path>>(addr: A) -> Result<UnixStream> {
-        let address = address::of(addr)?;
+        let address = budget::checked(address::of(addr)).await?;
         Ok(UnixStream::new(
             connect::unix(&current::current(), &address).await?,
         ))
@@ -152,6 +149,7 @@ impl UnixStream {
     /// ```
     pub async fn send_with_fds(&mut self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> Result<usize> {
         if buf.is_empty() {
+            budget::consume().await;
             let text = "descriptors are sent with at least one byte, and there is none";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
         }
@@ -180,6 +178,7 @@ impl UnixStream {
     /// See [`send_with_fds`](Self::send_with_fds).
     pub async fn recv_with_fds(&mut self, buf: &mut [u8]) -> Result<(usize, Vec<OwnedFd>)> {
         if buf.is_empty() {
+            budget::consume().await;
             return Ok((0, Vec::new()));
         }
         Ok(poll_fn(|cx| self.stream.poll_receive_fds(cx, buf)).await?)
@@ -251,66 +250,11 @@ impl<B: RxBuf> DetachedUnixStream<B> {
     }
 }
 
-impl<B: RxBuf + Unpin> AsyncRead for UnixStream<B> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream.poll_read(cx, buf)
-    }
-
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream.poll_read_vectored(cx, bufs)
-    }
-}
-
-impl<B: Buffered + Unpin> AsyncBufRead for UnixStream<B> {
-    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        self.get_mut().stream.poll_fill_buf(cx)
-    }
-
-    fn consume(self: Pin<&mut Self>, amt: usize) {
-        self.get_mut().stream.consume(amt);
-    }
-}
-
-/// `flush` has nothing to do. `close` sends what was written and the end of the stream; the
-/// connection stays open for reading.
-impl<B: RxBuf + Unpin> AsyncWrite for UnixStream<B> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream.poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream.poll_write_vectored(cx, bufs)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.stream.shutdown(Shutdown::Write))
-    }
-}
-
-impl<B: RxBuf + fmt::Debug> fmt::Debug for UnixStream<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.stream.describe(f.debug_struct("UnixStream"))
-    }
+stream_impls! {
+    impl<B: RxBuf + Unpin> AsyncRead for UnixStream<B>;
+    impl<B: Buffered + Unpin> AsyncBufRead for UnixStream<B>;
+    impl<B: RxBuf + Unpin> AsyncWrite for UnixStream<B>;
+    impl<B: RxBuf + Debug> Debug for UnixStream<B>;
 }
 
 descriptor_impls! {

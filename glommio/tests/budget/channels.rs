@@ -1,0 +1,182 @@
+use std::cell::RefCell;
+
+use futures_lite::StreamExt;
+use futures_lite::future::zip;
+use glommio::channels::channel_mesh::{MeshBuilder, Role};
+use glommio::channels::sharding::{Handler, HandlerResult, Sharded};
+use glommio::channels::{broadcast, local_channel, oneshot, shared_channel, watch};
+
+use super::*;
+
+#[test]
+fn local_channels() {
+    run(async {
+        let (sender, receiver) = local_channel::new_unbounded();
+        counts("LocalSender::send", async || sender.send(7).await.unwrap()).await;
+        counts("LocalReceiver::recv", async || {
+            sender.try_send(7).unwrap();
+            assert_eq!(receiver.recv().await, Some(7));
+        })
+        .await;
+        let mut stream = pin!(receiver.stream());
+        counts("LocalReceiver::stream", async || {
+            sender.try_send(7).unwrap();
+            assert_eq!(stream.next().await, Some(7));
+        })
+        .await;
+    });
+}
+
+#[test]
+fn local_channels_whose_other_side_is_gone() {
+    run(async {
+        let (sender, receiver) = local_channel::new_unbounded::<u8>();
+        drop(sender);
+        counts("LocalReceiver::recv, without senders", async || {
+            assert_eq!(receiver.recv().await, None);
+        })
+        .await;
+        let mut stream = receiver.into_stream();
+        counts("OwnedChannelStream", async || {
+            assert_eq!(stream.next().await, None);
+        })
+        .await;
+        let (sender, receiver) = local_channel::new_unbounded();
+        drop(receiver);
+        counts("LocalSender::send, without receivers", async || {
+            sender.send(7).await.unwrap_err();
+        })
+        .await;
+    });
+}
+
+#[test]
+fn channels_of_one_value_and_of_each() {
+    run(async {
+        let answers = RefCell::new(Vec::new());
+        for _ in 0..200 {
+            let (reply, answer) = oneshot::oneshot();
+            reply.send(7).unwrap();
+            answers.borrow_mut().push(answer);
+        }
+        let next = || answers.borrow_mut().pop().expect("there are enough");
+        counts("Receiver, of a oneshot", async || {
+            assert_eq!(next().await.unwrap(), 7);
+        })
+        .await;
+        let (sender, mut receiver) = watch::watch(7);
+        counts("Changed", async || {
+            sender.send(7).unwrap();
+            receiver.changed().await.unwrap();
+        })
+        .await;
+        counts("Receiver, of a watch, as a stream", async || {
+            sender.send(7).unwrap();
+            assert_eq!(receiver.next().await, Some(7));
+        })
+        .await;
+        let (sender, mut receiver) = broadcast::broadcast(1024);
+        counts("Recv", async || {
+            sender.send(7).unwrap();
+            assert_eq!(receiver.recv().await.unwrap(), 7);
+        })
+        .await;
+        counts("Receiver, of a broadcast, as a stream", async || {
+            sender.send(7).unwrap();
+            assert_eq!(receiver.next().await, Some(Ok(7)));
+        })
+        .await;
+        let (_, mut receiver) = broadcast::broadcast::<u8>(1);
+        counts("Recv, without a sender", async || {
+            receiver.recv().await.unwrap_err();
+        })
+        .await;
+    });
+}
+
+#[test]
+fn shared_channels() {
+    run(async {
+        let (sender, receiver) = shared_channel::new_bounded(1024);
+        let (sender, mut receiver) = zip(sender.connect(), receiver.connect()).await;
+        counts("ConnectedSender::send", async || {
+            sender.send(7).await.unwrap();
+        })
+        .await;
+        counts("ConnectedReceiver::recv", async || {
+            sender.try_send(7).unwrap();
+            assert_eq!(receiver.recv().await, Some(7));
+        })
+        .await;
+        counts("ConnectedReceiver", async || {
+            sender.try_send(7).unwrap();
+            assert_eq!(receiver.next().await, Some(7));
+        })
+        .await;
+        drop(receiver);
+        counts("ConnectedSender::send, without a receiver", async || {
+            sender.send(7).await.unwrap_err();
+        })
+        .await;
+        let (sender, receiver) = shared_channel::new_bounded(1);
+        let (sender, receiver) = zip(sender.connect(), receiver.connect()).await;
+        drop::<shared_channel::ConnectedSender<u8>>(sender);
+        counts("ConnectedReceiver::recv, without a sender", async || {
+            assert_eq!(receiver.recv().await, None);
+        })
+        .await;
+        counts("SharedSender::connect", async || {
+            let (sender, receiver) = shared_channel::new_bounded::<u8>(1);
+            drop(receiver);
+            sender.connect().await;
+        })
+        .await;
+        counts("SharedReceiver::connect", async || {
+            let (sender, receiver) = shared_channel::new_bounded::<u8>(1);
+            drop(sender);
+            receiver.connect().await;
+        })
+        .await;
+    });
+}
+
+#[derive(Clone)]
+struct Ignore;
+
+impl Handler<u8> for Ignore {
+    fn handle(&self, _: u8, _: usize, _: usize) -> HandlerResult {
+        Box::pin(async {})
+    }
+}
+
+#[test]
+fn meshes_and_shards() {
+    run(async {
+        is_refused("MeshBuilder::join", MeshBuilder::<u8, _>::full(1, 1).join()).await;
+        let partial = MeshBuilder::<u8, _>::partial(2, 1);
+        is_refused("MeshBuilder::join, partial", partial.join(Role::Producer)).await;
+        let (senders, receivers) = MeshBuilder::full(1, 1).join().await.unwrap();
+        counts("Senders::send_to", async || {
+            senders.send_to(5, 7).await.unwrap_err();
+        })
+        .await;
+        counts("Receivers::recv_from", async || {
+            receivers.recv_from(5).await.unwrap_err();
+        })
+        .await;
+        let sharded = || Sharded::new(MeshBuilder::full(1, 1), |_: &u8, _| 0, Ignore);
+        is_refused("Sharded::new", sharded()).await;
+        let mut sharded = sharded().await.unwrap();
+        counts("Sharded::send", async || sharded.send(7).await.unwrap()).await;
+        counts("Sharded::send_to", async || {
+            sharded.send_to(0, 7).await.unwrap();
+        })
+        .await;
+        is_refused("Sharded::close", sharded.close()).await;
+        sharded.close().await;
+        counts("Sharded::send_to, closed", async || {
+            sharded.send_to(0, 7).await.unwrap_err();
+        })
+        .await;
+    });
+}

@@ -1,0 +1,68 @@
+//! Each public future takes part in the cooperative budget, unless it is exempt: when the slice of
+//! its task is over and the budget is spent, it is pending and has its task woken, though it could
+//! be ready.
+//!
+//! The names of the cases are those of the rows in `docs/budget.md`, which `tests/docs` makes of them and
+//! of the source: a public future without a case is missed there.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use glommio::timer::sleep;
+use glommio::{consume_budget, executor, spawn_local};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod channels;
+mod files;
+mod locks;
+mod loops;
+mod others;
+mod sockets;
+mod tasks;
+mod timers;
+
+use common::hooks::counting;
+use common::rationed::{assert_rationed, begin_spent_slice};
+
+/// Runs `test` on an executor on which no slice is longer than a millisecond.
+fn run(test: impl Future<Output = ()>) {
+    common::run(async {
+        let _ticks = spawn_local(async {
+            loop {
+                sleep(Duration::from_millis(1)).await;
+            }
+        });
+        test.await;
+    });
+}
+
+/// A moment that is over.
+fn past() -> Instant {
+    Instant::now() - Duration::from_secs(1)
+}
+
+/// `operation`, which is ready at once each time, counts each time, and is refused in the end.
+async fn counts(name: &str, mut operation: impl AsyncFnMut()) {
+    let ready = |cx: &mut Context<'_>| pin!(operation()).poll(cx).is_ready();
+    assert_rationed(name, ready).await;
+}
+
+/// `operation`, which waits in most cases, is refused as well.
+async fn is_refused(name: &str, operation: impl Future) {
+    begin_spent_slice().await;
+    let mut operation = pin!(operation);
+    poll_fn(|cx| {
+        while pin!(consume_budget()).poll(cx).is_ready() {}
+        let (waker, woken) = counting();
+        let polled = operation.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending(), "{name}: it was to be refused");
+        assert!(woken.get() > 0, "{name}: refused, it wakes its task");
+        Poll::Ready(())
+    })
+    .await;
+    executor().yield_now().await;
+}

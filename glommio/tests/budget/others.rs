@@ -1,0 +1,106 @@
+use std::pin::Pin;
+use std::process::Stdio;
+use std::rc::Rc;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::controllers::{DeadlineQueue, DeadlineSource};
+use glommio::overload::Shed;
+use glommio::process::Command;
+use glommio::signal::{Signals, ctrl_c};
+
+use super::*;
+
+#[test]
+fn signals() {
+    run(async {
+        let signals = Signals::new(&[libc::SIGUSR2]).unwrap();
+        is_refused("Signals::recv", signals.recv()).await;
+        is_refused("ctrl_c", ctrl_c()).await;
+    });
+}
+
+#[test]
+fn children() {
+    run(async {
+        counts("Command::status", async || {
+            Command::new("/nothing/here")
+                .status()
+                .await
+                .expect_err("no such program");
+        })
+        .await;
+        counts("Command::output", async || {
+            Command::new("/nothing/here")
+                .output()
+                .await
+                .expect_err("no such program");
+        })
+        .await;
+        let mut cat = Command::new("cat");
+        cat.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = cat.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let (mut output, mut errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        counts("ChildStdin, flushing", async || {
+            input.flush().await.unwrap()
+        })
+        .await;
+        is_refused("ChildStdin, writing", input.write(b"x")).await;
+        is_refused("ChildStdout", output.read(&mut [0; 1])).await;
+        is_refused("ChildStderr", errors.read(&mut [0; 1])).await;
+        counts("ChildStdin, closing", async || input.close().await.unwrap()).await;
+        assert!(child.wait().await.unwrap().success());
+        counts("Child::wait", async || {
+            assert!(child.wait().await.unwrap().success())
+        })
+        .await;
+        counts("Child::kill", async || child.kill().await.unwrap()).await;
+        is_refused("Child::wait_with_output", child.wait_with_output()).await;
+    });
+}
+
+#[test]
+fn overload() {
+    run(async {
+        let shed = Shed::new();
+        counts("Shed::ready", async || shed.ready().await).await;
+    });
+}
+
+struct Long;
+
+impl DeadlineSource for Long {
+    type Output = ();
+
+    fn expected_duration(&self) -> Duration {
+        Duration::MAX
+    }
+
+    fn action(self: Rc<Self>) -> Pin<Box<dyn Future<Output = ()> + 'static>> {
+        Box::pin(async {})
+    }
+
+    fn total_units(&self) -> u64 {
+        1
+    }
+
+    fn processed_units(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn queues_with_deadlines() {
+    run(async {
+        let queue = DeadlineQueue::new("deadlines", Duration::from_millis(250));
+        counts("DeadlineQueue::push_work", async || {
+            queue
+                .push_work(Rc::new(Long))
+                .await
+                .expect_err("no deadline");
+        })
+        .await;
+    });
+}

@@ -1,0 +1,259 @@
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::net::UnixDatagram as StdUnixDatagram;
+
+use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, StreamExt};
+use glommio::io::BufferedFile;
+use glommio::net::{
+    BalancedTcpListener, ConnectionLimit, DatagramPool, Pacer, Segments, TcpListener, TcpStream,
+    UdpSocket, UnixDatagram, UnixListener, UnixStream, lookup_host,
+};
+
+use super::*;
+
+#[test]
+fn names_that_are_addresses() {
+    run(async {
+        counts("lookup_host", async || {
+            assert_eq!(lookup_host("127.0.0.1:80").await.unwrap().count(), 1);
+        })
+        .await;
+    });
+}
+
+#[test]
+fn connecting() {
+    run(async {
+        let nowhere = &[][..];
+        counts("TcpStream::connect", async || {
+            TcpStream::connect(nowhere).await.expect_err("no address");
+        })
+        .await;
+        counts("TcpStream::connect_fastopen", async || {
+            TcpStream::connect_fastopen(nowhere)
+                .await
+                .expect_err("no address");
+        })
+        .await;
+        counts("TcpStream::connect_timeout", async || {
+            let connected = TcpStream::connect_timeout("127.0.0.1:1", Duration::ZERO).await;
+            connected.expect_err("no time");
+        })
+        .await;
+        counts("UnixStream::connect", async || {
+            UnixStream::connect("a\0b").await.expect_err("no such path");
+        })
+        .await;
+    });
+}
+
+#[test]
+fn streams_that_have_nothing_to_do() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut stream = listener.accept().await.unwrap();
+        let mut empty = [];
+        counts("TcpStream, reading", async || {
+            assert_eq!(stream.read(&mut empty).await.unwrap(), 0);
+        })
+        .await;
+        counts("TcpStream, writing", async || {
+            assert_eq!(stream.write(&[]).await.unwrap(), 0);
+        })
+        .await;
+        counts("TcpStream, flushing", async || {
+            stream.flush().await.unwrap()
+        })
+        .await;
+        peer.write_all(b"peeked").unwrap();
+        counts("TcpStream::peek", async || {
+            assert_eq!(stream.peek(&mut [0; 1]).await.unwrap(), 1);
+        })
+        .await;
+        counts("TcpStream::recv_tls_record", async || {
+            assert_eq!(stream.recv_tls_record(&mut []).await.unwrap().0, 0);
+        })
+        .await;
+        let file = BufferedFile::open("/proc/self/exe").await.unwrap();
+        counts("TcpStream::send_file", async || {
+            assert_eq!(stream.send_file(&file, 0, 0).await.unwrap(), 0);
+        })
+        .await;
+        counts("TcpStream::shutdown", async || {
+            stream.shutdown(Shutdown::Write).await.unwrap();
+        })
+        .await;
+        counts("TcpStream::shutdown, polled", async || {
+            poll_fn(|cx| stream.poll_shutdown(cx, Shutdown::Write))
+                .await
+                .unwrap();
+        })
+        .await;
+        counts("TcpStream, closing", async || stream.close().await.unwrap()).await;
+        let mut stream = stream.buffered();
+        stream.fill_buf().await.unwrap();
+        stream.consume(0);
+        counts("TcpStream, from its buffer", async || {
+            assert_eq!(stream.fill_buf().await.unwrap()[0], b'p');
+            stream.consume(0);
+        })
+        .await;
+    });
+}
+
+#[test]
+fn unix_streams_that_have_nothing_to_do() {
+    run(async {
+        let (mut stream, _peer) = UnixStream::pair().unwrap();
+        let mut empty = [];
+        counts("UnixStream, reading", async || {
+            assert_eq!(stream.read(&mut empty).await.unwrap(), 0);
+        })
+        .await;
+        counts("UnixStream, writing", async || {
+            assert_eq!(stream.write(&[]).await.unwrap(), 0);
+        })
+        .await;
+        counts("UnixStream, flushing", async || {
+            stream.flush().await.unwrap()
+        })
+        .await;
+        counts("UnixStream::send_with_fds", async || {
+            stream.send_with_fds(&[], &[]).await.expect_err("no byte");
+        })
+        .await;
+        counts("UnixStream::recv_with_fds", async || {
+            assert_eq!(stream.recv_with_fds(&mut []).await.unwrap().0, 0);
+        })
+        .await;
+        counts("UnixStream::shutdown", async || {
+            stream.shutdown(Shutdown::Write).await.unwrap();
+        })
+        .await;
+        counts("UnixStream, closing", async || {
+            stream.close().await.unwrap()
+        })
+        .await;
+    });
+}
+
+#[test]
+fn listeners() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        is_refused("TcpListener::accept", listener.accept()).await;
+        is_refused("TcpListener::shared_accept", listener.shared_accept()).await;
+        let limit = ConnectionLimit::new(1);
+        is_refused("TcpListener::accept_within", listener.accept_within(&limit)).await;
+        counts("ConnectionLimit::place", async || drop(limit.place().await)).await;
+        is_refused("TcpListener::incoming", listener.incoming().next()).await;
+        is_refused("TcpListener::into_parts", listener.into_parts()).await;
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        is_refused("UnixListener::accept", listener.accept()).await;
+        is_refused("UnixListener::incoming", listener.incoming().next()).await;
+        is_refused("UnixListener::into_parts", listener.into_parts()).await;
+        let balanced = BalancedTcpListener::bind("127.0.0.1:0").unwrap();
+        let mut listener = balanced.join(0).unwrap();
+        is_refused("ShardListener::accept", listener.accept()).await;
+        is_refused("ShardListener::leave", listener.leave()).await;
+    });
+}
+
+#[test]
+fn datagrams() {
+    run(async {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (own, address) = (socket.local_addr().unwrap(), peer.local_addr().unwrap());
+        counts("UdpSocket::peek", async || {
+            socket.peek(&mut [0; 1]).await.expect_err("it has no peer");
+        })
+        .await;
+        counts("UdpSocket::recv", async || {
+            socket.recv(&mut [0; 1]).await.expect_err("it has no peer");
+        })
+        .await;
+        counts("UdpSocket::send", async || {
+            socket.send(&[7]).await.expect_err("it has no peer");
+        })
+        .await;
+        counts("UdpSocket::send_to", async || {
+            socket.send_to(&[7], &[][..]).await.expect_err("no address");
+        })
+        .await;
+        counts("UdpSocket::connect", async || {
+            socket.connect(address).await.unwrap()
+        })
+        .await;
+        for _ in 0..200 {
+            peer.send_to(&[7], own).unwrap();
+        }
+        counts("UdpSocket::peek_from", async || {
+            socket.peek_from(&mut [0; 1]).await.unwrap();
+        })
+        .await;
+        counts("UdpSocket::recv_from", async || {
+            socket.recv_from(&mut [0; 1]).await.unwrap();
+        })
+        .await;
+        let pool = DatagramPool::new(4, 2048);
+        let mut received = Vec::new();
+        is_refused(
+            "UdpSocket::recv_many",
+            socket.recv_many(&pool, &mut received),
+        )
+        .await;
+        let segments = || Segments::new(&[7; 10], 0);
+        counts("UdpSocket::send_segments", async || {
+            socket
+                .send_segments(&segments())
+                .await
+                .expect_err("of no bytes");
+        })
+        .await;
+        counts("UdpSocket::send_segments_at", async || {
+            let sent = socket.send_segments_at(&segments(), past()).await;
+            sent.expect_err("of no bytes");
+        })
+        .await;
+        counts("UdpSocket::send_many", async || {
+            assert_eq!(socket.send_many(&[]).await.unwrap(), 0);
+        })
+        .await;
+        let mut pacer = Pacer::new(u64::MAX, u64::MAX);
+        counts("Pacer::wait", async || pacer.wait(1).await).await;
+    });
+}
+
+#[test]
+fn unix_datagrams() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let peer = StdUnixDatagram::bind(&path).unwrap();
+        let socket = UnixDatagram::bind(folder.path().join("own")).unwrap();
+        counts("UnixDatagram::peek", async || {
+            socket.peek(&mut [0; 1]).await.expect_err("it has no peer");
+        })
+        .await;
+        counts("UnixDatagram::send", async || {
+            socket.send(&[7]).await.expect_err("it has no peer");
+        })
+        .await;
+        counts("UnixDatagram::send_to", async || {
+            socket
+                .send_to(&[7], "a\0b")
+                .await
+                .expect_err("no such path");
+        })
+        .await;
+        counts("UnixDatagram::connect", async || {
+            socket.connect(&path).await.unwrap()
+        })
+        .await;
+        is_refused("UnixDatagram::recv", socket.recv(&mut [0; 1])).await;
+        drop(peer);
+    });
+}
