@@ -32,13 +32,14 @@ fn cpu() -> (Duration, Duration) {
 }
 
 /// Does `call`, which has to move many bytes, and asserts that another thread moves them. However
-/// fast the machine is, that takes most of the time.
+/// fast the machine is, that takes most of the time, or next to none.
 async fn is_done_elsewhere<T>(what: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
     let before = cpu();
     let result = call.await;
     let after = cpu();
     let (own, all) = (after.0 - before.0, after.1 - before.1);
-    assert!(own < all / 4, "{what}: {own:?} of {all:?} on this thread");
+    let is_little = own < all / 4 || own < Duration::from_millis(10);
+    assert!(is_little, "{what}: {own:?} of {all:?} on this thread");
     result
 }
 
@@ -101,9 +102,11 @@ fn a_long_write_leaves_the_thread_to_others() {
             run(async {
                 for folder in folders() {
                     let path = folder.path().join("file");
-                    let bytes = vec![1; LONG];
-                    let file = BufferedFile::create(&path).await?;
-                    is_done_elsewhere("buffered", file.write_all_at(bytes, 0)).await?;
+                    let file = DmaFile::create(&path).await?;
+                    // It stays: freeing it takes time, too.
+                    let bytes = Rc::new(file.alloc_dma_buffer(LONG));
+                    let write = file.write_rc_at(Rc::clone(&bytes), 0);
+                    assert_eq!(is_done_elsewhere("write", write).await?, LONG);
                     file.close().await?;
                 }
                 Ok(())
