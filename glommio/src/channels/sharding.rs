@@ -57,7 +57,7 @@ use futures_core::Stream;
 use super::channel_mesh::{FullMesh, Senders};
 use super::shared_channel::ConnectedReceiver;
 use crate::error::{GlommioError, ResourceType};
-use crate::executor::consume_budget;
+use crate::reactor::budget;
 use crate::sync::Gate;
 
 /// What a [`Handler`] returns.

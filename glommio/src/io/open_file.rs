@@ -21,7 +21,7 @@ use crate::error::{GlommioError, ResourceType};
 use crate::memory::DmaBuffer;
 use crate::panic;
 use crate::reactor::op::{Allocate, Open, Route, StatxOf, Sync, Truncate};
-use crate::reactor::budget;
+use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 use crate::sys::block_device::BlockDevice;
 use crate::sys::descriptor::{Descriptor, FdGuard};

@@ -7,6 +7,7 @@ use crate::io::Result;
 use crate::io::long_read::{goes_on, to_allocate};
 use crate::io::read_result::ReadResult;
 use crate::memory::DmaBuffer;
+use crate::reactor::budget;
 use crate::reactor::op::Bytes;
 use crate::stats::Counted;
 
