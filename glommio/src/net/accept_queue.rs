@@ -216,11 +216,7 @@ impl Future for Accept<'_> {
             if let Some(result) = state.claim(was_told) {
                 budget::spend();
                 state.futures.finish(place, waker);
-                match queue.siblings.get() {
-                    // It may not come back, and more be there.
-                    Some(_) => queue.call_at_round_end(&mut state),
-                    None => queue.look_at_round_end(&mut state),
-                }
+                queue.look_at_round_end(&mut state);
                 return Poll::Ready(result);
             }
             if !state.futures.wait(place, waker, ()) {
@@ -324,6 +320,10 @@ impl AcceptQueueState {
         self.accepted.len().min(self.futures.waiting())
     }
 
+    fn concerns_round_end(&self) -> bool {
+        self.is_unwanted() || self.left_to_others() > 0
+    }
+
     /// A connection, if there is one; else the error, for a caller that `gets_error`.
     fn claim(&mut self, gets_error: bool) -> Option<io::Result<OwnedFd>> {
         match self.accepted.pop_front() {
@@ -353,7 +353,7 @@ impl AcceptQueue {
             return Poll::Ready(Err(executor_is_gone()));
         };
         if let (AcceptState::Idle, End::Open) = (&state.accept, &state.end) {
-            if state.has_waiting() && !(state.polls_first && !is_readable(self.listener)) {
+            if state.has_waiting() && (!state.polls_first || is_readable(self.listener)) {
                 self.accept_one(state);
             } else {
                 let readable = PollOnce {
@@ -381,10 +381,10 @@ impl AcceptQueue {
         }
     }
 
-    /// Has the operation cancelled at the end of the round, if no accept waits then; or futures that
-    /// wait woken for connections that others were woken for and have left.
+    /// Has the operation cancelled at the end of the round, if no accept waits then, and what is there left to
+    /// siblings; or futures that wait woken for connections that others were woken for and have left.
     fn look_at_round_end(&self, state: &mut AcceptQueueState) {
-        if state.is_unwanted() || state.left_to_others() > 0 {
+        if self.siblings.get().is_some() || state.concerns_round_end() {
             self.call_at_round_end(state);
         }
     }
@@ -428,7 +428,7 @@ impl AcceptQueue {
         woken.for_each(wake);
     }
 
-    /// The listener is closed.
+    /// None here claims it.
     fn give_up(&self, connection: OwnedFd) {
         match self.siblings.get() {
             Some(siblings) => siblings.adopt(connection),
@@ -543,19 +543,25 @@ impl RoundEnd for AcceptQueue {
             state.cancel();
             self.go_on(&mut state);
         }
+        let siblings = self.siblings.get().filter(|_| !state.has_waiting());
+        let orphans = siblings.map(|_| std::mem::take(&mut state.accepted));
         // Of one that is cancelled they are told when it has ended.
-        let told = self.siblings.get().filter(|_| {
-            !state.has_waiting()
-                && !matches!(state.accept, AcceptState::Cancelled)
-                && (matches!(state.end, End::Closed) || is_readable(self.listener))
-        });
+        let tells = siblings.is_some()
+            && !matches!(state.accept, AcceptState::Cancelled)
+            && (matches!(state.end, End::Closed) || is_readable(self.listener));
         let others: Vec<_> = (0..state.left_to_others())
             .filter_map(|_| state.futures.notify_oldest())
             .collect();
-        self.look_at_round_end(&mut state);
+        if state.concerns_round_end() {
+            self.call_at_round_end(&mut state);
+        }
         drop(state);
         others.into_iter().for_each(wake);
-        if let Some(siblings) = told {
+        orphans
+            .into_iter()
+            .flatten()
+            .for_each(|it| self.give_up(it));
+        if let Some(siblings) = siblings.filter(|_| tells) {
             siblings.ask_again();
         }
     }

@@ -307,7 +307,7 @@ impl ShardListener {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped: a connection that was about to be returned is left to
-    /// the next call.
+    /// the next call, or given to another executor.
     pub async fn accept(&mut self) -> Result<(TcpStream, ConnectionGuard)> {
         let (stream, guard) = self.next().await?;
         Ok((stream.bind_to_executor(), guard))
@@ -397,11 +397,11 @@ impl ShardListener {
     #[must_use = "connections that are dropped are closed"]
     pub async fn leave(self) -> Vec<AcceptedTcpStream> {
         let ShardListener { listener, place } = self;
-        let shared = place.shared.clone();
+        let (shared, member) = (place.shared.clone(), place.member.clone());
         drop(place);
         let (_socket, accepted) = listener.into_parts().await;
         for stream in accepted {
-            shared.hand_on(stream);
+            shared.hand_on(stream, &member);
         }
         shared.take_left()
     }
@@ -428,7 +428,7 @@ impl Drop for MemberPlace {
         (lock(&self.shared.members).joined).retain(|it| !Arc::ptr_eq(it, &self.member));
         for (stream, guard) in self.member.close_inbox() {
             drop(guard);
-            self.shared.hand_on(stream);
+            self.shared.hand_on(stream, &self.member);
         }
     }
 }
@@ -438,7 +438,8 @@ impl SharedListener {
     fn place(&self, mut stream: AcceptedTcpStream, own: &Arc<Member>) -> Option<Placed> {
         loop {
             self.weigh();
-            let chosen = Self::choose(&mut lock(&self.members), Some(own));
+            let is_other = |it: &Arc<Member>| !Arc::ptr_eq(it, own);
+            let chosen = Self::choose(&mut lock(&self.members), is_other);
             let guard = chosen.expect("its own member is among them");
             if Arc::ptr_eq(&guard.member, own) {
                 return Some((stream, guard));
@@ -448,12 +449,12 @@ impl SharedListener {
         }
     }
 
-    /// Gives `stream` to the member with the fewest connections, or keeps it for the next that joins. Calls
-    /// no code of the user, except wakers.
-    fn hand_on(&self, mut stream: AcceptedTcpStream) {
+    /// Gives `stream`, which `own` does not take, to the least loaded member, or keeps it for the next that
+    /// joins. Calls no code of the user, except wakers.
+    fn hand_on(&self, mut stream: AcceptedTcpStream, own: &Arc<Member>) {
         loop {
             let mut members = lock(&self.members);
-            let Some(guard) = Self::choose(&mut members, None) else {
+            let Some(guard) = Self::choose(&mut members, |it| Arc::ptr_eq(it, own)) else {
                 return members.left.push(stream);
             };
             drop(members);
@@ -479,14 +480,16 @@ impl SharedListener {
     }
 
     /// Of the members that take what they are given that with the least weight, of these that with the fewest
-    /// connections, of these one whose turn it is, best of all `own`. Counts the connection, so that two that
-    /// come at a time do not go the same way.
-    fn choose(members: &mut Members, own: Option<&Arc<Member>>) -> Option<ConnectionGuard> {
+    /// connections, of these one whose turn it is, if possible not one that `comes_last`. Counts the connection,
+    /// so that two that come at a time do not go the same way.
+    fn choose(
+        members: &mut Members,
+        comes_last: impl Fn(&Arc<Member>) -> bool,
+    ) -> Option<ConnectionGuard> {
         let turn = |it: &Arc<Member>| it.turn.load(Relaxed).max(members.turn);
-        let is_other = |it: &Arc<Member>| own.is_none_or(|own| !Arc::ptr_eq(own, it));
         let rank = |it: &&Arc<Member>| {
             let load = (it.weight.load(Relaxed), it.load().connections);
-            (it.is_full(), load, turn(it), is_other(it))
+            (it.is_full(), load, turn(it), comes_last(it))
         };
         let chosen = members.joined.iter().min_by_key(rank)?;
         let turn = turn(chosen);
@@ -514,7 +517,7 @@ impl Siblings for Others {
 
     fn adopt(&self, connection: OwnedFd) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.hand_on(AcceptedTcpStream { fd: connection });
+            shared.hand_on(AcceptedTcpStream { fd: connection }, &self.own);
         }
     }
 }
