@@ -105,7 +105,7 @@ fn other_streams_of_the_connection_are_answered() {
         let Client::Http2(mut sender) = client else {
             unreachable!("it was asked for");
         };
-        let slow = sender.send_request(get("/slow/100"));
+        let slow = sender.send_request(get("/slow/1000"));
         let slow = spawn_local(async move { text(slow.await?).await });
         while server.begun.get() == 0 {
             sleep(Duration::from_millis(1)).await;

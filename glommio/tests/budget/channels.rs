@@ -18,6 +18,12 @@ fn local_channels() {
             assert_eq!(receiver.recv().await, Some(7));
         })
         .await;
+        let mut many = Vec::new();
+        counts("LocalReceiver::recv_many", async || {
+            sender.try_send(7).unwrap();
+            assert_eq!(receiver.recv_many(&mut many, 8).await, 1);
+        })
+        .await;
         let mut stream = pin!(receiver.stream());
         counts("LocalReceiver::stream", async || {
             sender.try_send(7).unwrap();
@@ -108,6 +114,12 @@ fn shared_channels() {
             assert_eq!(receiver.recv().await, Some(7));
         })
         .await;
+        let mut many = Vec::new();
+        counts("ConnectedReceiver::recv_many", async || {
+            sender.try_send(7).unwrap();
+            assert_eq!(receiver.recv_many(&mut many, 8).await, 1);
+        })
+        .await;
         counts("ConnectedReceiver", async || {
             sender.try_send(7).unwrap();
             assert_eq!(receiver.next().await, Some(7));
@@ -162,6 +174,11 @@ fn meshes_and_shards() {
         .await;
         counts("Receivers::recv_from", async || {
             receivers.recv_from(5).await.unwrap_err();
+        })
+        .await;
+        counts("Receivers::recv_many_from", async || {
+            let mut many = Vec::new();
+            receivers.recv_many_from(5, &mut many, 8).await.unwrap_err();
         })
         .await;
         let sharded = || Sharded::new(MeshBuilder::full(1, 1), |_: &u8, _| 0, Ignore);

@@ -1,5 +1,5 @@
 use glommio::task::JoinSet;
-use glommio::{spawn_local, spawn_scoped_local};
+use glommio::{LocalExecutorPoolBuilder, PoolPlacement, spawn_local, spawn_scoped_local};
 
 use super::*;
 
@@ -46,4 +46,18 @@ fn sets_of_tasks() {
 #[test]
 fn the_operation_that_does_nothing() {
     run(counts("consume_budget", async || consume_budget().await));
+}
+
+#[test]
+fn ends_of_shards() {
+    let mut shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
+        .on_all_shards(|| async {})
+        .expect("a thread can be made");
+    assert!(shards.join_first().is_some());
+    run(async {
+        counts("PoolThreadHandles::join_next", async || {
+            assert!(shards.join_next().await.is_none());
+        })
+        .await;
+    });
 }

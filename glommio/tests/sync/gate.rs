@@ -122,14 +122,16 @@ fn a_task_may_be_spawned_through_a_gate_while_a_borrow_is_held_that_it_takes() {
             {
                 let (gate, order) = (gate.clone(), Rc::clone(&order));
                 async move {
-                    let mut borrowed = order.borrow_mut();
                     let note = Rc::clone(&order);
-                    let task = gate.spawn(async move {
-                        note.borrow_mut().push("the task");
-                        executor().current_task_queue()
-                    });
-                    borrowed.push("the spawner");
-                    drop(borrowed);
+                    let task = {
+                        let mut borrowed = order.borrow_mut();
+                        let task = gate.spawn(async move {
+                            note.borrow_mut().push("the task");
+                            executor().current_task_queue()
+                        });
+                        borrowed.push("the spawner");
+                        task
+                    };
                     task.unwrap().await
                 }
             },
