@@ -11,7 +11,7 @@ use glommio::{
     GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement,
     ReactorErrorKind,
 };
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::Resource;
 
 use super::faults::{become_an_ordinary_user, deny};
 use crate::common::log::{Heard, hearing_everywhere};
@@ -21,13 +21,10 @@ use crate::common::{in_child, set_limit, watchdog};
 /// What systemd gives a service.
 const USUAL: u64 = 8 << 20;
 
-/// False where root cannot become another.
-fn under_the_usual_limits(descriptors: u64) -> bool {
-    set_limit(Resource::RLIMIT_MEMLOCK, USUAL);
-    // Root may have more than the hard limit; others make do with that.
-    if setrlimit(Resource::RLIMIT_NOFILE, descriptors, descriptors).is_err() {
-        set_limit(Resource::RLIMIT_NOFILE, descriptors);
-    }
+/// With as many descriptors as ask for the largest rings. False where root cannot become another.
+fn under_a_limit_of(lockable_bytes: u64) -> bool {
+    set_limit(Resource::RLIMIT_MEMLOCK, lockable_bytes);
+    set_limit(Resource::RLIMIT_NOFILE, 20_000);
     let is_ordinary = become_an_ordinary_user();
     if !is_ordinary {
         skipped("not allowed to become a user for whom nothing is locked");
@@ -44,7 +41,7 @@ fn executors_leave_each_other_locked_memory_and_the_limit_is_named_in_time() {
     in_child(
         "locked_memory::executors_leave_each_other_locked_memory_and_the_limit_is_named_in_time",
         || {
-            if !under_the_usual_limits(20_000) {
+            if !under_a_limit_of(USUAL) {
                 return;
             }
             let heard = hearing_everywhere();
@@ -79,14 +76,15 @@ fn executors_leave_each_other_locked_memory_and_the_limit_is_named_in_time() {
 }
 
 #[test]
-fn a_large_pool_starts_under_the_usual_limits() {
+fn the_shards_of_a_pool_leave_each_other_locked_memory() {
     in_child(
-        "locked_memory::a_large_pool_starts_under_the_usual_limits",
+        "locked_memory::the_shards_of_a_pool_leave_each_other_locked_memory",
         || {
-            if !under_the_usual_limits(1 << 20) {
+            const SHARDS: usize = 4;
+            // What they need, twice.
+            if !under_a_limit_of(SHARDS as u64 * (40 << 10)) {
                 return;
             }
-            const SHARDS: usize = 64;
             let _watchdog = watchdog();
             let heard = hearing_everywhere();
             let made = Arc::new(AtomicUsize::new(0));
