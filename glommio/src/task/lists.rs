@@ -24,8 +24,8 @@ use crate::tuning;
 ///
 /// Tasks that wake each other do not keep the others from running for ever: the woken tasks that
 /// went before are followed by as many that woke themselves, up to an eighth of those (and one). So
-/// each of them has at least an eighth of the turns that it would have first come first served, and
-/// never more.
+/// each of them has at least an eighth of the polls that it would have first come first served, and
+/// no more.
 #[derive(Default)]
 pub(crate) struct RunQueue {
     woken: Line,
@@ -61,33 +61,31 @@ impl RunQueue {
 
     #[inline]
     pub(crate) fn pop(&self) -> Option<Runnable> {
-        match self.yielded_len.get() {
-            0 => self.woken.pop(),
-            yielded => self.pop_beside(yielded),
+        match (self.yielded_len.get(), self.woken.last.get()) {
+            (0, _) => self.woken.pop(),
+            (yielded, Some(last)) if self.turns.get() == 0 => self.pop_before(yielded, last),
+            (yielded, _) => {
+                self.turns.update(|turns| turns.saturating_sub(1));
+                self.yielded_len.set(yielded - 1);
+                self.yielded.pop()
+            }
         }
     }
 
-    /// The same where so many have woken themselves.
-    #[inline]
-    fn pop_beside(&self, yielded: usize) -> Option<Runnable> {
-        let turns = self.turns.get();
-        let last = self.last_before.get().or(self.woken.last.get());
-        if let (0, Some(last)) = (turns, last) {
-            let task = self.woken.pop();
-            let before = self.before.get() + 1;
-            if task.as_ref().is_some_and(|task| task.0 == last) {
-                self.last_before.set(None);
-                self.before.set(0);
-                self.turns.set(before.min(1 + yielded / 8));
-            } else {
-                self.last_before.set(Some(last));
-                self.before.set(before);
-            }
-            return task;
+    /// Takes out the first of the woken tasks, where so many have woken themselves.
+    fn pop_before(&self, yielded: usize, last: TaskPtr) -> Option<Runnable> {
+        let last = self.last_before.get().unwrap_or(last);
+        let task = self.woken.pop()?;
+        let before = self.before.get() + 1;
+        if task.0 == last {
+            self.last_before.set(None);
+            self.before.set(0);
+            self.turns.set(before.min(1 + yielded / 8));
+        } else {
+            self.last_before.set(Some(last));
+            self.before.set(before);
         }
-        self.turns.set(turns.saturating_sub(1));
-        self.yielded_len.set(yielded - 1);
-        self.yielded.pop()
+        Some(task)
     }
 
     /// Takes out one of the first `most`: the one that `choose` says, told how many there are.
