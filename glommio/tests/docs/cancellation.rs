@@ -48,6 +48,7 @@ fn is_awaited(line: &str) -> bool {
             && (line.split_once("->")).is_some_and(|(_, it)| {
                 it.contains("impl Future")
                     || it.contains("impl Stream")
+                    || it.contains("impl futures_core::Stream")
                     || it.contains("dyn Future")
             })
 }
