@@ -163,7 +163,7 @@ impl<T: 'static + Send> MeshBuilder<T, Partial> {
         Self::new(nr_peers, channel_size, &Partial)
     }
 
-    /// As [`join`](MeshBuilder::<T, Full>::join) of a full mesh, as a peer that does what `role` says.
+    /// As `join` of a [full mesh](MeshBuilder::full), as a peer that does what `role` says.
     ///
     /// # Errors
     ///
