@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::accept_queue::Acceptor;
 use crate::future::timeout;
+use crate::reactor::budget;
 use crate::sync::{Semaphore, StaticPermit};
 
 /// The maximum number of open connections of a server; for
@@ -98,6 +99,7 @@ impl ConnectionLimit {
         &self,
         acceptor: &Acceptor,
     ) -> io::Result<(OwnedFd, ConnectionPlace)> {
+        budget::consume().await;
         loop {
             poll_fn(|cx| acceptor.poll_client(cx)).await?;
             let place = self.place().await;

@@ -21,7 +21,7 @@ fn local_channels() {
         let mut many = Vec::new();
         counts("LocalReceiver::recv_many", async || {
             sender.try_send(7).unwrap();
-            assert_eq!(receiver.recv_many(&mut many, 8).await, 1);
+            assert!(receiver.recv_many(&mut many, 8).await > 0);
         })
         .await;
         let mut stream = pin!(receiver.stream());
@@ -117,7 +117,7 @@ fn shared_channels() {
         let mut many = Vec::new();
         counts("ConnectedReceiver::recv_many", async || {
             sender.try_send(7).unwrap();
-            assert_eq!(receiver.recv_many(&mut many, 8).await, 1);
+            assert!(receiver.recv_many(&mut many, 8).await > 0);
         })
         .await;
         counts("ConnectedReceiver", async || {
