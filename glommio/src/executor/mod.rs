@@ -248,7 +248,8 @@ impl Drop for LocalExecutor {
             );
             return;
         }
-        shut_down(&self.core);
+        // What destructors poll goes on in no later turn.
+        crate::reactor::budget::unlimited(|| shut_down(&self.core));
     }
 }
 
