@@ -360,7 +360,7 @@ fn a_client_that_came_while_an_accept_waited_is_returned_with_the_socket() {
             [(); 2].map(|()| std::net::TcpStream::connect(listener.local_addr().unwrap()));
         drop(accept);
         let (socket, accepted) = listener.into_parts().await;
-        // Of the other one, whoever waits next is told.
+        // Of the other one, the accept that waits next is told.
         assert_eq!(accepted.len(), 1);
         socket.accept()?;
         drop(clients);
