@@ -41,6 +41,7 @@ impl Call {
             opcode::Read::CODE | opcode::ReadFixed::CODE => {
                 (libc::SYS_pread64, [fd, address, length, offset, 0, 0])
             }
+            opcode::Write::CODE if at_current => (libc::SYS_write, [fd, address, length, 0, 0, 0]),
             opcode::Write::CODE | opcode::WriteFixed::CODE => {
                 (libc::SYS_pwrite64, [fd, address, length, offset, 0, 0])
             }
