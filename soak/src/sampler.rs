@@ -118,6 +118,7 @@ impl Sampler {
             stolen_cores: stolen,
             other_cores: (busy - cpu_cores).max(0.0),
             is_stopped: !control.stalls.lasted(last.at, moment.at).is_zero(),
+            is_unoptimised: cfg!(debug_assertions),
         };
         self.timeliness.begin(&second, &noise);
         self.noise_max = self.noise_max.max(noise.longest());

@@ -179,15 +179,18 @@ fn a_lock_whose_guard_a_forked_child_drops_is_held() {
                     assert!(!is_locked().await);
 
                     // Taken by a blocking thread, and not handed over yet.
-                    let mut locks = Box::pin(one.try_lock_exclusive());
-                    while let Some(at_once) = poll_once(&mut locks).await {
-                        drop(at_once?);
-                        locks = Box::pin(one.try_lock_exclusive());
-                    }
-                    while !is_locked().await {
-                        sleep(Duration::from_millis(1)).await;
-                    }
-                    sleep(Duration::from_millis(5)).await;
+                    let locks = loop {
+                        let mut locks = Box::pin(one.try_lock_exclusive());
+                        if let Some(at_once) = poll_once(&mut locks).await {
+                            drop(at_once?);
+                            continue;
+                        }
+                        sleep(Duration::from_millis(5)).await;
+                        // The thread may come so late that it meets this look.
+                        if is_locked().await {
+                            break locks;
+                        }
+                    };
                     dropped_in_children(&locks);
                     assert!(is_locked().await);
                     drop(locks.await?);
