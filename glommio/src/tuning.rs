@@ -78,11 +78,6 @@ tuning! {
     /// Rows: `tcp-timeout`.
     far_sleeps: u32 = 16, off = u32::MAX;
 
-    /// A thread that has nothing to do but to ask a polled device sleeps first, for half the time that a
-    /// request takes, unless that is shorter than this. Off: it asks all the time.
-    /// Rows: none without a polled device.
-    shortest_device_sleep: Duration = Duration::from_micros(5), off = Duration::MAX;
-
     /// How long a batch of due timers waits at most for the tasks that the one before it has woken: a
     /// quarter of it by the clock, and then all of it in processor time.
     /// Expired sooner, batches would pile up in the task queues, and tasks that are woken by I/O

@@ -50,13 +50,13 @@ impl Reactor {
 
     /// A buffer from the executor's I/O memory, or from the ordinary allocator if that is full.
     pub(crate) fn allocate_dma_buffer(&self, size: usize) -> DmaBuffer {
-        self.driver.rings().allocate(size)
+        self.driver.io().allocate(size)
     }
 
-    /// Whether the rings of this reactor know the memory of `buffer`, which is to be used for
+    /// Whether the ring of this reactor knows the memory of `buffer`, which is to be used for
     /// direct I/O. Makes it known if it is the first.
     pub(crate) fn is_registered(&self, buffer: &DmaBuffer) -> bool {
-        self.driver.rings().is_registered(buffer)
+        self.driver.io().is_registered(buffer)
     }
 
     /// Whether this process was forked from the one that made the reactor, to which its ring

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::{fmt, io};
 
 use super::Reactor;
-use super::in_flight::{CompletionTarget, Lane, Polled};
+use super::in_flight::{CompletionTarget, Polled};
 use super::io_counters::OpCounter;
 use super::op::{Op, Sink, SinkOp};
 use super::user_data::OpKey;
@@ -41,7 +41,7 @@ impl Reactor {
     /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others
     /// waits.
     pub(crate) fn submit<O: Op>(self: &Rc<Self>, op: O) -> OpHandle<O> {
-        OpHandle::new(self.start(op, CompletionTarget::Task(None), None, Lane::Main))
+        OpHandle::new(self.start(op, CompletionTarget::Task(None), None))
     }
 
     /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and
@@ -53,11 +53,7 @@ impl Reactor {
         from: TaskQueueHandle,
     ) -> OpHandle<O> {
         let counter = self.driver.io_counters().open(counted, from);
-        let lane = match op.polled() {
-            Some(queue) if self.driver.rings().polls_for(queue) => Lane::Polled,
-            _ => Lane::Main,
-        };
-        OpHandle::new(self.start(op, CompletionTarget::Task(None), Some(counter), lane))
+        OpHandle::new(self.start(op, CompletionTarget::Task(None), Some(counter)))
     }
 
     /// Starts `op`, whose completions go to `sink`, also if the returned handle is dropped before.
@@ -66,7 +62,7 @@ impl Reactor {
         op: O,
         sink: Rc<S>,
     ) -> SinkHandle {
-        SinkHandle(self.start(ForSink(op), CompletionTarget::Sink(sink), None, Lane::Main))
+        SinkHandle(self.start(ForSink(op), CompletionTarget::Sink(sink), None))
     }
 
     fn start<O: Op>(
@@ -74,7 +70,6 @@ impl Reactor {
         op: O,
         target: CompletionTarget,
         counter: Option<OpCounter>,
-        lane: Lane,
     ) -> Named {
         if self.driver.is_closing() {
             // A sink or a destructor goes on as if nothing were: the drain would never end.
@@ -84,13 +79,13 @@ impl Reactor {
             };
         }
         let mut in_flight = self.driver.in_flight().borrow_mut();
-        let key = in_flight.insert(op, target, counter, lane);
+        let key = in_flight.insert(op, target, counter);
         if O::FEATURE.is_some_and(|feature| !self.has(feature)) {
             in_flight.send_elsewhere(key);
         }
         drop(in_flight);
         self.preempt.submitted();
-        self.driver.hand_over_batch(lane);
+        self.driver.hand_over_batch();
         Named {
             reactor: Rc::downgrade(self),
             key: Some(key),

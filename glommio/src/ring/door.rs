@@ -43,10 +43,6 @@ impl Ring {
         }
     }
 
-    pub(crate) fn polling(depth: usize, features: Features) -> io::Result<Ring> {
-        KernelRing::polling(depth, features).map(Ring::Kernel)
-    }
-
     /// See [`SimulatedRing::lose_power`].
     pub(crate) fn lose_power(&self) {
         if let Ring::Simulated(it) = self {
@@ -97,12 +93,6 @@ impl Ring {
             Ring::Kernel(it) => unsafe { it.register(memory) },
             // It has no pages to look up.
             Ring::Simulated(_) => Ok(()),
-        }
-    }
-
-    pub(crate) fn unregister(&self) {
-        if let Ring::Kernel(it) = self {
-            it.unregister();
         }
     }
 

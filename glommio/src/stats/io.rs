@@ -29,21 +29,20 @@ use sketches_ddsketch::{Config, DDSketch};
 /// ```
 #[derive(Debug)]
 pub struct IoStats {
-    /// The ring that interrupts and wakes: all file I/O that is not polled for.
+    /// All file I/O: an executor has one ring.
     pub main_ring: RingIoStats,
-    /// Direct I/O whose completion is polled for.
+    /// Always zero: no device is polled for completions.
     pub poll_ring: RingIoStats,
     /// Always zero: there is no separate ring for what is urgent.
     pub latency_ring: RingIoStats,
 }
 
 impl IoStats {
-    /// Of what went through the two rings that there may be.
-    pub(crate) fn of_rings(main_ring: RingIoStats, poll_ring: RingIoStats) -> Self {
+    pub(crate) fn of_ring(main_ring: RingIoStats) -> Self {
         IoStats {
             main_ring,
             latency_ring: RingIoStats::default(),
-            poll_ring,
+            poll_ring: RingIoStats::default(),
         }
     }
 
@@ -363,7 +362,10 @@ mod tests {
 
     #[test]
     fn the_sum_is_over_all_rings_and_all_counters() {
-        let mut stats = IoStats::of_rings(filled(1), filled(100));
+        let mut stats = IoStats {
+            poll_ring: filled(100),
+            ..IoStats::of_ring(filled(1))
+        };
         stats.latency_ring = filled(10);
         let sum = stats.all_rings().counters();
         for (at, sum) in sum.into_iter().enumerate() {
@@ -380,7 +382,7 @@ mod tests {
             ReadLatency::Untaken,
         ];
         for leg in legs {
-            let mut stats = IoStats::of_rings(RingIoStats::default(), RingIoStats::default());
+            let mut stats = IoStats::of_ring(RingIoStats::default());
             stats.main_ring.record(leg, Duration::from_micros(100));
             stats.poll_ring.record(leg, Duration::from_millis(1));
             let sum = stats.all_rings();

@@ -167,7 +167,6 @@ mod tests {
             logical_block_bytes: 4096,
             max_request_bytes: 1 << 20,
             max_segment_bytes: 65_536,
-            ..BlockDevice::PLAINEST
         });
         let max_bytes =
             |limit| Merging::new(limit, ReadAmplificationLimit::NoLimit, limits).max_bytes;

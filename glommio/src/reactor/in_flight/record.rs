@@ -10,13 +10,6 @@ use super::super::op::OutcomeSink;
 use super::super::user_data::OpKey;
 use super::stored::StoredOp;
 
-/// Through which ring an operation goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::reactor) enum Lane {
-    Main,
-    Polled,
-}
-
 /// Where an operation is on its way; the table draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -37,7 +30,6 @@ pub(in crate::reactor) enum CompletionTarget {
 pub(super) struct Record {
     pub(super) generation: u32,
     pub(super) phase: Phase,
-    pub(super) lane: Lane,
     pub(super) op: StoredOp,
     pub(super) target: CompletionTarget,
     /// If the operation is counted.

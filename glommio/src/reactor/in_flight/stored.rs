@@ -22,7 +22,6 @@ use std::ptr::NonNull;
 
 use super::super::op::{OnDrop, Op};
 use crate::ring::{Outcome, Submission};
-use crate::sys::block_device::PolledQueue;
 use crate::sys::descriptor::Descriptor;
 
 /// What an operation takes at most. Larger ones box a part of theirs.
@@ -85,7 +84,6 @@ struct OpType {
     waits_for_device: bool,
     on_drop: OnDrop,
     submission: for<'a> unsafe fn(NonNull<u8>, PhantomData<&'a mut StoredOp>) -> Submission<'a>,
-    polled: unsafe fn(NonNull<u8>) -> Option<&'static PolledQueue>,
     release: unsafe fn(NonNull<u8>) -> Option<Descriptor>,
     discard: unsafe fn(NonNull<u8>, Outcome),
     drop: unsafe fn(NonNull<u8>),
@@ -99,7 +97,6 @@ trait Typed: Op + Sized {
         waits_for_device: Self::WAITS_FOR_DEVICE,
         on_drop: Self::ON_DROP,
         submission: submission::<Self>,
-        polled: polled::<Self>,
         release: release::<Self>,
         discard: discard::<Self>,
         drop: drop_in_place::<Self>,
@@ -132,14 +129,6 @@ unsafe fn submission<'a, O: Op>(
         Some(plain) => plain(op),
         None => op.submission(),
     }
-}
-
-/// # Safety
-///
-/// `at` holds an `O`, and the kernel does not have it.
-unsafe fn polled<O: Op>(at: NonNull<u8>) -> Option<&'static PolledQueue> {
-    // SAFETY: as in `submission`.
-    unsafe { at.cast::<O>().as_ref() }.polled()
 }
 
 /// # Safety
@@ -227,19 +216,6 @@ impl StoredOp {
         // it is of the type that `of` was made for; (3) it stays in its slot, or is inline, which
         // is for those with `Op::PLAIN` only.
         unsafe { (of.submission)(at, PhantomData) }
-    }
-
-    /// The queue that is polled for its completion.
-    ///
-    /// # Safety
-    ///
-    /// The kernel does not have the operation, or is done with it.
-    pub(super) unsafe fn polled(&mut self) -> Option<&'static PolledQueue> {
-        let (of, at) = (self.of, self.at());
-        // SAFETY: (1) the value is owned, and `&mut self` says that nothing else looks at it; (2)
-        // it is of the type that `of` was made for; (3) the caller promises that the kernel does
-        // not have it.
-        unsafe { (of.polled)(at) }
     }
 
     /// Takes in the outcome. What the operation does not need any more.
