@@ -153,10 +153,10 @@ impl ExecutorProxy {
     /// A panic of `func` comes out where the future is awaited. The future panics, too, if the
     /// executor is dropped, or about to be, before `func` has begun to run.
     ///
-    /// If the pool has no thread yet and the system has none to give, the call waits until the
-    /// executor gets one, which it tries from turn to turn. So the future panics then if it is
-    /// polled while the executor is not running, and a `block_on` of it in a task waits for
-    /// ever.
+    /// If the system has no thread to give, the call waits for those of the pool, and the executor
+    /// asks again every 100 ms while it runs. So if the pool has no thread yet, the future panics
+    /// if it is polled while the executor is not running, and a `block_on` of it in a task waits
+    /// for ever.
     ///
     /// # Cancel safety
     ///

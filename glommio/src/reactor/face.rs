@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::polls::Polls;
-use super::pools::{Pools, PoolsSettings, Retrying};
+use super::pools::{Pools, PoolsSettings, Retry};
 use super::retry_timer::PoolRetryTimer;
 use super::round_end::RoundEnd;
 use super::{Reactor, Settings};
@@ -33,13 +33,10 @@ impl Reactor {
         notifier: Arc<Notifier>,
         pools: PoolsSettings,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
+        let retry = Retry::new(Arc::clone(&notifier));
         Reactor::with_pools(settings, notifier, |this| {
-            let this = this.clone();
-            let retry_timer = move |pool| match pool {
-                Retrying::Blocking => PoolRetryTimer::boxed(&this, Reactor::blocking),
-                Retrying::Files => PoolRetryTimer::boxed(&this, Reactor::files),
-            };
-            Pools::new(pools, Box::new(retry_timer))
+            let timer = PoolRetryTimer::new(this, Arc::clone(&retry).into());
+            Pools::new(pools, retry, timer)
         })
     }
 

@@ -200,6 +200,7 @@ impl Reactor {
         self.round_ends.end_round();
         // A waker that is called in here may put something off, too.
         let is_idle = || is_idle() && !self.round_ends.are_any();
+        self.pools.retry_if_due();
         let had_round = self.turn_time.is_known();
         self.turn_time.forget();
         if !self.timers.has_more_due() && is_idle() {

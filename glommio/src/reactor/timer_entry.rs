@@ -24,10 +24,10 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
+use super::turn_time::LONG_ROUND;
 use crate::clock;
 use crate::panic;
 use crate::timer_queue::Handle;
-use crate::tuning;
 
 /// A place in a reactor's timer queue, which wakes a task at a deadline while it is armed. Dropping
 /// it disarms it.
@@ -75,14 +75,13 @@ impl TimerEntry {
         });
     }
 
-    /// The deadline that it will be asked about is `wait` from now: near if a round may end after
-    /// it. Nothing changes if it is armed.
+    /// As [`expect_at`](Self::expect_at), of a deadline that is `wait` from now.
     #[inline]
     pub(crate) fn expect_within(&mut self, wait: Duration) {
-        self.expect(if wait < tuning::get().turn_time {
-            EntryState::Near
-        } else {
+        self.expect(if wait > LONG_ROUND {
             EntryState::Idle
+        } else {
+            EntryState::Near
         });
     }
 
