@@ -35,7 +35,7 @@ impl Reactor {
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
         let retry = Retry::new(Arc::clone(&notifier));
         Reactor::with_pools(settings, notifier, |this| {
-            let timer = PoolRetryTimer::new(this, Arc::clone(&retry).into());
+            let timer = PoolRetryTimer::shared(this, Arc::clone(&retry).into());
             Pools::new(pools, retry, timer)
         })
     }

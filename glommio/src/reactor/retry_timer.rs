@@ -18,7 +18,7 @@ pub(super) struct PoolRetryTimer {
 }
 
 impl PoolRetryTimer {
-    pub(super) fn new(reactor: &Weak<Reactor>, waker: Waker) -> Rc<dyn RetryTimer> {
+    pub(super) fn shared(reactor: &Weak<Reactor>, waker: Waker) -> Rc<dyn RetryTimer> {
         Rc::new(PoolRetryTimer {
             reactor: Weak::clone(reactor),
             entry: RefCell::new(TimerEntry::new(Weak::clone(reactor))),
