@@ -82,12 +82,6 @@ impl Reactor {
         self.driver.ring().features().has(feature)
     }
 
-    /// Whether the kernel has completions that were not looked at: a few loads.
-    #[inline]
-    pub(crate) fn work_pending(&self) -> bool {
-        self.driver.work_pending()
-    }
-
     /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what
     /// was given up. For those who are about to close one: it would stay open behind its number
     /// until the end of the turn. Wakes no task. No system call if nothing was given up.
