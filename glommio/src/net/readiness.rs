@@ -118,16 +118,17 @@ impl Readiness {
             && matches!(self.source, Source::Poll(None))
     }
 
-    /// Whether the kernel has multishot polls.
-    pub(super) fn supports_multishot_poll(&self) -> bool {
+    /// From here on, one operation reports all data that arrives, if the kernel has such and the socket
+    /// `is_suitable`: for TCP alone. The caller of `poll_io` then has to [tell](Self::note_received)
+    /// what it has received. Otherwise waits keep one operation each.
+    #[cold]
+    pub(super) fn use_multishot_poll(&mut self, is_suitable: impl FnOnce() -> bool) {
         let reactor = self.reactor.upgrade();
-        reactor.is_some_and(|it| it.has(Feature::PollMulti))
-    }
-
-    /// From here on, one operation reports all data that arrives: for TCP alone. The caller of
-    /// `poll_io` then has to [tell](Self::note_received) what it has received.
-    pub(super) fn use_multishot_poll(&mut self) {
-        self.source = Source::Multishot(MultishotPoll::new(self.reactor.clone()));
+        if reactor.is_some_and(|it| it.has(Feature::PollMulti)) && is_suitable() {
+            self.source = Source::Multishot(MultishotPoll::new(self.reactor.clone()));
+        } else {
+            self.waits = NEVER;
+        }
     }
 
     /// Takes note that a receive has got something: less than it asked for if it `is_short`.
@@ -138,11 +139,6 @@ impl Readiness {
             return is_short && poll.note_end_of_data(fd);
         }
         is_short
-    }
-
-    /// Waits keep one operation each.
-    pub(super) fn keep_single_polls(&mut self) {
-        self.waits = NEVER;
     }
 
     /// Cancels what is in flight.
