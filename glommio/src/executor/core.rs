@@ -88,7 +88,7 @@ impl Core {
 
     pub(crate) fn remove_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
         let removed = self.queues.remove(handle)?;
-        self.reactor.forget_queue(handle);
+        self.reactor.io_counters().forget(handle);
         drop(removed);
         Ok(())
     }

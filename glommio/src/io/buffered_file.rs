@@ -257,7 +257,7 @@ impl BufferedFile {
         if is_long || self.lacks_cached_reads.get() || reactor.need_preempt() {
             return Looked::From(start);
         }
-        let since = reactor.times_reads().then(clock::real);
+        let since = reactor.io_counters().is_timed().then(clock::real);
         let fd = self.file.fd();
         let mut read = start;
         let looked = loop {

@@ -1,10 +1,12 @@
 //! What the modules above ask of a reactor, beside operations ([`op_handle`](super::op_handle)) and
 //! timers ([`timer_entry`](super::timer_entry)): each is a question to one of its parts.
 
+use std::cell::RefMut;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::io_counters::IoCounters;
 use super::polls::Polls;
 use super::pools::{Pools, PoolsSettings, Retry};
 use super::retry_timer::PoolRetryTimer;
@@ -17,9 +19,7 @@ use crate::memory::DmaBuffer;
 #[cfg(feature = "metrics")]
 use crate::metrics::{Parts, Registered};
 use crate::ring::Feature;
-use crate::shares::TaskQueueHandle;
 use crate::stats::RunCounts;
-use crate::stats::{Counted, IoStats};
 use crate::sys::origin::Origin;
 
 impl Reactor {
@@ -77,12 +77,6 @@ impl Reactor {
     /// Whether the kernel has `feature`, and it is not to be done without.
     pub(crate) fn has(&self, feature: Feature) -> bool {
         self.driver.ring().features().has(feature)
-    }
-
-    /// Whether the kernel has completions that were not looked at: a few loads.
-    #[inline]
-    pub(crate) fn work_pending(&self) -> bool {
-        self.driver.work_pending()
     }
 
     /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what
@@ -179,37 +173,9 @@ impl Reactor {
         })
     }
 
-    /// Counts what a task of the queue `from` has done without the ring; of a read that is timed,
-    /// `since` is when it began.
-    pub(crate) fn count(
-        &self,
-        counted: Counted,
-        bytes: u64,
-        from: TaskQueueHandle,
-        since: Option<Instant>,
-    ) {
-        let mut io_counters = self.driver.io_counters();
-        io_counters.done_at_once(counted, bytes, from, since);
-    }
-
-    /// Whether it is recorded how long reads take.
-    pub(crate) fn times_reads(&self) -> bool {
-        self.driver.io_counters().is_timed()
-    }
-
-    /// The counted operations of the executor since this was last called.
-    pub(crate) fn take_io_stats(&self) -> IoStats {
-        self.driver.io_counters().take()
-    }
-
-    /// The counted operations of a task queue since this was last called.
-    pub(crate) fn take_queue_io_stats(&self, queue: TaskQueueHandle) -> IoStats {
-        self.driver.io_counters().take_queue(queue)
-    }
-
-    /// The task queue is no more, and its counter is not asked for again.
-    pub(crate) fn forget_queue(&self, queue: TaskQueueHandle) {
-        self.driver.io_counters().forget(queue);
+    /// What the operations of its tasks are counted as.
+    pub(crate) fn io_counters(&self) -> RefMut<'_, IoCounters> {
+        self.driver.io_counters()
     }
 
     /// The `T` of this executor, made when it is first asked for.

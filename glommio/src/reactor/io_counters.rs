@@ -48,7 +48,7 @@ impl OpCounter {
 
 /// The counters of one executor.
 #[derive(Debug)]
-pub(super) struct IoCounters {
+pub(crate) struct IoCounters {
     is_timed: bool,
     executor: RingIoStats,
     /// By index, as far as queues have submitted anything.
@@ -123,7 +123,7 @@ impl IoCounters {
     }
 
     /// Counts what was done without the ring; of a read that is timed, `since` is when it began.
-    pub(super) fn done_at_once(
+    pub(crate) fn done_at_once(
         &mut self,
         counted: Counted,
         bytes: u64,
@@ -142,7 +142,8 @@ impl IoCounters {
         });
     }
 
-    pub(super) fn is_timed(&self) -> bool {
+    /// Whether it is recorded how long reads take.
+    pub(crate) fn is_timed(&self) -> bool {
         self.is_timed
     }
 
@@ -158,12 +159,12 @@ impl IoCounters {
     }
 
     /// What the executor did since this was last called.
-    pub(super) fn take(&mut self) -> IoStats {
+    pub(crate) fn take(&mut self) -> IoStats {
         IoStats::of_ring(mem::take(&mut self.executor))
     }
 
     /// What the tasks of a queue did since this was last called.
-    pub(super) fn take_queue(&mut self, queue: TaskQueueHandle) -> IoStats {
+    pub(crate) fn take_queue(&mut self, queue: TaskQueueHandle) -> IoStats {
         IoStats::of_ring(match self.queues.get_mut(queue.index()) {
             Some(QueueCounters::Counted(stats)) => mem::take(stats),
             Some(QueueCounters::Zero | QueueCounters::Gone) | None => RingIoStats::default(),
@@ -171,7 +172,7 @@ impl IoCounters {
     }
 
     /// The queue is no more.
-    pub(super) fn forget(&mut self, queue: TaskQueueHandle) {
+    pub(crate) fn forget(&mut self, queue: TaskQueueHandle) {
         // One without an counter has nothing in flight that could open it.
         if let Some(of_queue) = self.queues.get_mut(queue.index()) {
             *of_queue = QueueCounters::Gone;

@@ -1,4 +1,4 @@
-//! What one executor shares with the kernel: the rings, the operations in flight, the timers, and
+//! What one executor shares with the kernel: the ring, the operations in flight, the timers, and
 //! the decision to sleep. Knows wakers, not tasks.
 //!
 //! ```text
