@@ -55,7 +55,7 @@ fn calls_that_meet_end_however_often_they_do() {
 fn calls_that_wait_for_each_other_end_while_the_executor_does_not_run() {
     let _watchdog = watchdog();
     let meeting_calls = || {
-        let barrier = Arc::new(Barrier::new(3));
+        let barrier = Arc::new(Barrier::new(count));
         let call = move |barrier: Arc<Barrier>| {
             executor().spawn_blocking_send(move || barrier.wait().is_leader())
         };
@@ -176,20 +176,22 @@ fn calls_are_made_by_the_threads_that_there_are_if_there_are_no_more() {
 
 /// The thread that watches the queue finds no other to follow it when it takes a call itself, and that one
 /// waits for the next in the queue. No further call comes.
-fn three_calls_meet(is_running_when_refused: bool) {
+fn more_calls_meet_than_there_are_threads(is_running_when_refused: bool) {
     let heard = hearing_everywhere();
+    let before = threads();
     let executor = LocalExecutor::default();
-    // Two threads: one that makes calls, and one that watches, or has made one.
+    // Two threads or more: one that makes calls, and one that watches, or has made one.
     let first = || spawn_local(glommio::executor().spawn_blocking(|| ()));
     executor.run(async { futures_lite::future::zip(first(), first()).await });
     let no_threads = no_threads();
+    let count = threads() - before + 1;
     let is_refused = || {
         let refused = |it: &Heard| it.message.contains("one more blocking thread failed");
         heard().iter().any(refused)
     };
     let barrier = Arc::new(Barrier::new(3));
     let calls: Vec<_> = executor.run(async {
-        let calls = (0..3).map(|_| {
+        let calls = (0..count).map(|_| {
             let barrier = Arc::clone(&barrier);
             spawn_local(glommio::executor().spawn_blocking(move || {
                 barrier.wait();
@@ -215,13 +217,13 @@ fn three_calls_meet(is_running_when_refused: bool) {
 fn calls_that_wait_for_each_other_end_when_the_system_has_threads_again() {
     let name =
         "blocking_elastic::calls_that_wait_for_each_other_end_when_the_system_has_threads_again";
-    in_child_with_large_stacks(name, || three_calls_meet(true));
+    in_child_with_large_stacks(name, || more_calls_meet_than_there_are_threads(true));
 }
 
 #[test]
 fn calls_for_which_there_was_no_thread_between_runs_end_in_the_next() {
     let name = "blocking_elastic::calls_for_which_there_was_no_thread_between_runs_end_in_the_next";
-    in_child_with_large_stacks(name, || three_calls_meet(false));
+    in_child_with_large_stacks(name, || more_calls_meet_than_there_are_threads(false));
 }
 
 #[test]

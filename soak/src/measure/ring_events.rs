@@ -237,7 +237,6 @@ mod tests {
             "no_iowait",
             "paths",
             "poll_multi",
-            "polled",
             "registered",
             "registered_ring",
             "truncate",
