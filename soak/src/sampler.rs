@@ -5,7 +5,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use support::process::resident_bytes;
 use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::check::control::Control;
@@ -144,7 +143,7 @@ impl Sampler {
             noise_p99_ns: noise.value_at_quantile(0.99),
             noise_max_ns: noise.max(),
             is_quiet: second.disturbance().is_none(),
-            resident_bytes: resident_bytes()?,
+            resident_bytes: process::resident_bytes()?,
             allocated_bytes: memory::allocated().bytes,
             cpu_cores,
             stolen_cores: second.stolen_cores,
