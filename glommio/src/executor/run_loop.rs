@@ -50,6 +50,8 @@ impl Core {
         }
         let has_polled = was_here && !turn.parked;
         self.meter.begin_round(turn.round_start, has_polled);
+        #[cfg(feature = "debugging")]
+        crate::noted::set_now(turn.round_start);
         let has_remote_wakes = self.deliver_remote_wakes();
         if turn.woke || has_remote_wakes {
             self.progress.begin_period();
@@ -82,6 +84,8 @@ impl Core {
         if !self.remote.take_notification() {
             return false;
         }
+        #[cfg(feature = "debugging")]
+        self.listed.answer(|| self.dump());
         for _ in 0..REMOTE_WAKE_BUDGET {
             let Some(wake) = self.remote.next_wake() else {
                 return true;

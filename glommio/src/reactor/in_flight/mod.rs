@@ -67,6 +67,8 @@ use super::io_counters::{IoCounters, OpCounter};
 use super::op::{OnDrop, Op, OutcomeSink};
 use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
 use crate::panic;
+#[cfg(feature = "debugging")]
+use crate::ring::Asked;
 use crate::ring::{Call, Completion, Outcome, QueueFull, Ring, Submission};
 use crate::sys::descriptor::Descriptor;
 
@@ -143,11 +145,18 @@ impl InFlight {
         // Never zero: that is how `IGNORED` differs from every key.
         self.last_generation = self.last_generation.checked_add(1).unwrap_or(1);
         let generation = self.last_generation;
+        #[cfg_attr(
+            not(feature = "debugging"),
+            expect(unused_mut, reason = "a submission is not looked at")
+        )]
+        let mut op = StoredOp::new(op, &mut self.spares);
         let index = self.records.insert(Record {
             generation,
             phase: Phase::Queued,
             lane,
-            op: StoredOp::new(op, &mut self.spares),
+            #[cfg(feature = "debugging")]
+            asked: Asked::by(&op.submission()),
+            op,
             target,
             counter,
         });
@@ -405,6 +414,13 @@ impl InFlight {
             mem::swap(known, spare);
         }
         Polled::Pending
+    }
+
+    /// What an operation asks the kernel for, if it has not completed.
+    #[cfg(feature = "debugging")]
+    pub(super) fn asked(&self, key: OpKey) -> Option<Asked> {
+        let record = self.record(key)?;
+        (record.phase != Phase::Completed).then(|| record.asked.clone())
     }
 
     /// Whether the kernel has the operation, so that there will be a last completion.

@@ -9,6 +9,8 @@ use super::super::io_counters::OpCounter;
 use super::super::op::OutcomeSink;
 use super::super::user_data::OpKey;
 use super::stored::StoredOp;
+#[cfg(feature = "debugging")]
+use crate::ring::Asked;
 
 /// Through which ring an operation goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,9 @@ pub(super) struct Record {
     pub(super) target: CompletionTarget,
     /// If the operation is counted.
     pub(super) counter: Option<OpCounter>,
+    /// What the kernel was first asked for.
+    #[cfg(feature = "debugging")]
+    pub(super) asked: Asked,
 }
 
 impl Record {
