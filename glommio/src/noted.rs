@@ -177,8 +177,13 @@ mod here {
         }
     }
 
-    /// What the clock said when the round began: no more is asked for what happens in it.
-    pub(crate) fn set_now(now: Instant) {
+    /// What happens from here on happens now, unless a round says when.
+    pub(crate) fn set_now() {
+        begin_round(clock::real());
+    }
+
+    /// What the clock said when the round began: it is not read for what happens in the round.
+    pub(crate) fn begin_round(now: Instant) {
         HERE.with(|here| here.now.set(Some(now)));
     }
 
@@ -289,6 +294,12 @@ mod here {
 /// Without the feature.
 #[cfg(not(feature = "debugging"))]
 mod here {
+    #[inline(always)]
+    pub(crate) fn set_now() {}
+
+    #[inline(always)]
+    pub(crate) fn begin_round(_: std::time::Instant) {}
+
     #[inline(always)]
     pub(crate) fn spawns_here() {}
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use super::current;
 use super::spawn::{BoxedFuture, LARGE_BYTES, Start};
 use crate::error;
-use crate::noted::{self, waits_at};
+use crate::noted::{self, Awaited, waits_for};
 use crate::reactor::budget;
 use crate::shares::TaskQueueHandle;
 use crate::task::{AbortHandle, JoinError, JoinSet};
@@ -129,7 +129,9 @@ impl<T> JoinSet<T> {
     /// ```
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         ready!(budget::poll_leave(cx));
-        let output = ready!(waits_at(self.poll_next(cx), "a task of a JoinSet", self));
+        let output = ready!(waits_for(self.poll_next(cx), || Awaited::Other(
+            "a task of a JoinSet"
+        )));
         budget::spend();
         Poll::Ready(output)
     }

@@ -138,6 +138,7 @@ impl LocalExecutor {
         self.core.reactor.assert_own();
         let _entered = current::enter(Rc::clone(&self.core));
         let _other_task = OtherTask::begin();
+        noted::set_now();
         noted::spawns_here();
         self.core.block_on(future)
     }
@@ -171,6 +172,7 @@ impl LocalExecutor {
     where
         T: 'static,
     {
+        noted::set_now();
         noted::spawns_here();
         let task = self.core.task_of(future);
         let queue = TaskQueueHandle::default();

@@ -14,6 +14,7 @@ use super::progress::Progress;
 use super::stall::TimedTurn;
 use super::task_panic::TaskPanic;
 use super::task_queue::TaskQueue;
+use crate::noted;
 use crate::reactor::{TaskPoll, budget};
 use crate::task::Runnable;
 
@@ -50,8 +51,7 @@ impl Core {
         }
         let has_polled = was_here && !turn.parked;
         self.meter.begin_round(turn.round_start, has_polled);
-        #[cfg(feature = "debugging")]
-        crate::noted::set_now(turn.round_start);
+        noted::begin_round(turn.round_start);
         let has_remote_wakes = self.deliver_remote_wakes();
         if turn.woke || has_remote_wakes {
             self.progress.begin_period();

@@ -119,7 +119,7 @@ thread_local! {
         next_id: Cell::new(1),
         label: Cell::new(None),
         filter: Cell::new(|label| label.is_some()),
-        running: RefCell::default(),
+        unlisted: RefCell::default(),
     };
 }
 
@@ -129,8 +129,8 @@ struct Here {
     next_id: Cell<u64>,
     label: Cell<Option<Label>>,
     filter: Cell<fn(Option<&str>) -> bool>,
-    /// The tasks that are being polled, each inside a poll of the one before.
-    running: RefCell<Vec<NonNull<()>>>,
+    /// The tasks that are being polled and in no list, each inside a poll of the one before.
+    unlisted: RefCell<Vec<NonNull<()>>>,
 }
 
 /// The tasks that one thread has spawned. Others take theirs out when they free them.
@@ -226,10 +226,12 @@ impl Trace {
         }
     }
 
-    /// A poll of the task at `task`, whose trace this is, begins.
+    /// A poll of the task begins. If no list has that, it is `unlisted` at this address.
     #[inline]
-    pub(super) fn begin_poll(&self, task: NonNull<()>) -> Polling<'_> {
-        let _ = HERE.try_with(|here| here.running.borrow_mut().push(task));
+    pub(super) fn begin_poll(&self, unlisted: Option<NonNull<()>>) -> Polling<'_> {
+        if let Some(task) = unlisted {
+            let _ = HERE.try_with(|here| here.unlisted.borrow_mut().push(task));
+        }
         self.polled.set(noted::now());
         let spawned_at = self
             .spawned_at
@@ -238,6 +240,7 @@ impl Trace {
             trace: self,
             noted: NotedPoll::begin(self.id),
             outer: self.show_polled(spawned_at),
+            is_unlisted: unlisted.is_some(),
         }
     }
 
@@ -280,10 +283,10 @@ impl Polled {
     }
 }
 
-/// The tasks of this thread that are being polled, by address, the innermost last.
-pub(super) fn running() -> Vec<NonNull<()>> {
-    let running = HERE.try_with(|here| here.running.borrow().clone());
-    running.unwrap_or_default()
+/// The addresses of the tasks of this thread that are being polled and in no list.
+pub(super) fn unlisted() -> Vec<NonNull<()>> {
+    let unlisted = HERE.try_with(|here| here.unlisted.borrow().clone());
+    unlisted.unwrap_or_default()
 }
 
 /// A poll of a task, which ends when this is dropped.
@@ -291,6 +294,7 @@ pub(super) struct Polling<'a> {
     trace: &'a Trace,
     noted: NotedPoll,
     outer: *mut Location<'static>,
+    is_unlisted: bool,
 }
 
 impl Drop for Polling<'_> {
@@ -300,11 +304,14 @@ impl Drop for Polling<'_> {
             trace,
             noted,
             outer,
+            is_unlisted,
         } = self;
         let noted = noted.end(|place, awaited| trace.awaited[place].set(awaited));
         trace.awaited_len.set(noted);
         trace.show_polled(*outer);
-        let _ = HERE.try_with(|here| here.running.borrow_mut().pop());
+        if *is_unlisted {
+            let _ = HERE.try_with(|here| here.unlisted.borrow_mut().pop());
+        }
     }
 }
 

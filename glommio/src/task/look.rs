@@ -3,8 +3,8 @@
 use std::panic::Location;
 use std::time::Instant;
 
-use super::debugging::{Label, running};
-use super::header::{LISTED, TaskPtr};
+use super::debugging::{Label, unlisted};
+use super::header::TaskPtr;
 use super::lists::TaskList;
 use super::state::{RUNNING, SCHEDULED};
 use crate::noted::Awaited;
@@ -36,9 +36,7 @@ impl TaskList {
     /// The tasks in the list, and those that are being polled for the first time, by their numbers.
     pub(crate) fn look(&self) -> Vec<SeenTask> {
         // Their polls are further down the stack, and keep them.
-        let running = running().into_iter();
-        let first_polls = running.map(|task| TaskPtr::new(task.cast()));
-        let first_polls = first_polls.filter(|task| !task.header().is_marked(LISTED));
+        let first_polls = unlisted().into_iter().map(|it| TaskPtr::new(it.cast()));
         let listed = self.all().into_iter();
         let mut seen: Vec<_> = listed.chain(first_polls).map(SeenTask::of).collect();
         seen.sort_unstable_by_key(|task| task.id);

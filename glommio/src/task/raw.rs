@@ -205,10 +205,13 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         // exists, for nobody else polls or drops it while the flag is set. (3) It stays where it is
         // until it is dropped there: pinned.
         let future = unsafe { Pin::new_unchecked(&mut *stage) };
-        // SAFETY: (1) `RUNNING` keeps the memory. (2) Its schedule is an `S`.
         #[cfg(feature = "debugging")]
-        let _polling =
-            unsafe { super::header::trace::<S>(task) }.begin_poll(task.as_non_null().cast());
+        let _polling = {
+            let is_listed = task.header().is_marked(super::header::LISTED);
+            let unlisted = (!is_listed).then(|| task.as_non_null().cast());
+            // SAFETY: (1) `RUNNING` keeps the memory. (2) Its schedule is an `S`.
+            unsafe { super::header::trace::<S>(task) }.begin_poll(unlisted)
+        };
         let polled = future.poll(&mut Context::from_waker(&waker));
         mem::forget(panicked);
         polled
