@@ -53,8 +53,10 @@ impl Asked {
         let path = has_path.then(|| {
             let path = std::ptr::with_exposed_provenance(entry.address as usize);
             // SAFETY: the address of these operations is that of a path, which the submission borrows.
-            Box::from(unsafe { CStr::from_ptr(path) })
+            Box::<CStr>::from(unsafe { CStr::from_ptr(path) })
         });
+        // An empty one stands for the descriptor.
+        let path = path.filter(|it| !it.is_empty());
         Asked {
             name,
             fd: entry.fd,

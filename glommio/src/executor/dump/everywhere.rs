@@ -17,10 +17,11 @@ use crate::sys::signal;
 /// What all tasks of all executors of this process wait for, in the order in which the executors were
 /// made.
 ///
-/// Each executor makes its own dump when its running task has returned, as [`dump`](super::dump) does,
-/// and is waited for no longer than until `limit` from now. This blocks the calling thread: a task
-/// calls it through [`spawn_blocking`](crate::ExecutorProxy::spawn_blocking), or keeps its own executor
-/// waiting, which is asked directly. A child of `fork(2)` has none of its parent's executors.
+/// Each executor makes its own dump, as [`dump`](super::dump) does, as soon as its running task has
+/// returned. The call blocks until all have answered, for `limit` at most. In a task it also blocks the
+/// executor of the calling thread, whose dump is made at once: use
+/// [`spawn_blocking`](crate::ExecutorProxy::spawn_blocking) there. A child of `fork(2)` has none of its
+/// parent's executors.
 ///
 /// # Errors
 ///
@@ -52,12 +53,12 @@ pub fn dump_all(limit: Duration) -> Vec<std::result::Result<Dump, NoDump>> {
             (desk, answer)
         })
         .collect();
-    let deadline = clock::real() + limit;
+    let deadline = clock::real().checked_add(limit);
     let answer = |(desk, answer): (Arc<Desk>, Option<Receiver<Dump>>)| {
         let Some(answer) = answer else {
             return here.clone().ok_or_else(|| desk.silent());
         };
-        let left = deadline.saturating_duration_since(clock::real());
+        let left = deadline.map_or(limit, |it| it.saturating_duration_since(clock::real()));
         answer.recv_timeout(left).map_err(|_| desk.silent())
     };
     asked.into_iter().map(answer).collect()
@@ -104,6 +105,6 @@ fn print(dumps: &[std::result::Result<Dump, NoDump>]) {
         Err(none) => format!("{none}\n"),
     };
     let text: String = dumps.iter().map(line).collect();
-    // In one piece. There is nobody to tell if it cannot be written.
+    // In one piece. An error could not be written either.
     let _ = io::Write::write_all(&mut io::stderr(), text.as_bytes());
 }
