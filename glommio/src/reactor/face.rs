@@ -11,6 +11,8 @@ use super::polls::Polls;
 use super::pools::{Pools, PoolsSettings, Retry};
 use super::retry_timer::PoolRetryTimer;
 use super::round_end::RoundEnd;
+#[cfg(feature = "debugging")]
+use super::user_data::OpKey;
 use super::{Reactor, Settings};
 use crate::blocking::BlockingPool;
 use crate::error::GlommioError;
@@ -18,6 +20,8 @@ use crate::mailbox::Notifier;
 use crate::memory::DmaBuffer;
 #[cfg(feature = "metrics")]
 use crate::metrics::{Parts, Registered};
+#[cfg(feature = "debugging")]
+use crate::ring::Asked;
 use crate::ring::Feature;
 use crate::stats::RunCounts;
 use crate::sys::origin::Origin;
@@ -154,6 +158,13 @@ impl Reactor {
     #[inline]
     pub(crate) fn counts(&self) -> &RunCounts {
         self.driver.counts()
+    }
+
+    /// What the operation of that [key](OpKey) asks the kernel for, if it has not completed.
+    #[cfg(feature = "debugging")]
+    pub(crate) fn asked(&self, index: u32, generation: u32) -> Option<Asked> {
+        let key = OpKey { index, generation };
+        self.driver.in_flight().borrow().asked(key)
     }
 
     /// Has the metrics of an executor listed, which may be a shard of a pool.

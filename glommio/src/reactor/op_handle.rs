@@ -12,6 +12,7 @@ use super::in_flight::{CompletionTarget, Polled};
 use super::io_counters::OpCounter;
 use super::op::{Op, Sink, SinkOp};
 use super::user_data::OpKey;
+use crate::noted::{Awaited, waits_for};
 use crate::panic::{self, wake};
 use crate::ring::{Outcome, Submission};
 use crate::shares::TaskQueueHandle;
@@ -147,7 +148,10 @@ impl<O: Op> Future for OpHandle<O> {
                     *key = None;
                     return Poll::Ready(op.complete(outcome));
                 }
-                Polled::Pending => return Poll::Pending,
+                Polled::Pending => {
+                    let OpKey { index, generation } = op_key;
+                    return waits_for(Poll::Pending, || Awaited::Operation { index, generation });
+                }
                 Polled::WantsSpare => spare = Some(cx.waker().clone()),
                 Polled::Elsewhere(job) => reactor.files().begin(|| job.run()),
             }

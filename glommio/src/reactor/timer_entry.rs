@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use super::Reactor;
 use super::turn_time::LONG_ROUND;
 use crate::clock;
+use crate::noted::{Awaited, waiting};
 use crate::panic;
 use crate::timer_queue::Handle;
 
@@ -109,7 +110,8 @@ impl TimerEntry {
                 .polls
                 .has_slept(mem::take(&mut self.slept_after), waker)
         } else {
-            self.slept_after = reactor.polls.last_look()
+            self.slept_after = reactor.polls.last_look();
+            waiting(|| Awaited::Deadline(deadline));
         }
         is_past
     }
@@ -162,6 +164,7 @@ impl TimerEntry {
         };
         self.insert(&reactor, deadline, waker);
         self.slept_after = reactor.polls.last_look();
+        waiting(|| Awaited::Deadline(deadline));
         true
     }
 

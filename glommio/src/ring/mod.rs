@@ -25,6 +25,8 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(feature = "debugging")]
+mod asked;
 mod call;
 mod completion;
 #[cfg(feature = "simulation")]
@@ -51,6 +53,8 @@ use std::ptr::NonNull;
 
 #[cfg(not(feature = "simulation"))]
 pub(crate) use KernelRing as Ring;
+#[cfg(feature = "debugging")]
+pub(crate) use asked::Asked;
 pub(crate) use call::Call;
 pub(crate) use completion::{Completion, Outcome};
 #[cfg(feature = "simulation")]

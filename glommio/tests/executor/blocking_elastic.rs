@@ -55,7 +55,7 @@ fn calls_that_meet_end_however_often_they_do() {
 fn calls_that_wait_for_each_other_end_while_the_executor_does_not_run() {
     let _watchdog = watchdog();
     let meeting_calls = || {
-        let barrier = Arc::new(Barrier::new(count));
+        let barrier = Arc::new(Barrier::new(3));
         let call = move |barrier: Arc<Barrier>| {
             executor().spawn_blocking_send(move || barrier.wait().is_leader())
         };
@@ -189,7 +189,7 @@ fn more_calls_meet_than_there_are_threads(is_running_when_refused: bool) {
         let refused = |it: &Heard| it.message.contains("one more blocking thread failed");
         heard().iter().any(refused)
     };
-    let barrier = Arc::new(Barrier::new(3));
+    let barrier = Arc::new(Barrier::new(count));
     let calls: Vec<_> = executor.run(async {
         let calls = (0..count).map(|_| {
             let barrier = Arc::clone(&barrier);

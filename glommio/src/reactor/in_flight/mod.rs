@@ -63,6 +63,8 @@ use super::io_counters::{IoCounters, OpCounter};
 use super::op::{OnDrop, Op, OutcomeSink};
 use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
 use crate::panic;
+#[cfg(feature = "debugging")]
+use crate::ring::Asked;
 use crate::ring::{Call, Completion, Outcome, QueueFull, Ring, Submission};
 use crate::sys::descriptor::Descriptor;
 
@@ -133,10 +135,17 @@ impl InFlight {
         // Never zero: that is how `IGNORED` differs from every key.
         self.last_generation = self.last_generation.checked_add(1).unwrap_or(1);
         let generation = self.last_generation;
+        #[cfg_attr(
+            not(feature = "debugging"),
+            expect(unused_mut, reason = "a submission is not looked at")
+        )]
+        let mut op = StoredOp::new(op, &mut self.spares);
         let index = self.records.insert(Record {
             generation,
             phase: Phase::Queued,
-            op: StoredOp::new(op, &mut self.spares),
+            #[cfg(feature = "debugging")]
+            asked: Asked::by(&op.submission()),
+            op,
             target,
             counter,
         });
@@ -340,6 +349,13 @@ impl InFlight {
             mem::swap(known, spare);
         }
         Polled::Pending
+    }
+
+    /// What an operation asks the kernel for, if it has not completed.
+    #[cfg(feature = "debugging")]
+    pub(super) fn asked(&self, key: OpKey) -> Option<Asked> {
+        let record = self.record(key)?;
+        (record.phase != Phase::Completed).then(|| record.asked.clone())
     }
 
     /// Whether the kernel has the operation, so that there will be a last completion.

@@ -9,6 +9,8 @@ use super::super::io_counters::OpCounter;
 use super::super::op::OutcomeSink;
 use super::super::user_data::OpKey;
 use super::stored::StoredOp;
+#[cfg(feature = "debugging")]
+use crate::ring::Asked;
 
 /// Where an operation is on its way; the table draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,9 @@ pub(super) struct Record {
     pub(super) target: CompletionTarget,
     /// If the operation is counted.
     pub(super) counter: Option<OpCounter>,
+    /// What the kernel was first asked for.
+    #[cfg(feature = "debugging")]
+    pub(super) asked: Asked,
 }
 
 impl Record {
