@@ -30,10 +30,10 @@ static HELD: AtomicI64 = AtomicI64::new(0);
 
 /// Resident memory, at a moment at which none is [held](hold_memory).
 pub(crate) fn resident_bytes() -> io::Result<u64> {
-    let is_free = || HELD_MEMORY.load(Ordering::Relaxed) == 0;
-    for _ in 0..LOOKS_AT_MEMORY {
-        let (was_free, bytes) = (is_free(), support::process::resident_bytes()?);
-        if was_free && is_free() {
+    // For two seconds.
+    for _ in 0..400 {
+        let (was_held, bytes) = (is_memory_held(), support::process::resident_bytes()?);
+        if !was_held && !is_memory_held() {
             return Ok(bytes);
         }
         thread::sleep(Duration::from_millis(5));
@@ -41,15 +41,16 @@ pub(crate) fn resident_bytes() -> io::Result<u64> {
     support::process::resident_bytes()
 }
 
-/// As [`hold_descriptors`], for one call that takes much memory for a fraction of a second.
+pub(crate) fn is_memory_held() -> bool {
+    HELD_MEMORY.load(Ordering::Relaxed) > 0
+}
+
+/// As [`hold_descriptors`], for calls that take much memory for a fraction of a second, and descriptors.
 pub(crate) fn hold_memory(more: i64) {
     HELD_MEMORY.fetch_add(more, Ordering::Relaxed);
 }
 
 static HELD_MEMORY: AtomicI64 = AtomicI64::new(0);
-
-/// For two seconds.
-const LOOKS_AT_MEMORY: u32 = 400;
 
 /// For how long the calling thread has computed, in user space and in the kernel.
 pub(crate) fn thread_time() -> Duration {

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,11 +27,13 @@ pub(super) async fn run(
     sizes: Sizes,
 ) -> Result<(), GlommioError<()>> {
     let (path, directory) = (within.join("long"), within.join("names"));
+    process::hold_memory(1);
     let takes = {
         let (path, directory) = (path.clone(), directory.clone());
         executor().spawn_blocking(move || prepare(&path, &directory))
     };
     let takes = takes.await?;
+    process::hold_memory(-1);
     while !checker.control.is_draining() {
         process::hold_memory(1);
         process::hold_descriptors(1);
@@ -46,12 +49,12 @@ pub(super) async fn run(
         });
         assert_eq!(read.len(), LONG, "it is as long");
         drop(read);
-        process::hold_memory(-1);
         file.close().await?;
         process::hold_descriptors(-1);
         for _ in 0..LISTS {
             list(&directory, || turns.operation()).await?;
         }
+        process::hold_memory(-1);
         sleep(sizes.every * 5).await;
     }
     Ok(())
@@ -63,7 +66,10 @@ fn prepare(path: &Path, directory: &Path) -> io::Result<Duration> {
     File::create(path)?.set_len(LONG as u64)?;
     fs::create_dir(directory)?;
     for name in 0..NAMES {
-        File::create(directory.join(format!("a-name-of-some-length-{name}")))?;
+        symlink(
+            "to",
+            directory.join(format!("a-name-of-some-length-{name}")),
+        )?;
     }
     let mut bytes = vec![0; 1 << 20];
     let mut copy = || {

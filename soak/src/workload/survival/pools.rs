@@ -1,11 +1,7 @@
 //! Pools of shards that accept from one socket and take turns at it, in the process that serves, and clients that
 //! connect, are greeted with the number of a shard, and leave.
 //!
-//! ```text
-//!   pool     shards serve ── each computes in turn ── one fails twice ── they hand on, and leave
-//!   the next                                                      shards serve ── ...
-//!   clients  one after the other, many at a time ...              all the while
-//! ```
+//! In a round the shards serve, each computes in turn, and one fails twice; then the next pool begins, and these leave.
 //!
 //! The clients are threads with sockets of the standard library, and none of the checks depends on how fast the
 //! machine is: patience ends only for what would never come.
