@@ -1,8 +1,10 @@
-//! A ring of the kernel, or of a [simulated](crate::simulated) one.
+//! The kernel's ring, or what takes its place.
 //!
-//! With the feature `simulation`. Which of both it is, is decided when it is made: on a thread that
-//! runs a simulation, each ring is a simulated one. All methods are those of [`KernelRing`], which
-//! documents them.
+//! Which it is, is decided when it is made: on a thread that runs a [simulation](crate::simulated), each ring
+//! is a simulated one. All methods are those of [`KernelRing`], which documents them.
+//!
+//! The kernel's stands in place and the others are boxed, so that its fields are where they would be without
+//! the choice, which then costs a comparison. What is called for each poll of a task is inlined.
 
 #![allow(unsafe_code)]
 
@@ -10,10 +12,12 @@ use std::io;
 use std::ptr::NonNull;
 use std::time::Instant;
 
+#[cfg(feature = "simulation")]
 use super::simulated::SimulatedRing;
-use super::timespecs::TimeoutCell;
-use super::{Completion, Features, KernelRing, Mode, QueueFull, Submission, Wait};
+use super::uring::{KernelRing, Mode};
+use super::{Completion, Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::error::GlommioError;
+#[cfg(feature = "simulation")]
 use crate::simulated;
 #[cfg(feature = "metrics")]
 use crate::stats::{RingCounts, SharedCounts};
@@ -22,7 +26,8 @@ use crate::sys::origin::Origin;
 /// See the module.
 pub(crate) enum Ring {
     Kernel(KernelRing),
-    Simulated(SimulatedRing),
+    #[cfg(feature = "simulation")]
+    Simulated(Box<SimulatedRing>),
 }
 
 /// Calls the method of the same name.
@@ -30,6 +35,7 @@ macro_rules! of_each {
     ($ring:expr, $it:ident => $call:expr) => {
         match $ring {
             Ring::Kernel($it) => $call,
+            #[cfg(feature = "simulation")]
             Ring::Simulated($it) => $call,
         }
     };
@@ -37,10 +43,12 @@ macro_rules! of_each {
 
 impl Ring {
     pub(crate) fn new(depth: usize, executors: usize) -> Result<Ring, GlommioError<()>> {
-        match simulated::current() {
-            Some(world) => Ok(Ring::Simulated(SimulatedRing::new(depth, world)?)),
-            None => KernelRing::new(depth, executors).map(Ring::Kernel),
+        #[cfg(feature = "simulation")]
+        if let Some(world) = simulated::current() {
+            let ring = SimulatedRing::new(depth, world)?;
+            return Ok(Ring::Simulated(Box::new(ring)));
         }
+        KernelRing::new(depth, executors).map(Ring::Kernel)
     }
 
     pub(crate) fn polling(depth: usize, features: Features) -> io::Result<Ring> {
@@ -48,6 +56,7 @@ impl Ring {
     }
 
     /// See [`SimulatedRing::lose_power`].
+    #[cfg(feature = "simulation")]
     pub(crate) fn lose_power(&self) {
         if let Ring::Simulated(it) = self {
             it.lose_power();
@@ -64,14 +73,17 @@ impl Ring {
         !self.origin().is_here()
     }
 
+    #[inline]
     pub(crate) fn origin(&self) -> Origin {
         of_each!(self, it => it.origin())
     }
 
+    #[inline]
     pub(crate) fn mode(&self) -> Mode {
         of_each!(self, it => it.mode())
     }
 
+    #[inline]
     pub(crate) fn features(&self) -> Features {
         of_each!(self, it => it.features())
     }
@@ -79,11 +91,13 @@ impl Ring {
     /// # Safety
     ///
     /// See [`KernelRing::push`].
+    #[inline]
     pub(crate) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         // SAFETY: the same promise.
         of_each!(self, it => unsafe { it.push(submission) })
     }
 
+    #[inline]
     pub(crate) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         of_each!(self, it => it.push_memoryless(submission))
     }
@@ -96,20 +110,25 @@ impl Ring {
             // SAFETY: the same promise.
             Ring::Kernel(it) => unsafe { it.register(memory) },
             // It has no pages to look up.
+            #[cfg(feature = "simulation")]
             Ring::Simulated(_) => Ok(()),
         }
     }
 
     pub(crate) fn unregister(&self) {
-        if let Ring::Kernel(it) = self {
-            it.unregister();
+        match self {
+            Ring::Kernel(it) => it.unregister(),
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(_) => {}
         }
     }
 
+    #[inline]
     pub(crate) fn entries(&self) -> usize {
         of_each!(self, it => it.entries())
     }
 
+    #[inline]
     pub(crate) fn queued(&self) -> usize {
         of_each!(self, it => it.queued())
     }
@@ -134,32 +153,40 @@ impl Ring {
         of_each!(self, it => it.has_deferred_work())
     }
 
+    #[inline]
     pub(crate) fn enter(&self, wait: Wait) -> io::Result<()> {
         of_each!(self, it => it.enter(wait))
     }
 
+    #[inline]
     pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
         match self {
             Ring::Kernel(it) => it.enter_idle(wait),
+            #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.enter(wait),
         }
     }
 
+    #[inline]
     pub(crate) fn submit_only(&self) -> io::Result<()> {
         of_each!(self, it => it.submit_only())
     }
 
     #[inline]
     pub(crate) fn assert_own(&self) {
-        if let Ring::Kernel(it) = self {
-            it.assert_own();
+        match self {
+            Ring::Kernel(it) => it.assert_own(),
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(_) => {}
         }
     }
 
+    #[inline]
     pub(crate) fn reap(&self, reaped: &mut Vec<Completion>) {
         of_each!(self, it => it.reap(reaped))
     }
 
+    #[inline]
     pub(crate) fn push_timeout(
         &self,
         cell: TimeoutCell,
@@ -168,10 +195,12 @@ impl Ring {
     ) -> Result<(), QueueFull> {
         match self {
             Ring::Kernel(it) => it.push_timeout(cell, deadline, name),
+            #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.push_timeout(name),
         }
     }
 
+    #[inline]
     pub(crate) fn push_timeout_move(
         &self,
         cell: TimeoutCell,
@@ -181,10 +210,12 @@ impl Ring {
     ) -> Result<(), QueueFull> {
         match self {
             Ring::Kernel(it) => it.push_timeout_move(cell, deadline, name, user_data),
+            #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.push_timeout_move(name, user_data),
         }
     }
 
+    #[inline]
     pub(crate) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
         of_each!(self, it => it.push_timeout_removal(name, user_data))
     }
@@ -195,6 +226,7 @@ impl std::os::fd::AsRawFd for Ring {
     fn as_raw_fd(&self) -> std::os::fd::RawFd {
         match self {
             Ring::Kernel(it) => it.as_raw_fd(),
+            #[cfg(feature = "simulation")]
             Ring::Simulated(_) => unreachable!("tests of descriptors are run on the kernel"),
         }
     }

@@ -21,7 +21,8 @@ use io_uring::opcode;
 
 use super::completion::Completion;
 use super::entry::Entry;
-use super::{Features, Mode, QueueFull, Submission, Wait};
+use super::uring::Mode;
+use super::{Features, QueueFull, Submission, Wait};
 use crate::simulated::disk::PendingSync;
 use crate::simulated::{Due, Event, PlannedAt, RingId, World};
 use crate::stats::{RingCounts, SharedCounts};
@@ -329,7 +330,7 @@ impl SimulatedRing {
     }
 
     fn post(&self, user_data: u64, result: i32, has_more: bool) {
-        let completion = Completion::simulated(user_data, result, has_more);
+        let completion = Completion::made(user_data, result, has_more);
         self.completed.borrow_mut().push_back(completion);
     }
 }

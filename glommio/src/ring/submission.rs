@@ -26,6 +26,10 @@ pub(crate) struct Submission<'m> {
     memory: PhantomData<&'m mut ()>,
 }
 
+/// The submission queue has no free entry: enter, then push again.
+#[derive(Debug)]
+pub(crate) struct QueueFull;
+
 impl Submission<'static> {
     /// Does nothing and completes.
     #[cfg(any(feature = "bench", test))]

@@ -23,6 +23,13 @@ pub(crate) enum Wait {
     Until(Instant),
 }
 
+/// One of the two timeouts that a ring may hold. Two with the same may not be queued at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TimeoutCell {
+    Slice,
+    Sleep,
+}
+
 pub(super) enum Resolved {
     Now,
     Forever,

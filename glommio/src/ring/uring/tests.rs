@@ -13,6 +13,7 @@ use super::instance::ENTERS;
 use super::last_worker::tests::workers;
 use super::setup::completions_wanted;
 use super::{KernelRing as Ring, *};
+use crate::ring::TimeoutCell;
 use crate::sys::limits;
 
 const SLICE: TimeoutCell = TimeoutCell::Slice;
@@ -41,7 +42,7 @@ fn in_each_mode(depth: usize, test: impl Fn(&Ring)) {
     }
 }
 
-impl super::Ring {
+impl crate::ring::Ring {
     /// Has each `enter` fail, since the descriptor is of something else and the table is empty.
     pub(crate) fn fail_from_now_on(&self) {
         const UNREGISTER_RING_FDS: libc::c_uint = 21;
