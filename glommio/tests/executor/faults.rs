@@ -361,7 +361,7 @@ fn make_soon() -> LocalExecutor {
 }
 
 /// Timers, wakes from elsewhere, blocking calls and preemption.
-fn basic_workload() {
+pub(crate) fn basic_workload() {
     let executor = make_soon();
     let sum = executor.run(async {
         let tasks: Vec<_> = (1..=20_u64)
