@@ -156,6 +156,7 @@ pub use crate::macros::support as __private;
 pub use crate::macros::{main, select, test};
 pub use crate::memory::allocate_dma_buffer_global;
 pub use crate::reactor::TimerPrecision;
+pub use crate::ring::Driver;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
 pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};

@@ -11,6 +11,7 @@ use super::stall::StallDetectionHandler;
 use super::task_panic::TaskPanic;
 use crate::error::Result;
 use crate::reactor::TimerPrecision;
+use crate::ring::Driver;
 
 /// Configures and makes a [`LocalExecutor`].
 ///
@@ -122,6 +123,26 @@ impl LocalExecutorBuilder {
     #[must_use]
     pub fn timer_precision(mut self, precision: TimerPrecision) -> LocalExecutorBuilder {
         self.config.timer_precision = precision;
+        self
+    }
+
+    /// Whether the executor uses io_uring or epoll. Default [`Driver::Auto`]: io_uring where it is allowed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{Driver, LocalExecutorBuilder};
+    ///
+    /// let executor = LocalExecutorBuilder::default().driver(Driver::Epoll).make()?;
+    /// executor.run(async {
+    ///     // Unless the environment says otherwise.
+    ///     println!("{:?}", glommio::executor().driver());
+    /// });
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[must_use]
+    pub fn driver(mut self, driver: Driver) -> LocalExecutorBuilder {
+        self.config.driver = driver;
         self
     }
 

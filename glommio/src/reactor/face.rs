@@ -16,7 +16,7 @@ use crate::mailbox::Notifier;
 use crate::memory::DmaBuffer;
 #[cfg(feature = "metrics")]
 use crate::metrics::{Parts, Registered};
-use crate::ring::Feature;
+use crate::ring::{Driver, Feature};
 use crate::shares::TaskQueueHandle;
 use crate::stats::RunCounts;
 use crate::stats::{Counted, IoStats};
@@ -41,6 +41,11 @@ impl Reactor {
             };
             Pools::new(pools, Box::new(retry_timer))
         })
+    }
+
+    /// What its ring is.
+    pub(crate) fn driver(&self) -> Driver {
+        self.driver.ring().driver()
     }
 
     /// How many submissions the ring holds.

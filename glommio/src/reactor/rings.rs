@@ -14,7 +14,7 @@ use std::io;
 
 use crate::error::GlommioError;
 use crate::memory::{Arena, DmaBuffer};
-use crate::ring::{Feature, Ring};
+use crate::ring::{Driver, Feature, Ring};
 use crate::sys::block_device::PolledQueue;
 
 /// See the module.
@@ -45,9 +45,10 @@ impl Rings {
         depth: usize,
         executors: usize,
         memory_bytes: usize,
+        driver: Driver,
     ) -> Result<Self, GlommioError<()>> {
         Ok(Rings {
-            main: Ring::new(depth, executors)?,
+            main: Ring::new(depth, executors, driver)?,
             polled: OnceCell::new(),
             registration: Cell::default(),
             memory: Arena::new(memory_bytes),

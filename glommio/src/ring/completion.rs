@@ -38,7 +38,6 @@ impl Outcome {
     }
 }
 
-#[cfg(feature = "simulation")]
 impl Completion {
     /// One that no kernel has posted.
     pub(super) fn made(user_data: u64, raw: i32, has_more: bool) -> Self {

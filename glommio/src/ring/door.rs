@@ -1,7 +1,7 @@
 //! The kernel's ring, or what takes its place.
 //!
 //! Which it is, is decided when it is made: on a thread that runs a [simulation](crate::simulated), each ring
-//! is a simulated one. All methods are those of [`KernelRing`], which documents them.
+//! is a simulated one; otherwise it is as [`Driver`] says. All methods are those of [`KernelRing`], which documents them.
 //!
 //! The kernel's stands in place and the others are boxed, so that its fields are where they would be without
 //! the choice, which then costs a comparison. What is called for each poll of a task is inlined.
@@ -12,6 +12,8 @@ use std::io;
 use std::ptr::NonNull;
 use std::time::Instant;
 
+use super::choice::{Driver, is_to_fall_back};
+use super::epoll::EpollRing;
 #[cfg(feature = "simulation")]
 use super::simulated::SimulatedRing;
 use super::uring::{KernelRing, Mode};
@@ -26,6 +28,7 @@ use crate::sys::origin::Origin;
 /// See the module.
 pub(crate) enum Ring {
     Kernel(KernelRing),
+    Epoll(Box<EpollRing>),
     #[cfg(feature = "simulation")]
     Simulated(Box<SimulatedRing>),
 }
@@ -35,6 +38,7 @@ macro_rules! of_each {
     ($ring:expr, $it:ident => $call:expr) => {
         match $ring {
             Ring::Kernel($it) => $call,
+            Ring::Epoll($it) => $call,
             #[cfg(feature = "simulation")]
             Ring::Simulated($it) => $call,
         }
@@ -42,13 +46,30 @@ macro_rules! of_each {
 }
 
 impl Ring {
-    pub(crate) fn new(depth: usize, executors: usize) -> Result<Ring, GlommioError<()>> {
+    /// A ring of `depth` submissions for the calling thread, for one of `executors` that share the
+    /// descriptors of the process.
+    ///
+    /// # Errors
+    ///
+    /// See [`KernelRing::new`] and [`EpollRing::new`].
+    pub(crate) fn new(
+        depth: usize,
+        executors: usize,
+        driver: Driver,
+    ) -> Result<Ring, GlommioError<()>> {
         #[cfg(feature = "simulation")]
         if let Some(world) = simulated::current() {
             let ring = SimulatedRing::new(depth, world)?;
             return Ok(Ring::Simulated(Box::new(ring)));
         }
-        KernelRing::new(depth, executors).map(Ring::Kernel)
+        let driver = driver.or_of_environment();
+        if driver != Driver::Epoll {
+            match KernelRing::new(depth, executors) {
+                Err(error) if driver == Driver::Auto && is_to_fall_back(&error) => {}
+                made => return made.map(Ring::Kernel),
+            }
+        }
+        Ok(Ring::Epoll(Box::new(EpollRing::new(depth)?)))
     }
 
     pub(crate) fn polling(depth: usize, features: Features) -> io::Result<Ring> {
@@ -78,9 +99,20 @@ impl Ring {
         of_each!(self, it => it.origin())
     }
 
-    #[inline]
-    pub(crate) fn mode(&self) -> Mode {
-        of_each!(self, it => it.mode())
+    /// Which it is: a simulated one is like io_uring.
+    pub(crate) fn driver(&self) -> Driver {
+        match self {
+            Ring::Epoll(_) => Driver::Epoll,
+            _ => Driver::IoUring,
+        }
+    }
+
+    /// Of the kernel's.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        match self {
+            Ring::Kernel(it) => Some(it.mode()),
+            _ => None,
+        }
     }
 
     #[inline]
@@ -109,17 +141,14 @@ impl Ring {
         match self {
             // SAFETY: the same promise.
             Ring::Kernel(it) => unsafe { it.register(memory) },
-            // It has no pages to look up.
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(_) => Ok(()),
+            // They have no pages to look up.
+            _ => Ok(()),
         }
     }
 
     pub(crate) fn unregister(&self) {
-        match self {
-            Ring::Kernel(it) => it.unregister(),
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(_) => {}
+        if let Ring::Kernel(it) = self {
+            it.unregister();
         }
     }
 
@@ -145,12 +174,23 @@ impl Ring {
 
     #[inline]
     pub(crate) fn needs_enter_to_reap(&self) -> bool {
-        of_each!(self, it => it.needs_enter_to_reap())
+        match self {
+            Ring::Kernel(it) => it.needs_enter_to_reap(),
+            // What is ready shows to those who ask only.
+            Ring::Epoll(_) => true,
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(it) => it.needs_enter_to_reap(),
+        }
     }
 
     #[inline]
     pub(crate) fn has_deferred_work(&self) -> bool {
-        of_each!(self, it => it.has_deferred_work())
+        match self {
+            Ring::Kernel(it) => it.has_deferred_work(),
+            Ring::Epoll(_) => false,
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(it) => it.has_deferred_work(),
+        }
     }
 
     #[inline]
@@ -162,6 +202,7 @@ impl Ring {
     pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
         match self {
             Ring::Kernel(it) => it.enter_idle(wait),
+            Ring::Epoll(it) => it.enter(wait),
             #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.enter(wait),
         }
@@ -169,13 +210,22 @@ impl Ring {
 
     #[inline]
     pub(crate) fn submit_only(&self) -> io::Result<()> {
-        of_each!(self, it => it.submit_only())
+        match self {
+            Ring::Kernel(it) => it.submit_only(),
+            Ring::Epoll(it) => {
+                it.submit_only();
+                Ok(())
+            }
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(it) => it.submit_only(),
+        }
     }
 
     #[inline]
     pub(crate) fn assert_own(&self) {
         match self {
             Ring::Kernel(it) => it.assert_own(),
+            Ring::Epoll(it) => it.assert_own(),
             #[cfg(feature = "simulation")]
             Ring::Simulated(_) => {}
         }
@@ -195,6 +245,10 @@ impl Ring {
     ) -> Result<(), QueueFull> {
         match self {
             Ring::Kernel(it) => it.push_timeout(cell, deadline, name),
+            Ring::Epoll(it) => {
+                it.push_timeout(cell, deadline, name);
+                Ok(())
+            }
             #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.push_timeout(name),
         }
@@ -210,6 +264,10 @@ impl Ring {
     ) -> Result<(), QueueFull> {
         match self {
             Ring::Kernel(it) => it.push_timeout_move(cell, deadline, name, user_data),
+            Ring::Epoll(it) => {
+                it.push_timeout_move(cell, deadline, name, user_data);
+                Ok(())
+            }
             #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.push_timeout_move(name, user_data),
         }
@@ -217,7 +275,15 @@ impl Ring {
 
     #[inline]
     pub(crate) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
-        of_each!(self, it => it.push_timeout_removal(name, user_data))
+        match self {
+            Ring::Kernel(it) => it.push_timeout_removal(name, user_data),
+            Ring::Epoll(it) => {
+                it.push_timeout_removal(name, user_data);
+                Ok(())
+            }
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(it) => it.push_timeout_removal(name, user_data),
+        }
     }
 }
 
@@ -226,8 +292,7 @@ impl std::os::fd::AsRawFd for Ring {
     fn as_raw_fd(&self) -> std::os::fd::RawFd {
         match self {
             Ring::Kernel(it) => it.as_raw_fd(),
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(_) => unreachable!("tests of descriptors are run on the kernel"),
+            _ => unreachable!("tests of descriptors are run on the kernel"),
         }
     }
 }

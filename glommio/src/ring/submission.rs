@@ -265,6 +265,10 @@ impl<'m> Submission<'m> {
         self
     }
 
+    pub(super) fn user_data(&self) -> u64 {
+        self.entry.get_user_data()
+    }
+
     /// Whether the kernel reads or writes memory of ours on behalf of this submission.
     pub(super) fn points_to_memory(&self) -> bool {
         self.points_to_memory

@@ -85,7 +85,7 @@ impl ClockAnchor {
     pub(super) fn new() -> Self {
         let instant = clock::real();
         let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC)
-            .expect("CLOCK_MONOTONIC exists on every kernel that has io_uring");
+            .expect("CLOCK_MONOTONIC exists on every kernel");
         ClockAnchor {
             instant,
             monotonic: monotonic.into(),
@@ -93,9 +93,14 @@ impl ClockAnchor {
     }
 
     /// The absolute monotonic time of `deadline`; `None` if the kernel cannot count that far.
-    pub(super) fn timespec_at(&self, deadline: Instant) -> Option<Timespec> {
+    pub(super) fn moment_at(&self, deadline: Instant) -> Option<Duration> {
         let distance = deadline.saturating_duration_since(self.instant);
-        (distance < LONGEST).then(|| Timespec::from(self.monotonic + distance))
+        (distance < LONGEST).then(|| self.monotonic + distance)
+    }
+
+    /// The same for io_uring.
+    pub(super) fn timespec_at(&self, deadline: Instant) -> Option<Timespec> {
+        self.moment_at(deadline).map(Timespec::from)
     }
 }
 

@@ -277,7 +277,8 @@ fn complete(reactor: &Reactor, key: OpKey, raw: i32) {
 #[test]
 fn the_thread_does_not_sleep_as_long_as_the_device_is_to_be_asked() {
     let reactor = reactor_with_memory(1 << 20);
-    let never_entered = Ring::new(8, 1).expect("this machine has io_uring");
+    let never_entered =
+        Ring::new(8, 1, crate::ring::Driver::IoUring).expect("this machine has io_uring");
     let file = page_cache_file();
     let (queue, route) = polled();
     let buffer = reactor.allocate_dma_buffer(BYTES);
@@ -343,7 +344,8 @@ fn an_idle_thread_sleeps_though_polled_operations_were_given_up_in_the_line() {
 #[test]
 fn an_idle_thread_sleeps_before_the_device_is_asked() {
     let reactor = reactor_with_memory(1 << 20);
-    let never_entered = Ring::new(8, 1).expect("this machine has io_uring");
+    let never_entered =
+        Ring::new(8, 1, crate::ring::Driver::IoUring).expect("this machine has io_uring");
     let file = page_cache_file();
     let (_, route) = polled();
     let wait = reactor.driver.polled_wait();
@@ -473,7 +475,8 @@ fn a_polled_device_is_read_and_written_by_the_second_ring() {
 #[test]
 fn what_is_given_up_is_forgotten_or_awaited_and_not_cancelled() {
     let reactor = reactor_with_memory(1 << 20);
-    let never_entered = Ring::new(8, 1).expect("this machine has io_uring");
+    let never_entered =
+        Ring::new(8, 1, crate::ring::Driver::IoUring).expect("this machine has io_uring");
     let file = page_cache_file();
     let (queue, route) = polled();
     let start = || {
@@ -504,7 +507,8 @@ fn what_is_given_up_is_forgotten_or_awaited_and_not_cancelled() {
 #[test]
 fn an_error_of_the_device_is_that_of_the_operation() {
     let reactor = reactor_with_memory(1 << 20);
-    let never_entered = Ring::new(8, 1).expect("this machine has io_uring");
+    let never_entered =
+        Ring::new(8, 1, crate::ring::Driver::IoUring).expect("this machine has io_uring");
     let file = page_cache_file();
     let (queue, route) = polled();
     let buffer = reactor.allocate_dma_buffer(BYTES);

@@ -31,7 +31,7 @@ mod instance;
 mod last_worker;
 mod setup;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod timeout;
 mod timespecs;
 
@@ -131,14 +131,9 @@ impl KernelRing {
         &self.counts
     }
 
-    /// Whether this process was forked from the one that the ring belongs to. Nothing can be done
-    /// with it then: the methods that would touch it panic.
+    /// The process that it belongs to. Nothing can be done with it in one that was forked from there: the
+    /// methods that would touch it panic.
     #[inline]
-    pub(crate) fn is_inherited(&self) -> bool {
-        !self.origin().is_here()
-    }
-
-    /// The process that it belongs to.
     pub(crate) fn origin(&self) -> Origin {
         self.ring.origin()
     }
@@ -358,10 +353,7 @@ impl KernelRing {
     /// Panics in a child of the process that the ring belongs to.
     #[inline]
     pub(crate) fn assert_own(&self) {
-        assert!(
-            !self.is_inherited(),
-            "this LocalExecutor belongs to the process that this one was forked from: make a new one here"
-        );
+        self.origin().assert_here();
     }
 
     /// Moves posted completions to `reaped`, in the order in which the kernel posted them.
