@@ -248,6 +248,7 @@ impl KernelRing {
     /// # Errors
     ///
     /// What `io_uring_enter(2)` gives except `EINTR`, `ETIME`, `EAGAIN` and `EBUSY`.
+    #[inline]
     pub(crate) fn enter(&self, wait: Wait) -> io::Result<()> {
         self.enter_with(EnterFlags::empty(), wait)
     }
@@ -258,6 +259,7 @@ impl KernelRing {
     /// # Errors
     ///
     /// As [`enter`](Self::enter).
+    #[inline]
     pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
         let flags = if self.features.has(Feature::NoIoWait) {
             EnterFlags::NO_IOWAIT
