@@ -8,6 +8,10 @@
 //! them that goes on keeps it (`EPOLLET`). Either way nothing is told that nothing waits for, and the
 //! next wait costs one call.
 //!
+//! A connection wakes one of the executors that accept from a listener, the one that has waited longest:
+//! their registrations are exclusive (`EPOLLEXCLUSIVE`), and made anew for each accept. Those that do not
+//! sleep are passed over.
+//!
 //! Each registration has a number of its own, by which events of one are told whose descriptor was closed
 //! here and lives on elsewhere, such as in a forked process.
 
@@ -39,6 +43,8 @@ pub(super) struct Interests {
 
 struct Interest {
     registration: u32,
+    /// Its registration cannot be changed.
+    is_exclusive: bool,
     waits: Vec<Wait>,
 }
 
@@ -84,6 +90,7 @@ const OWN: u32 = 0;
 
 const EDGE: u32 = EpollFlags::EPOLLET.bits().cast_unsigned();
 const ONCE: u32 = EpollFlags::EPOLLONESHOT.bits().cast_unsigned();
+const EXCLUSIVE: u32 = EpollFlags::EPOLLEXCLUSIVE.bits().cast_unsigned();
 /// Told also to those who did not ask.
 const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP).cast_unsigned();
 
@@ -116,11 +123,16 @@ impl Interests {
         let user_data = wait.user_data;
         let interest = self.by_fd.entry(fd).or_insert_with(|| Interest {
             registration: OWN,
+            is_exclusive: false,
             waits: Vec::with_capacity(1),
         });
         interest.waits.push(wait);
         let mut set = match interest.registration {
             OWN => Err(Errno::ENOENT),
+            _ if interest.is_exclusive || interest.accepts() => {
+                let removed = self.epoll.delete(borrowed(fd));
+                removed.and_then(|()| interest.register(&self.epoll, fd))
+            }
             _ => interest.modify(&self.epoll, fd),
         };
         if set == Err(Errno::ENOENT) {
@@ -205,10 +217,14 @@ impl Interests {
                 interest.is_ready(fd, event.events().bits().cast_unsigned(), found, |ended| {
                     self.fds.remove(&ended);
                 });
-                if !interest.waits.is_empty() && interest.is_once() {
-                    // It is off now. An error would be that of a descriptor that was closed behind its
-                    // waits.
-                    let _ = interest.modify(&self.epoll, fd);
+                match interest.is_exclusive {
+                    true if interest.waits.is_empty() => drop(self.remove(fd)),
+                    false if !interest.waits.is_empty() && interest.is_once() => {
+                        // It is off now. An error would be that of a descriptor that was closed behind
+                        // its waits.
+                        let _ = interest.modify(&self.epoll, fd);
+                    }
+                    _ => {}
                 }
             }
         }
@@ -266,21 +282,32 @@ impl Interest {
         !(self.waits.iter()).any(|it| matches!(it.purpose, Purpose::Poll { is_multi: true }))
     }
 
+    fn accepts(&self) -> bool {
+        (self.waits.iter()).all(|it| matches!(it.purpose, Purpose::Accept))
+    }
+
     fn event(&self, fd: RawFd) -> EpollEvent {
         let events = self.waits.iter().fold(EDGE, |all, it| all | it.events);
-        let once = if self.is_once() { ONCE } else { 0 };
+        let kind = match self.is_exclusive {
+            true => EXCLUSIVE,
+            false if self.is_once() => ONCE,
+            false => 0,
+        };
         let data = u64::from(self.registration) << 32 | u64::from(fd.cast_unsigned());
-        let events = EpollFlags::from_bits_retain((events | once).cast_signed());
+        let events = EpollFlags::from_bits_retain((events | kind).cast_signed());
         EpollEvent::new(events, data)
     }
 
-    fn register(&self, epoll: &Epoll, fd: RawFd) -> Result<(), Errno> {
+    fn register(&mut self, epoll: &Epoll, fd: RawFd) -> Result<(), Errno> {
         if fd < 0 {
             return Err(Errno::EBADF);
         }
+        self.is_exclusive = self.accepts();
         match epoll.add(borrowed(fd), self.event(fd)) {
             // It could not be removed when its number was closed, which stands for it again.
-            Err(Errno::EEXIST) => self.modify(epoll, fd),
+            Err(Errno::EEXIST) => epoll
+                .delete(borrowed(fd))
+                .and_then(|()| epoll.add(borrowed(fd), self.event(fd))),
             added => added,
         }
     }
