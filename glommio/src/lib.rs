@@ -64,7 +64,7 @@
 //! | `timing-wheel` | timers in a staged timing wheel (an inline vector under 256 timers, a hierarchical wheel above) instead of an ordered map |
 //! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
 //! | `metrics` | counters of each executor, for any thread to read: `glommio::metrics` |
-//! | `debugging` | counting and tracing of tasks: `task::debugging` |
+//! | `debugging` | what every task waits for: `debugging`; counting and tracing of tasks: `task::debugging` |
 //! | `simulation` | a clock that tests pause and move: `time` |
 //! | `native-tls`, `nightly` | nothing; accepted for manifests written for 0.9 |
 //!
@@ -92,6 +92,9 @@ mod book;
 pub mod channels;
 mod clock;
 pub mod controllers;
+#[cfg(feature = "debugging")]
+#[cfg_attr(docsrs, doc(cfg(feature = "debugging")))]
+pub mod debugging;
 mod error;
 mod executor;
 mod fair_queue;
@@ -108,6 +111,7 @@ pub mod net;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod nop;
+mod noted;
 pub mod overload;
 mod panic;
 pub mod process;

@@ -50,23 +50,10 @@ tuning! {
     /// Rows: `expire-burst-cpu`.
     pace: Duration = Duration::from_micros(4), off = Duration::ZERO;
 
-    /// The same in a hurried round without a deadline in sight. Off: as in any round.
-    /// Rows: `expire-burst-cpu`.
-    hurried_pace: Duration = Duration::from_micros(16), off = DEFAULT.pace;
-
     /// How long a hurried round may last, beyond which it does not wait for the tasks that were woken.
     /// Off: no round is hurried.
     /// Rows: `burst-ping-p99`, `serve-echo:64-cpu`.
     hurried: Duration = Duration::from_micros(100), off = Duration::ZERO;
-
-    /// The most polls that share a reading. Off: one.
-    /// Rows: `expire-burst-cpu`.
-    longest_stretch: u32 = 8, off = 1;
-
-    /// Readings, each after a single poll, that follow upon a stretch which turned out to be long: what
-    /// happens in one round happens in the next. Off: the next stretch begins anew.
-    /// Rows: none that is decided; `wake-busy-yield-now` may be.
-    careful: u32 = 256, off = 0;
 
     /// Polling the clock for a near deadline may take the delay of a short sleep, divided by this: a sleep
     /// takes more CPU time. Off: every deadline that is not past is slept for.
@@ -77,11 +64,6 @@ tuning! {
     /// the kernel need not arm a timer for each. Off: each sleep has its own.
     /// Rows: `tcp-timeout`.
     far_sleeps: u32 = 16, off = u32::MAX;
-
-    /// A thread that has nothing to do but to ask a polled device sleeps first, for half the time that a
-    /// request takes, unless that is shorter than this. Off: it asks all the time.
-    /// Rows: none without a polled device.
-    shortest_device_sleep: Duration = Duration::from_micros(5), off = Duration::MAX;
 
     /// How long a batch of due timers waits at most for the tasks that the one before it has woken: a
     /// quarter of it by the clock, and then all of it in processor time.
@@ -114,17 +96,6 @@ tuning! {
     /// Off: it goes on.
     /// Rows: `tcp-unread-cpu`.
     max_unread: u32 = 4, off = u32::MAX;
-
-    /// Failures in a row, at most, after which attempts to read a socket that was found empty are
-    /// skipped at times. They are made while completions wait that are not reaped, one of which may be
-    /// for it. Off: there are none.
-    /// Rows: `tcp-timeout`.
-    speculation: u8 = 8, off = 0;
-
-    /// So few bytes of a vectored send are copied to one place (512 at most) in less time than the
-    /// kernel needs to look for them. Off: none are.
-    /// Rows: HTTP.
-    copied: usize = 512, off = 0;
 
     /// How long a task at a shared channel looks again and again before it waits: longer than it takes
     /// to wake another processor, also where that is virtual. Off: it waits at once.

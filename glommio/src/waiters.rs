@@ -31,6 +31,7 @@ use std::task::{Context, Poll};
 
 use crate::loom::sync::atomic::{AtomicUsize, Ordering};
 use crate::loom::sync::{Mutex, MutexGuard};
+use crate::noted::waits_at;
 use crate::reactor::wake;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
@@ -244,7 +245,7 @@ impl<R, L: FnMut() -> Option<R>> Future for Wait<'_, L> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
         let Wait { waiters, look, key } = &mut *self;
-        waiters.poll(key, cx, look)
+        waits_at(waiters.poll(key, cx, look), "another thread", *waiters)
     }
 }
 

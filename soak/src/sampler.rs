@@ -5,7 +5,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use support::process::resident_bytes;
 use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::check::control::Control;
@@ -118,6 +117,7 @@ impl Sampler {
             stolen_cores: stolen,
             other_cores: (busy - cpu_cores).max(0.0),
             is_stopped: !control.stalls.lasted(last.at, moment.at).is_zero(),
+            is_unoptimised: cfg!(debug_assertions),
         };
         self.timeliness.begin(&second, &noise);
         self.noise_max = self.noise_max.max(noise.longest());
@@ -143,7 +143,7 @@ impl Sampler {
             noise_p99_ns: noise.value_at_quantile(0.99),
             noise_max_ns: noise.max(),
             is_quiet: second.disturbance().is_none(),
-            resident_bytes: resident_bytes()?,
+            resident_bytes: process::resident_bytes()?,
             allocated_bytes: memory::allocated().bytes,
             cpu_cores,
             stolen_cores: second.stolen_cores,

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::servers::{Server, await_that};
+use crate::servers::{Server, assert_closed, await_that};
 
 fn start(arguments: &[&str]) -> Server {
     let arguments = [&["--port", "0"], arguments].concat();
@@ -121,7 +121,7 @@ fn a_panic_ends_its_connection_and_nothing_else() {
     let server = start(&["--shards", "1"]);
     let (mut first, mut second) = (server.connect(), server.connect());
     first.write_all(get("/panic").as_bytes()).expect("it reads");
-    assert_eq!(first.read(&mut [0; 1]).expect("the end"), 0);
+    assert_closed(&mut first);
     assert_eq!(ask(&mut second, &get("/")).0, 200);
     server.interrupt();
 }
@@ -132,7 +132,7 @@ fn a_second_signal_ends_it_at_once() {
     let (mut busy, mut idle) = (server.connect(), server.connect());
     begin(&mut busy, &mut idle);
     server.press_ctrl_c();
-    assert_eq!(idle.read(&mut [0; 1]).expect("the end"), 0);
+    assert_closed(&mut idle);
     server.press_ctrl_c();
     assert_eq!(server.end().code(), Some(1));
 }
@@ -143,9 +143,9 @@ fn requests_that_have_begun_are_answered_at_the_end() {
     let (mut busy, mut idle) = (server.connect(), server.connect());
     begin(&mut busy, &mut idle);
     server.press_ctrl_c();
-    assert_eq!(idle.read(&mut [0; 1]).expect("the end"), 0);
+    assert_closed(&mut idle);
     busy.write_all(b"body").expect("it reads");
     assert_eq!(response(&mut busy), (200, "a body".to_owned()));
-    assert_eq!(busy.read(&mut [0; 1]).expect("the end"), 0);
+    assert_closed(&mut busy);
     assert_eq!(server.ended(), "ended\n");
 }

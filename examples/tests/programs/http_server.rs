@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::servers::{Server, await_that, is_closed, noise, reset};
+use crate::servers::{Server, assert_closed, await_that, is_closed, noise, reset};
 
 fn start(arguments: &[&str]) -> Server {
     let arguments = [&["--port", "0"], arguments].concat();
@@ -172,7 +172,7 @@ fn an_idle_connection_is_closed() {
     let mut kept_alive = server.connect();
     assert_eq!(get(&mut kept_alive, "/").0, 200);
     for client in [&mut silent, &mut kept_alive] {
-        assert_eq!(client.read(&mut [0; 1]).expect("closed well"), 0);
+        assert_closed(client);
     }
     assert!(begin.elapsed() < HYPERS_LIMIT, "closed by another limit");
     server.await_descriptors(before);

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::servers::{PATIENCE, Server, await_that};
+use crate::servers::{PATIENCE, Server, assert_closed, await_that};
 
 /// What a program that ends by itself has printed, to both of its outputs.
 fn run(binary: &str, arguments: &[&str]) -> (String, String) {
@@ -57,7 +57,7 @@ fn a_shutdown_waits_for_jobs() {
     other.write_all(b"1ms\n").expect("it reads");
     other.read_exact(&mut [0; 4]).expect("an answer");
     server.press_ctrl_c();
-    assert_eq!(idle.read(&mut [0; 1]).expect("closed well"), 0);
+    assert_closed(&mut idle);
     let mut rest = String::new();
     replies.read_to_string(&mut rest).expect("closed well");
     // If the signal took longer than the job, the second one was done as well.
@@ -142,7 +142,7 @@ fn echo_serves_and_demonstrates() {
     let mut echoed = [0; 5];
     client.read_exact(&mut echoed).expect("an echo");
     assert_eq!(&echoed, b"hello");
-    assert_eq!(client.read(&mut echoed).expect("closed well"), 0);
+    assert_closed(&mut client);
 
     let (printed, _) = run(env!("CARGO_BIN_EXE_echo"), &["--demo"]);
     for part in [

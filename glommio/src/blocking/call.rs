@@ -11,6 +11,7 @@ use std::{io, mem};
 use atomic_waker::AtomicWaker;
 
 use super::pool::{Job, Pool, Refused};
+use crate::noted::{Awaited, waits_for};
 use crate::panic::{self, Payload, wake};
 
 /// A call on the blocking pool. See [`BlockingPool::call`](super::BlockingPool::call).
@@ -95,7 +96,7 @@ where
             Ok(()) => Poll::Ready(Ok(slot)),
             Err(Refused::Full(job, _replaced)) => {
                 self.stage = Stage::Refused(job, ticket, slot);
-                Poll::Pending
+                waits_for(Poll::Pending, || Awaited::BlockingCall)
             }
             Err(Refused::Closed) => Poll::Ready(Err(pool_is_closed())),
             Err(Refused::NoThread(error)) => Poll::Ready(Err(error)),
@@ -245,7 +246,9 @@ impl<F, R> Slot<F, R> {
         self.waker.register(cx.waker());
         let mut progress = self.lock();
         match *progress {
-            Progress::Waiting(_) | Progress::Begun => Poll::Pending,
+            Progress::Waiting(_) | Progress::Begun => {
+                waits_for(Poll::Pending, || Awaited::BlockingCall)
+            }
             _ => Poll::Ready(mem::replace(&mut *progress, Progress::Begun)),
         }
     }

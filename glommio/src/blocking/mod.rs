@@ -11,9 +11,9 @@
 //! in the closure is carried to where the call is awaited. A call that is discarded, since the pool
 //! closes, says so in its slot: nothing waits for ever.
 //!
-//! If the system has no thread to give, calls are queued all the same, and a timer of the executor
-//! tries again ([`RetryTimer`]). A call fails where there is no thread yet and no timer, or it
-//! would not come.
+//! If the system has no thread to give, calls are queued all the same, and the executor tries again
+//! ([`RetryTimer`]). A call fails where there is no thread yet and the executor does not run, or it would
+//! not come.
 
 #![forbid(unsafe_code)]
 
@@ -43,25 +43,21 @@ use crate::stats::{PoolCounts, SharedCounts};
 pub(crate) struct BlockingPool(Rc<Pool>);
 
 impl BlockingPool {
-    /// A pool without threads yet, which will have one for each mask of the settings. With
-    /// `retry_timer`, calls wait for a first thread that the system does not give at once.
-    pub(crate) fn new(settings: PoolSettings, retry_timer: Option<Box<dyn RetryTimer>>) -> Self {
+    /// A pool without threads yet, which will have one for each mask of the settings.
+    pub(crate) fn new(settings: PoolSettings, retry_timer: Rc<dyn RetryTimer>) -> Self {
         BlockingPool(Rc::new(Pool::new(Threads::fixed(settings), retry_timer)))
     }
 
     /// As [`new`](Self::new), of one thread, and more, with the one mask of the settings, when calls
     /// wait for too long: so calls may wait for each other.
-    pub(crate) fn elastic(
-        settings: PoolSettings,
-        retry_timer: Option<Box<dyn RetryTimer>>,
-    ) -> Self {
+    pub(crate) fn elastic(settings: PoolSettings, retry_timer: Rc<dyn RetryTimer>) -> Self {
         let threads = Threads::elastic(settings, Growth::USUAL);
         BlockingPool(Rc::new(Pool::new(threads, retry_timer)))
     }
 
     /// A call of `f` on one of the threads, handed over when the future is first polled. It fails
-    /// if the pool is closed before `f` runs, or has no thread and no timer to ask for one
-    /// again.
+    /// if the pool is closed before `f` runs, or has no thread and the executor does not run to ask
+    /// for one again.
     pub(crate) fn call<F, R>(&self, f: F) -> BlockingCall<F, R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -117,7 +113,7 @@ impl BlockingPool {
         self.0.close(panics);
     }
 
-    /// Asks the system for threads again, as the retry timer has it.
+    /// Asks the system for threads again, as [`RetryTimer`] has it.
     pub(crate) fn retry(&self) {
         self.0.retry();
     }

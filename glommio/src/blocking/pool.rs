@@ -2,6 +2,7 @@
 //! [`threads`](super::threads).
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 use std::thread::Thread;
@@ -20,28 +21,30 @@ use crate::simulated;
 const RETRY: Duration = Duration::from_millis(100);
 
 /// What a pool asks of the executor whose calls it makes, while it lacks threads. Used on the
-/// executor's thread.
+/// executor's thread, but for the waker.
 pub(crate) trait RetryTimer {
     /// Whether the executor runs tasks on this thread now: it comes to its timers again.
     fn is_in_round(&self) -> bool;
 
-    /// Has [`BlockingPool::retry`](super::BlockingPool::retry) called after `wait`.
+    /// Has [`BlockingPool::retry`](super::BlockingPool::retry) called after `wait`, if not sooner.
     fn retry_after(&self, wait: Duration);
+
+    /// Woken on any thread, it has the same called when the executor comes to it.
+    fn waker(&self) -> Waker;
 }
 
 /// A pool, on the executor's thread.
 pub(super) struct Pool {
     pub(super) shared: Arc<PoolShared>,
-    /// Without one, a call fails that finds no thread and the system has none to give.
-    retry_timer: Option<Box<dyn RetryTimer>>,
-    /// Calls are queued, there are fewer threads than they need, and the timer is to call again.
+    retry_timer: Rc<dyn RetryTimer>,
+    /// Calls are queued, there are fewer threads than they need, and the executor is to ask again.
     is_retrying: Cell<bool>,
 }
 
 impl Pool {
-    pub(super) fn new(threads: Threads, retry_timer: Option<Box<dyn RetryTimer>>) -> Self {
+    pub(super) fn new(threads: Threads, retry_timer: Rc<dyn RetryTimer>) -> Self {
         Pool {
-            shared: Arc::new(PoolShared::new(threads)),
+            shared: Arc::new(PoolShared::new(threads, retry_timer.waker())),
             retry_timer,
             is_retrying: Cell::new(false),
         }
@@ -94,7 +97,7 @@ impl Pool {
             let ticket = *ticket.get_or_insert_with(|| state.draw_ticket());
             return Err(Refused::Full(job, state.waiting.insert(ticket, waker)));
         }
-        let can_retry = self.can_retry();
+        let can_retry = self.retry_timer.is_in_round();
         let reinforced = match state.idle.pop() {
             Some(idle) => Ok(Reinforced::Called(idle)),
             None if can_retry && self.is_retrying.get() => Ok(Reinforced::Started),
@@ -119,6 +122,8 @@ impl Pool {
             Err(error) => {
                 if can_retry {
                     self.retry_later();
+                } else {
+                    self.shared.retry.wake_by_ref();
                 }
                 panic::log(|| {
                     if has_threads {
@@ -132,12 +137,6 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether the executor will look at its timers again, as seen from where a call is polled.
-    fn can_retry(&self) -> bool {
-        let timer = self.retry_timer.as_ref();
-        timer.is_some_and(|timer| timer.is_in_round())
-    }
-
     /// See [`BlockingPool::is_busy`](super::BlockingPool::is_busy).
     #[cfg(feature = "simulation")]
     pub(super) fn is_busy(&self) -> bool {
@@ -145,10 +144,8 @@ impl Pool {
     }
 
     fn retry_later(&self) {
-        if let Some(timer) = &self.retry_timer {
-            self.is_retrying.set(true);
-            timer.retry_after(RETRY);
-        }
+        self.is_retrying.set(true);
+        self.retry_timer.retry_after(RETRY);
     }
 
     /// See [`BlockingPool::retry`](super::BlockingPool::retry).

@@ -93,6 +93,8 @@ impl Threads {
 pub(super) struct PoolShared {
     pub(super) threads: Threads,
     state: Mutex<PoolState>,
+    /// Has the executor ask for threads again.
+    pub(super) retry: Waker,
     pub(super) counts: stats::SharedCounts<PoolCounts>,
 }
 
@@ -126,10 +128,11 @@ pub(super) struct Queued {
 }
 
 impl PoolShared {
-    pub(super) fn new(threads: Threads) -> Self {
+    pub(super) fn new(threads: Threads, retry: Waker) -> Self {
         PoolShared {
             threads,
             state: Mutex::default(),
+            retry,
             counts: stats::SharedCounts::default(),
         }
     }

@@ -8,13 +8,31 @@ use futures_lite::future::{block_on, poll_once};
 
 use super::*;
 
-/// Gives a call of either kind up before the pool's one thread comes to it. Whether it ran.
-fn runs_when_given_up(is_asked: bool) -> bool {
-    let settings = PoolSettings {
+/// An executor that does not run.
+struct NotRunning;
+
+impl RetryTimer for NotRunning {
+    fn is_in_round(&self) -> bool {
+        false
+    }
+
+    fn retry_after(&self, _wait: Duration) {}
+
+    fn waker(&self) -> Waker {
+        Waker::noop().clone()
+    }
+}
+
+fn one_thread() -> PoolSettings {
+    PoolSettings {
         thread_name: String::from("test"),
         affinity: vec![None],
-    };
-    let pool = BlockingPool::new(settings, None);
+    }
+}
+
+/// Gives a call of either kind up before the pool's one thread comes to it. Whether it ran.
+fn runs_when_given_up(is_asked: bool) -> bool {
+    let pool = BlockingPool::new(one_thread(), Rc::new(NotRunning));
     let (go_on, told) = mpsc::channel::<()>();
     let (note, ran) = mpsc::channel();
     block_on(async {
@@ -59,16 +77,12 @@ fn hasty(idle: Duration) -> Pool {
 }
 
 fn elastic(patience: Duration, idle: Duration) -> Pool {
-    let settings = PoolSettings {
-        thread_name: String::from("test"),
-        affinity: vec![None],
-    };
     let growth = Growth {
         threads_max: 8,
         patience,
         idle,
     };
-    Pool::new(Threads::elastic(settings, growth), None)
+    Pool::new(Threads::elastic(one_thread(), growth), Rc::new(NotRunning))
 }
 
 /// So many calls that end when all of them run.
@@ -193,11 +207,7 @@ impl Drop for Told {
 /// A file that it holds would stay open otherwise, until a thread comes to it.
 #[test]
 fn a_question_that_is_given_up_holds_nothing_from_then_on() {
-    let settings = PoolSettings {
-        thread_name: String::from("test"),
-        affinity: vec![None],
-    };
-    let pool = BlockingPool::new(settings, None);
+    let pool = BlockingPool::new(one_thread(), Rc::new(NotRunning));
     let (go_on, told) = mpsc::channel::<()>();
     let (note, dropped) = mpsc::channel();
     block_on(async {
@@ -220,11 +230,7 @@ fn a_question_that_is_given_up_holds_nothing_from_then_on() {
 /// The caller hears of it, and what was to be called is dropped, when the pool is closed.
 #[test]
 fn a_call_that_is_discarded_is_dropped_with_its_pool() {
-    let settings = PoolSettings {
-        thread_name: String::from("test"),
-        affinity: vec![None],
-    };
-    let pool = BlockingPool::new(settings, None);
+    let pool = BlockingPool::new(one_thread(), Rc::new(NotRunning));
     let (go_on, told) = mpsc::channel::<()>();
     let (note, dropped) = mpsc::channel();
     let (begin, begun) = mpsc::channel();

@@ -16,6 +16,9 @@
 //!                                   (ends)
 //! ```
 //!
+//! A reserve that finds no other to follow it takes its call all the same, which may be what the others
+//! wait for. The queue has no watch then, and the executor asks for a thread until it has one.
+//!
 //! Threads rest in a stack, of which the last takes the next call. So those that are not needed
 //! rest on, and end after [`Growth::idle`]; one stays.
 
@@ -180,9 +183,12 @@ impl PoolShared {
         drop(state);
         match reinforced {
             Ok(_) => self.threads.tell_limit(),
-            Err(error) => panic::log(|| {
-                tracing::warn!("starting one more blocking thread failed: {error}");
-            }),
+            Err(error) => {
+                self.retry.wake_by_ref();
+                panic::log(|| {
+                    tracing::warn!("starting one more blocking thread failed: {error}");
+                });
+            }
         }
         self.work(self.lock());
     }

@@ -33,6 +33,7 @@ use super::kept::trim;
 use super::storage::sealed::{Handle, Storage as Sealed};
 use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
+use crate::noted::waits_at;
 use crate::panic::{contain, drop_all};
 use crate::reactor::{budget, wake};
 use crate::wait_queue::{PollWaker, WaitKey, WaitQueue, poll_waiting};
@@ -362,7 +363,7 @@ impl<T: Clone, S: Storage> Receiver<T, S> {
                 let item = state.item(*next).map(S::another::<T>);
                 if let Err(TryRecvError::Empty) = item {
                     state.waiters.wait(key, waker, ());
-                    return Poll::Pending;
+                    return waits_at(Poll::Pending, "a value of a broadcast channel", state);
                 }
                 state.waiters.finish(key, waker);
                 Poll::Ready(item)

@@ -45,6 +45,7 @@ use self::line::Line;
 use super::kept::trim;
 use super::many::{nothing_there, take_many};
 use crate::error::{GlommioError, ResourceType};
+use crate::noted::waits_at;
 use crate::panic::drop_all;
 use crate::reactor::budget;
 use crate::wait_queue::{WaitKey, poll_first};
@@ -293,7 +294,7 @@ impl<T> Sending<'_, T> {
             let mut state = state.borrow_mut();
             if state.is_full() && !state.is_receiver_gone {
                 senders.wait(key, waker);
-                return Poll::Pending;
+                return waits_at(Poll::Pending, "room in a local channel", senders);
             }
             senders.finish(key, waker);
             let item = item.take().expect("a future that is done is not polled");
@@ -469,7 +470,7 @@ impl<T> LocalReceiver<T> {
             let item = state.take();
             if item.is_none() && state.senders > 0 {
                 receivers.wait(key, waker);
-                return Poll::Pending;
+                return waits_at(Poll::Pending, "a value of a local channel", senders);
             }
             receivers.finish(key, waker);
             Poll::Ready(item)

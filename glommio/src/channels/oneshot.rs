@@ -24,6 +24,7 @@ use super::many::nothing_there;
 use super::storage::sealed::{Handle as _, Storage as Sealed};
 use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
+use crate::noted::waits_at;
 use crate::panic::fenced;
 use crate::reactor::{budget, wake};
 use crate::wait_queue::poll_waiting;
@@ -187,14 +188,16 @@ impl<T, S: Storage> Future for Receiver<T, S> {
         ready!(budget::poll_leave(cx));
         let received = ready!(poll_waiting(cx, |waker| {
             self.state.with(|state| match state {
-                OneshotState::Empty(Some(known)) if waker.is_same(known) => Poll::Pending,
+                OneshotState::Empty(Some(known)) if waker.is_same(known) => {
+                    waits_at(Poll::Pending, "the value of a oneshot channel", known)
+                }
                 OneshotState::Empty(known) => {
                     if let Some(own) = waker.take()
                         && let Some(before) = known.replace(own)
                     {
                         waker.drop_later(before);
                     }
-                    Poll::Pending
+                    waits_at(Poll::Pending, "the value of a oneshot channel", known)
                 }
                 _ => Poll::Ready(state.take()),
             })

@@ -38,6 +38,7 @@ use futures_core::Stream;
 use super::storage::sealed::{Handle, Storage as Sealed};
 use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
+use crate::noted::waits_at;
 use crate::reactor::{budget, wake};
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 
@@ -253,7 +254,7 @@ impl<T, S: Storage> Receiver<T, S> {
             channel.with(|state| {
                 if *seen == state.version && !state.is_sender_gone {
                     state.waiters.wait(key, waker, ());
-                    return Poll::Pending;
+                    return waits_at(Poll::Pending, "a change of a watched value", state);
                 }
                 state.waiters.finish(key, waker);
                 if mem::replace(seen, state.version) == state.version {

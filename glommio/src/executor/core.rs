@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "debugging")]
+use super::dumps::Listed;
 use super::meter::Meter;
 use super::progress::Progress;
 use super::queues::Queues;
@@ -32,6 +34,8 @@ pub(crate) struct Core {
     pub(super) tasks: Tasks,
     pub(super) stalls: Stalls,
     pub(super) task_panics: TaskPanics,
+    #[cfg(feature = "debugging")]
+    pub(super) listed: Listed,
     /// Given when its pool is to end.
     pool_ending: Option<Arc<Notice>>,
     /// Its metrics, in the list of all.
@@ -50,6 +54,8 @@ impl Core {
         #[cfg(feature = "metrics")] registered: Registered,
     ) -> Self {
         Core {
+            #[cfg(feature = "debugging")]
+            listed: Listed::new(id, Arc::clone(&notifier)),
             remote: Remote::new(id, notifier),
             reactor,
             queues,
@@ -88,7 +94,7 @@ impl Core {
 
     pub(crate) fn remove_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
         let removed = self.queues.remove(handle)?;
-        self.reactor.forget_queue(handle);
+        self.reactor.io_counters().forget(handle);
         drop(removed);
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use super::current;
 use super::spawn::{BoxedFuture, LARGE_BYTES, Start};
 use crate::error;
+use crate::noted::{self, Awaited, waits_for};
 use crate::reactor::budget;
 use crate::shares::TaskQueueHandle;
 use crate::task::{AbortHandle, JoinError, JoinSet};
@@ -20,9 +21,11 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// Panics if no executor is running on this thread. A panic of that first poll comes out of
     /// this call, unless it is [isolated](crate::TaskPanic::Isolate); the set has the task, as one that has panicked.
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn(&mut self, future: impl Future<Output = T> + 'static) -> AbortHandle {
         // Asked first, so that a task that cannot be spawned is not a member.
         let queue = current::expect().current_queue();
+        noted::spawns_here();
         self.spawn_any(future, queue, Start::AtOnce)
     }
 
@@ -52,6 +55,7 @@ impl<T: 'static> JoinSet<T> {
     /// })?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_into(
         &mut self,
         future: impl Future<Output = T> + 'static,
@@ -59,6 +63,7 @@ impl<T: 'static> JoinSet<T> {
     ) -> error::Result<AbortHandle, ()> {
         // Asked first, so that a refused task is not a member.
         current::expect().queue(handle)?;
+        noted::spawns_here();
         Ok(self.spawn_any(future, handle, Start::Queued))
     }
 
@@ -124,7 +129,9 @@ impl<T> JoinSet<T> {
     /// ```
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         ready!(budget::poll_leave(cx));
-        let output = ready!(self.poll_next(cx));
+        let output = ready!(waits_for(self.poll_next(cx), || Awaited::Other(
+            "a task of a JoinSet"
+        )));
         budget::spend();
         Poll::Ready(output)
     }

@@ -24,6 +24,10 @@ mod budget;
 mod builder;
 mod core;
 pub(crate) mod current;
+#[cfg(feature = "debugging")]
+mod dump;
+#[cfg(feature = "debugging")]
+mod dumps;
 mod isolation;
 mod join_set;
 mod meter;
@@ -60,6 +64,10 @@ use std::rc::Rc;
 
 pub use budget::{Unconstrained, consume_budget, unconstrained};
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
+#[cfg(feature = "debugging")]
+pub use dump::{dump, dump_all, dump_on_signal};
+#[cfg(feature = "debugging")]
+pub use dumps::{Dump, NoDump, Resource, TaskDump, TaskState};
 pub use pool::LocalExecutorPoolBuilder;
 pub use pool_handles::PoolThreadHandles;
 pub use proxy::{ExecutorProxy, allocate_dma_buffer, executor, yield_if_needed};
@@ -74,6 +82,7 @@ pub(crate) use self::core::Core;
 use crate::error::Result;
 #[cfg(feature = "metrics")]
 use crate::metrics::ExecutorMetrics;
+use crate::noted;
 use crate::panic::{self, FirstPanic};
 use crate::shares::TaskQueueHandle;
 use crate::task::OtherTask;
@@ -121,6 +130,7 @@ impl LocalExecutor {
     /// child of the process that made the executor. A panic of `future` or of any other
     /// task, detached or not, comes out of this call, unless [`TaskPanic`] says otherwise; `future`
     /// has been dropped then.
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
         assert!(
             current::with(|core| core.is_none()),
@@ -129,6 +139,8 @@ impl LocalExecutor {
         self.core.reactor.assert_own();
         let _entered = current::enter(Rc::clone(&self.core));
         let _other_task = OtherTask::begin();
+        noted::set_now();
+        noted::spawns_here();
         self.core.block_on(future)
     }
 
@@ -156,10 +168,13 @@ impl LocalExecutor {
     /// let task = executor.spawn(async { 6 * 7 });
     /// assert_eq!(executor.run(task), 42);
     /// ```
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn<T>(&self, future: impl Future<Output = T> + 'static) -> Task<T>
     where
         T: 'static,
     {
+        noted::set_now();
+        noted::spawns_here();
         let task = self.core.task_of(future);
         let queue = TaskQueueHandle::default();
         Task::new(self.core.start(task, queue, spawn::Start::Queued))

@@ -12,6 +12,7 @@ use super::plan::joined;
 use super::shard::{Ends, Next};
 use crate::clock;
 use crate::error::{GlommioError, Result};
+use crate::noted::{Awaited, waits_for};
 use crate::reactor::{TimerEntry, budget, current};
 
 /// Owned permission to wait for the shards of a pool. Dropping it lets their threads run on.
@@ -147,7 +148,7 @@ impl<T> PoolThreadHandles<T> {
                 }
                 Err(None) => {}
             }
-            Poll::Pending
+            waits_for(Poll::Pending, || Awaited::Other("the end of a shard"))
         });
         let next = next.await;
         budget::spend();

@@ -378,7 +378,7 @@ impl ExecutorProxy {
     /// # }).unwrap();
     /// ```
     pub fn io_stats(&self) -> IoStats {
-        current::expect().reactor().take_io_stats()
+        current::expect().reactor().io_counters().take()
     }
 
     /// As [`io_stats`](Self::io_stats), of what the tasks of one queue requested. The two are
@@ -405,7 +405,7 @@ impl ExecutorProxy {
     pub fn task_queue_io_stats(&self, handle: TaskQueueHandle) -> Result<IoStats, ()> {
         let core = current::expect();
         core.queue(handle)?;
-        Ok(core.reactor().take_queue_io_stats(handle))
+        Ok(core.reactor().io_counters().take_queue(handle))
     }
 }
 

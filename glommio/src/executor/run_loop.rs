@@ -14,6 +14,7 @@ use super::progress::Progress;
 use super::stall::TimedTurn;
 use super::task_panic::TaskPanic;
 use super::task_queue::TaskQueue;
+use crate::noted;
 use crate::reactor::{TaskPoll, budget};
 use crate::task::Runnable;
 
@@ -50,6 +51,7 @@ impl Core {
         }
         let has_polled = was_here && !turn.parked;
         self.meter.begin_round(turn.round_start, has_polled);
+        noted::begin_round(turn.round_start);
         let has_remote_wakes = self.deliver_remote_wakes();
         if turn.woke || has_remote_wakes {
             self.progress.begin_period();
@@ -82,6 +84,8 @@ impl Core {
         if !self.remote.take_notification() {
             return false;
         }
+        #[cfg(feature = "debugging")]
+        self.listed.answer(|| self.dump());
         for _ in 0..REMOTE_WAKE_BUDGET {
             let Some(wake) = self.remote.next_wake() else {
                 return true;

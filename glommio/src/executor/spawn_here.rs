@@ -10,6 +10,7 @@ use super::current;
 use super::proxy::{ExecutorProxy, executor};
 use super::spawn::{ScopedTask, Start, Task};
 use crate::error::Result;
+use crate::noted;
 use crate::shares::TaskQueueHandle;
 
 impl ExecutorProxy {
@@ -27,11 +28,13 @@ impl ExecutorProxy {
     /// assert_eq!(task.await, 42);
     /// # });
     /// ```
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_local<T>(&self, future: impl Future<Output = T> + 'static) -> Task<T>
     where
         T: 'static,
     {
         let core = current::expect();
+        noted::spawns_here();
         let task = core.task_of(future);
         Task::new(core.start(task, core.current_queue(), Start::AtOnce))
     }
@@ -55,6 +58,7 @@ impl ExecutorProxy {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_local_into<T>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -65,6 +69,7 @@ impl ExecutorProxy {
     {
         let core = current::expect();
         core.queue(handle)?;
+        noted::spawns_here();
         let task = core.task_of(future);
         Ok(Task::new(core.start(task, handle, Start::Queued)))
     }
@@ -92,11 +97,13 @@ impl ExecutorProxy {
     /// assert_eq!(sum, 13);
     /// # });
     /// ```
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub unsafe fn spawn_scoped_local<'a, T>(
         &self,
         future: impl Future<Output = T> + 'a,
     ) -> ScopedTask<'a, T> {
         let core = current::expect();
+        noted::spawns_here();
         // SAFETY: awaiting or dropping the task, which the caller promises, drops the future. Where
         // it is in use, the drop does not return.
         let task = unsafe { core.scoped_task_of(future) };
@@ -127,6 +134,7 @@ impl ExecutorProxy {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub unsafe fn spawn_scoped_local_into<'a, T>(
         &self,
         future: impl Future<Output = T> + 'a,
@@ -134,6 +142,7 @@ impl ExecutorProxy {
     ) -> Result<ScopedTask<'a, T>, ()> {
         let core = current::expect();
         core.queue(handle)?;
+        noted::spawns_here();
         // SAFETY: as in `spawn_scoped_local`.
         let task = unsafe { core.scoped_task_of(future) };
         Ok(ScopedTask::new(core.start(task, handle, Start::Queued)))
@@ -153,10 +162,10 @@ impl ExecutorProxy {
     /// A panic of `func` comes out where the future is awaited. The future panics, too, if the
     /// executor is dropped, or about to be, before `func` has begun to run.
     ///
-    /// If the pool has no thread yet and the system has none to give, the call waits until the
-    /// executor gets one, which it tries from turn to turn. So the future panics then if it is
-    /// polled while the executor is not running, and a `block_on` of it in a task waits for
-    /// ever.
+    /// If the system has no thread to give, the call waits for those of the pool, and the executor
+    /// asks again every 100 ms while it runs. So if the pool has no thread yet, the future panics
+    /// if it is polled while the executor is not running, and a `block_on` of it in a task waits
+    /// for ever.
     ///
     /// # Cancel safety
     ///
@@ -203,12 +212,14 @@ impl ExecutorProxy {
 ///     assert_eq!(task.await, "done");
 /// });
 /// ```
+#[cfg_attr(feature = "debugging", track_caller)]
 pub fn spawn_local<T>(future: impl Future<Output = T> + 'static) -> Task<T>
 where
     T: 'static,
 {
     // Not by the method, which would have one more copy of a large future on the stack.
     let core = current::expect();
+    noted::spawns_here();
     let task = core.task_of(future);
     Task::new(core.start(task, core.current_queue(), Start::AtOnce))
 }
@@ -231,6 +242,7 @@ where
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
 /// ```
+#[cfg_attr(feature = "debugging", track_caller)]
 pub fn spawn_local_into<T>(
     future: impl Future<Output = T> + 'static,
     handle: TaskQueueHandle,
@@ -257,6 +269,7 @@ where
 /// assert_eq!(task.await, 8);
 /// # });
 /// ```
+#[cfg_attr(feature = "debugging", track_caller)]
 pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) -> ScopedTask<'a, T> {
     // SAFETY: the caller's promise is the one that is asked for.
     unsafe { executor().spawn_scoped_local(future) }
@@ -286,6 +299,7 @@ pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) ->
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
 /// ```
+#[cfg_attr(feature = "debugging", track_caller)]
 pub unsafe fn spawn_scoped_local_into<'a, T>(
     future: impl Future<Output = T> + 'a,
     handle: TaskQueueHandle,

@@ -19,6 +19,7 @@ use super::stall::{Name, Watched};
 use super::task_span::TaskSpan;
 use super::{Task, current};
 use crate::error::Result;
+use crate::noted;
 use crate::shares::TaskQueueHandle;
 
 /// Spawns a task with a name, under which it is reported.
@@ -76,8 +77,10 @@ impl TaskBuilder {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_local<T: 'static>(self, future: impl Future<Output = T> + 'static) -> Task<T> {
         let queue = current::expect().current_queue();
+        noted::spawns_here();
         self.spawn_any(future, queue, Start::AtOnce)
     }
 
@@ -104,6 +107,7 @@ impl TaskBuilder {
     /// })?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_local_into<T: 'static>(
         self,
         future: impl Future<Output = T> + 'static,
@@ -111,6 +115,7 @@ impl TaskBuilder {
     ) -> Result<Task<T>, ()> {
         // Asked first, so that a label is not left for another task.
         current::expect().queue(handle)?;
+        noted::spawns_here();
         Ok(self.spawn_any(future, handle, Start::Queued))
     }
 

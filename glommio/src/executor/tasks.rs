@@ -5,6 +5,8 @@ use std::cell::Cell;
 use super::queues::Queues;
 use crate::panic::FirstPanic;
 use crate::shares::TaskQueueHandle;
+#[cfg(feature = "debugging")]
+use crate::task::SeenTask;
 use crate::task::{CellStore, OwnedTask, Runnable, TaskList};
 
 /// Spawns that poll at once nest on the native stack; deeper ones than this are queued.
@@ -94,6 +96,11 @@ impl Tasks {
         over: impl Fn(),
     ) -> bool {
         self.list.run(task, run, over)
+    }
+
+    #[cfg(feature = "debugging")]
+    pub(super) fn look(&self) -> Vec<SeenTask> {
+        self.list.look()
     }
 
     pub(super) fn are_over(&self) -> bool {

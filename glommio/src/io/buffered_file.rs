@@ -17,7 +17,7 @@ use super::read_result::ReadResult;
 use super::{Result, submit};
 use crate::clock;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::{Bytes, INLINE_BYTES, Read, Route, Write};
+use crate::reactor::op::{Bytes, INLINE_BYTES, Read, Write};
 use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 use crate::sys::file;
@@ -149,7 +149,7 @@ impl BufferedFile {
             bytes,
             start,
             position,
-            route: Route::default(),
+            is_registered: false,
         };
         self.file
             .submitter()
@@ -242,7 +242,7 @@ impl BufferedFile {
             buffer,
             start,
             position,
-            route: Route::default(),
+            is_registered: false,
         }
     }
 
@@ -257,7 +257,7 @@ impl BufferedFile {
         if is_long || self.lacks_cached_reads.get() || reactor.need_preempt() {
             return Looked::From(start);
         }
-        let since = reactor.times_reads().then(clock::real);
+        let since = reactor.io_counters().is_timed().then(clock::real);
         let fd = self.file.fd();
         let mut read = start;
         let looked = loop {

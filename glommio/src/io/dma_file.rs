@@ -18,7 +18,7 @@ use super::open_options::OpenOptions;
 use super::shared_read::{FileReads, ReadSharing};
 use super::submit::Submitter;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::{Bytes, MAX_TRANSFER_BYTES, Route, Write};
+use crate::reactor::op::{Bytes, MAX_TRANSFER_BYTES, Write};
 use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 use crate::sys::file;
@@ -290,15 +290,16 @@ impl DmaFile {
         position: u64,
     ) -> io::Result<OpHandle<Write>> {
         file::offset(position)?;
-        let route = bytes.as_dma().map_or_else(Route::default, |buffer| {
-            self.file.route(buffer, buffer.len().saturating_sub(start))
+        let is_registered = bytes.as_dma().is_some_and(|buffer| {
+            let len = buffer.len().saturating_sub(start);
+            self.file.is_registered(buffer, len)
         });
         let write = Write {
             fd: self.file.hold(),
             bytes,
             start,
             position,
-            route,
+            is_registered,
         };
         self.file.submitter().start_counted(write, Counted::Write)
     }

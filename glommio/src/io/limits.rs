@@ -1,6 +1,6 @@
 //! What the kernel and the device say of direct I/O on a file.
 
-use crate::sys::block_device::{BlockDevice, PolledQueue};
+use crate::sys::block_device::BlockDevice;
 
 /// What direct I/O on a file has to keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,8 +9,6 @@ pub(super) struct Limits {
     pub(super) alignment: u64,
     pub(super) max_request_bytes: usize,
     pub(super) max_segment_bytes: usize,
-    /// If completions of direct I/O can be polled for.
-    polled: Option<&'static PolledQueue>,
 }
 
 impl Limits {
@@ -21,14 +19,7 @@ impl Limits {
                 .max(BlockDevice::PLAINEST.logical_block_bytes),
             max_request_bytes: device.max_request_bytes,
             max_segment_bytes: device.max_segment_bytes,
-            polled: device.polled,
         }
-    }
-
-    /// The queue that is polled for the completion of a request of so many bytes. Kernels have hung
-    /// on those that the device does not take at once.
-    pub(super) fn polled_for(&self, bytes: usize) -> Option<&'static PolledQueue> {
-        self.polled.filter(|_| bytes <= self.max_request_bytes)
     }
 
     /// What the kernel says of the file goes before what it says of the device.
@@ -42,27 +33,6 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const KIB: usize = 1 << 10;
-
-    #[test]
-    fn only_requests_that_a_polled_device_takes_at_once_are_polled_for() {
-        let queue = &*Box::leak(Box::<PolledQueue>::default());
-        let device = BlockDevice {
-            max_request_bytes: 256 * KIB,
-            polled: Some(queue),
-            ..BlockDevice::PLAINEST
-        };
-        let limits = Limits::of_device(device);
-        assert!(limits.polled_for(4 * KIB).is_some());
-        assert!(limits.polled_for(256 * KIB).is_some());
-        assert!(limits.polled_for(256 * KIB + 1).is_none());
-        assert!(
-            Limits::of_device(BlockDevice::PLAINEST)
-                .polled_for(512)
-                .is_none()
-        );
-    }
 
     #[test]
     fn alignments_are_powers_of_two_and_no_less_than_a_sector() {

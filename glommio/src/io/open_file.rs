@@ -20,7 +20,7 @@ use super::{Result, paths};
 use crate::error::{GlommioError, ResourceType};
 use crate::memory::DmaBuffer;
 use crate::panic;
-use crate::reactor::op::{Allocate, Open, Route, StatxOf, Sync, Truncate};
+use crate::reactor::op::{Allocate, Open, StatxOf, Sync, Truncate};
 use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 use crate::sys::block_device::BlockDevice;
@@ -235,16 +235,9 @@ impl OpenFile {
         self.shared().is_direct
     }
 
-    /// How the `bytes` bytes of a transfer get between `buffer` and the device.
-    pub(super) fn route(&self, buffer: &DmaBuffer, bytes: usize) -> Route {
-        let shared = self.shared();
-        if !shared.is_direct || bytes == 0 {
-            return Route::default();
-        }
-        Route {
-            is_registered: self.submitter.is_registered(buffer),
-            polled: shared.limits.polled_for(bytes),
-        }
+    /// Whether the ring knows the memory of `buffer`, which is for a transfer of `bytes` bytes.
+    pub(super) fn is_registered(&self, buffer: &DmaBuffer, bytes: usize) -> bool {
+        self.is_direct() && bytes > 0 && self.submitter.is_registered(buffer)
     }
 
     pub(super) fn submitter(&self) -> &Submitter {

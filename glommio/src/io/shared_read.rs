@@ -159,7 +159,8 @@ impl SharedRead {
             // A request from now on reads it again.
             Err(_) => self.unlist(),
         }
-        self.waiters.wake_others(cx.waker());
+        self.waiters.remove(cx.waker());
+        self.waiters.wake_all();
         Poll::Ready(result)
     }
 

@@ -151,7 +151,8 @@ impl Submitter {
 /// Counts what was done without the ring; `since` is when a read began that is to be timed.
 pub(super) fn count(reactor: &Rc<Reactor>, counted: Counted, bytes: usize, since: Option<Instant>) {
     let queue = executor::queue_at(reactor);
-    reactor.count(counted, bytes as u64, queue, since);
+    let mut io_counters = reactor.io_counters();
+    io_counters.done_at_once(counted, bytes as u64, queue, since);
 }
 
 /// Closes `fd`, of the file at `path`, in the background, by the executor that runs on this thread:

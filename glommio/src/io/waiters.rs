@@ -43,16 +43,6 @@ impl Waiters {
         panic::drop_all(|| forgotten.pop());
     }
 
-    /// Wakes all but the task that is being polled.
-    pub(super) fn wake_others(&self, polled: &Waker) {
-        let waiters = mem::take(&mut *self.lock());
-        for waiter in waiters {
-            if !waiter.will_wake(polled) {
-                wake(waiter);
-            }
-        }
-    }
-
     /// Wakes all.
     pub(super) fn wake_all(&self) {
         let waiters = mem::take(&mut *self.lock());

@@ -9,7 +9,7 @@
 //!   DmaBuffer ──▶ ordinary allocator, or a mapping of its own from 1 MiB on, when the region is full
 //! ```
 //!
-//! The reactor registers the region with its rings at the first direct I/O.
+//! The reactor registers the region with its ring at the first direct I/O.
 //!
 //! Invariants:
 //!

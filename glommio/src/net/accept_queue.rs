@@ -66,6 +66,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use socket2::{Domain, Type};
 
+use crate::noted::{Awaited, waits_for};
 use crate::panic::{self, Fenced, wake};
 use crate::reactor::{
     AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, budget, executor_is_gone,
@@ -364,7 +365,7 @@ impl AcceptQueue {
                 state.accept = AcceptState::Readable(readable);
             }
         }
-        Poll::Pending
+        waits_for(Poll::Pending, || Awaited::Connection(self.listener))
     }
 
     fn accept_one(&self, state: &mut AcceptQueueState) {

@@ -18,6 +18,7 @@ use socket2::{Domain, SockAddr, Type};
 use super::addr;
 use super::time_limit::pause;
 use crate::clock;
+use crate::noted::{Awaited, waits_for};
 use crate::reactor::{Connect, Reactor, TimerEntry, budget, executor_is_gone};
 use crate::sys::socket::Socket;
 
@@ -131,7 +132,7 @@ async fn until<T>(
         if !timer.set_waker(cx.waker()) {
             timer.arm(deadline, cx.waker());
         }
-        Poll::Pending
+        waits_for(Poll::Pending, || Awaited::Deadline(deadline))
     })
     .await
 }

@@ -47,6 +47,7 @@ use std::rc::{Rc, Weak};
 use std::task::Waker;
 
 use super::nonblocking;
+use crate::noted::{Awaited, waiting};
 use crate::panic::{self, wake_by_ref};
 use crate::reactor::{PollMany, Reactor, Sink, SinkHandle, executor_is_gone};
 use crate::tuning;
@@ -155,6 +156,7 @@ impl MultishotPoll {
         if self.events.in_flight.borrow().is_none() {
             self.begin(fd, &reactor);
         }
+        waiting(|| Awaited::Data(fd));
         Ok(())
     }
 

@@ -19,7 +19,6 @@ use crate::simulated;
 use crate::sys::socket::Socket;
 pub(super) use crate::sys::socket::{has_urgent_data, receive, receive_record, send};
 use crate::sys::{self, unix_address};
-use crate::tuning;
 
 const SEND: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 const RECEIVE: MsgFlags = MsgFlags::MSG_DONTWAIT;
@@ -67,19 +66,7 @@ pub(super) fn receive_vectored(fd: RawFd, bufs: &mut [IoSliceMut<'_>]) -> io::Re
     Ok(message.bytes)
 }
 
-/// The most that is copied to one place.
-const COPY_BYTES: usize = 512;
-
 pub(super) fn send_vectored(fd: RawFd, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-    let total: usize = bufs.iter().map(|buf| buf.len()).sum();
-    if total <= tuning::get().copied.min(COPY_BYTES) {
-        let (mut copy, mut end) = ([0; COPY_BYTES], 0);
-        for buf in bufs {
-            copy[end..end + buf.len()].copy_from_slice(buf);
-            end += buf.len();
-        }
-        return send(fd, &copy[..end]);
-    }
     #[cfg(feature = "simulation")]
     if let Some(socket) = simulated::socket(fd) {
         let whole: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();

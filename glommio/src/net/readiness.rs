@@ -44,7 +44,6 @@ pub(super) struct Readiness {
     source: Source,
     /// How often one poll operation after the other has completed, up to a point.
     waits: u8,
-    speculation: SpeculativeRetry,
     /// In a cell because timeouts are set through shared references, also while a task waits.
     limit: RefCell<TimeLimit>,
     timed_out: fn() -> io::Error,
@@ -77,7 +76,6 @@ impl Readiness {
             direction,
             source: Source::Poll(None),
             waits: 0,
-            speculation: SpeculativeRetry::new(),
             limit: RefCell::new(TimeLimit::new()),
             timed_out,
         }
@@ -120,16 +118,17 @@ impl Readiness {
             && matches!(self.source, Source::Poll(None))
     }
 
-    /// Whether the kernel has multishot polls.
-    pub(super) fn supports_multishot_poll(&self) -> bool {
+    /// From here on, one operation reports all data that arrives, if the kernel has such and the socket
+    /// `is_suitable`: for TCP alone. The caller of `poll_io` then has to [tell](Self::note_received)
+    /// what it has received. Otherwise waits keep one operation each.
+    #[cold]
+    pub(super) fn use_multishot_poll(&mut self, is_suitable: impl FnOnce() -> bool) {
         let reactor = self.reactor.upgrade();
-        reactor.is_some_and(|it| it.has(Feature::PollMulti))
-    }
-
-    /// From here on, one operation reports all data that arrives: for TCP alone. The caller of
-    /// `poll_io` then has to [tell](Self::note_received) what it has received.
-    pub(super) fn use_multishot_poll(&mut self) {
-        self.source = Source::Multishot(MultishotPoll::new(self.reactor.clone()));
+        if reactor.is_some_and(|it| it.has(Feature::PollMulti)) && is_suitable() {
+            self.source = Source::Multishot(MultishotPoll::new(self.reactor.clone()));
+        } else {
+            self.waits = NEVER;
+        }
     }
 
     /// Takes note that a receive has got something: less than it asked for if it `is_short`.
@@ -140,11 +139,6 @@ impl Readiness {
             return is_short && poll.note_end_of_data(fd);
         }
         is_short
-    }
-
-    /// Waits keep one operation each.
-    pub(super) fn keep_single_polls(&mut self) {
-        self.waits = NEVER;
     }
 
     /// Cancels what is in flight.
@@ -174,15 +168,7 @@ impl Readiness {
                     && !is_empty
                     && nonblocking::is_tried_at_once(fd, self.direction.events())
             }
-            Source::Multishot(poll) if is_empty && poll.is_quiet() => {
-                if nonblocking::is_tried_at_once(fd, self.direction.events())
-                    && let Some(done) = self.retry_speculatively(&mut attempt)
-                {
-                    return self.end(done);
-                }
-                false
-            }
-            Source::Multishot(_) => true,
+            Source::Multishot(poll) => !is_empty || !poll.is_quiet(),
         };
         loop {
             if is_ready {
@@ -216,25 +202,6 @@ impl Readiness {
     fn end_late<T>(&mut self, attempt: &mut impl FnMut() -> io::Result<T>) -> Poll<io::Result<T>> {
         let done = outcome(attempt);
         self.end(done.unwrap_or_else(|| Err((self.timed_out)())))
-    }
-
-    /// The socket was empty; but the kernel has completions that are not reaped yet, and one of
-    /// them may be for this socket. That is so if the answer to a message comes while it is
-    /// sent, as on a shared CPU: then an attempt saves a turn.
-    fn retry_speculatively<T>(
-        &mut self,
-        attempt: &mut impl FnMut() -> io::Result<T>,
-    ) -> Option<io::Result<T>> {
-        if tuning::get().speculation == 0 {
-            return None;
-        }
-        let has_completions = || self.reactor.upgrade().is_some_and(|it| it.work_pending());
-        if !has_completions() || !self.speculation.is_worth_a_try() {
-            return None;
-        }
-        let done = outcome(attempt);
-        self.speculation.note(done.is_some());
-        done
     }
 
     fn end<T>(&mut self, done: io::Result<T>) -> Poll<io::Result<T>> {
@@ -285,46 +252,6 @@ impl Readiness {
 
 /// A count of waits that is never taken for often.
 const NEVER: u8 = u8::MAX;
-
-/// Whether speculative attempts have paid of late. A success saves more than a failure costs, so
-/// one in three is enough. After failures, more and more occasions are skipped.
-#[derive(Debug)]
-struct SpeculativeRetry {
-    /// Failures until occasions are skipped.
-    credit: u8,
-    to_skip: u8,
-    last_skipped: u8,
-}
-
-impl SpeculativeRetry {
-    fn new() -> Self {
-        SpeculativeRetry {
-            credit: 2,
-            to_skip: 0,
-            last_skipped: 0,
-        }
-    }
-
-    fn is_worth_a_try(&mut self) -> bool {
-        if self.to_skip == 0 {
-            return true;
-        }
-        self.to_skip -= 1;
-        false
-    }
-
-    fn note(&mut self, was_right: bool) {
-        if was_right {
-            self.credit = (self.credit + 2).min(tuning::get().speculation);
-            self.last_skipped = 0;
-        } else if self.credit > 0 {
-            self.credit -= 1;
-        } else {
-            self.last_skipped = self.last_skipped.saturating_mul(2).saturating_add(1);
-            self.to_skip = self.last_skipped;
-        }
-    }
-}
 
 /// What an attempt that did not block came to.
 pub(super) fn outcome<T>(attempt: &mut impl FnMut() -> io::Result<T>) -> Option<io::Result<T>> {

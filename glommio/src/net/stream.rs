@@ -386,7 +386,11 @@ impl Connection {
             return Poll::Ready(Err(error));
         }
         if self.directions.read.is_waited_for_often() {
-            self.begin_multishot_poll();
+            let is_tcp = || matches!(self.socket.protocol(), Ok(Some(Protocol::TCP)));
+            let is_plain = || socket::has_upper_layer(self.socket.as_fd()).is_ok_and(|has| !has);
+            // An event and a receive tell when such a socket is empty.
+            let read = &mut self.directions.read;
+            read.use_multishot_poll(|| is_tcp() && is_plain());
         }
         let (fd, asked) = (self.fd(), buf.len());
         let read = &mut self.directions.read;
@@ -445,19 +449,6 @@ impl Connection {
 
     fn take_peeked_error(&self) -> Option<io::Error> {
         self.peeked_error.take().map(io::Error::from_raw_os_error)
-    }
-
-    /// Waits cost no submission from here on, if the socket is one of which an event and a receive
-    /// tell when it is empty.
-    fn begin_multishot_poll(&mut self) {
-        let read = &mut self.directions.read;
-        let is_tcp = || matches!(self.socket.protocol(), Ok(Some(Protocol::TCP)));
-        let is_plain = || socket::has_upper_layer(self.socket.as_fd()).is_ok_and(|has| !has);
-        if read.supports_multishot_poll() && is_tcp() && is_plain() {
-            read.use_multishot_poll();
-        } else {
-            read.keep_single_polls();
-        }
     }
 }
 

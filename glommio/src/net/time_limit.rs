@@ -48,6 +48,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::clock;
+use crate::noted::{Awaited, waiting};
 use crate::reactor::{Reactor, TaskPoll, TimerEntry, deadline_after, executor_is_gone};
 
 /// Waits for `length`, as long as the executor is there.
@@ -189,6 +190,7 @@ impl TimeLimit {
                 self.begin(deadline_after(now, length), reactor, cx.waker());
             }
         }
+        waiting(|| Awaited::Deadline(self.deadline.unwrap_or(now)));
         false
     }
 

@@ -115,10 +115,4 @@ impl Completions {
             }
         }
     }
-
-    /// Completes by hand what `complete` does.
-    #[cfg(test)]
-    pub(super) fn play(&self, complete: impl FnOnce(&mut VecDeque<Delivery>)) {
-        complete(&mut self.deliveries.borrow_mut());
-    }
 }

@@ -6,26 +6,16 @@
 //!   wakers, sinks ◀──┴──────────── reap ◀───────────────┘
 //! ```
 //!
-//! Direct I/O on devices that are polled goes through a second ring. The kernel does not post its
-//! completions by itself: entering this ring asks the device. So as long as anything is in flight
-//! there, each turn does that, and an idle thread sleeps only as long as an answer [would come too
-//! early](super::hybrid_wait). Otherwise this ring costs a comparison for each turn.
-//!
-//! What a device refuses to do in this way (`EOPNOTSUPP`) goes through the first ring, as does all
-//! that is asked of it from then on. The kernel cannot cancel anything in the second one: the end of
-//! what is given up is awaited.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::completions::Completions;
-use super::hybrid_wait::HybridWait;
-use super::in_flight::{InFlight, Lane};
+use super::in_flight::InFlight;
 use super::io_counters::IoCounters;
-use super::rings::Rings;
+use super::io_ring::IoRing;
 use super::standing::Standing;
-use crate::clock;
 use crate::ring::{QueueFull, Ring, Wait};
 use crate::stats::{RunCounts, SharedCounts};
 
@@ -37,11 +27,10 @@ pub(super) const FLUSH_ATTEMPTS: usize = 1024;
 
 /// See the module.
 pub(super) struct Driver {
-    rings: Rings,
+    io: IoRing,
     in_flight: RefCell<InFlight>,
     completions: Completions,
     standing: Standing,
-    polled_wait: HybridWait,
     counts: SharedCounts<RunCounts>,
     /// Nothing new is taken on.
     is_closing: Cell<bool>,
@@ -50,14 +39,13 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(rings: Rings, io_counters: IoCounters) -> Self {
+    pub(super) fn new(io: IoRing, io_counters: IoCounters) -> Self {
         let counts = SharedCounts::<RunCounts>::default();
         Driver {
-            rings,
+            io,
             in_flight: RefCell::new(InFlight::new(io_counters)),
             completions: Completions::new(counts.clone()),
             standing: Standing::default(),
-            polled_wait: HybridWait::default(),
             counts,
             is_closing: Cell::new(false),
             has_lost_completions: Cell::new(false),
@@ -65,14 +53,13 @@ impl Driver {
     }
 
     #[inline]
-    pub(super) fn rings(&self) -> &Rings {
-        &self.rings
+    pub(super) fn io(&self) -> &IoRing {
+        &self.io
     }
 
-    /// The first ring.
     #[inline]
     pub(super) fn ring(&self) -> &Ring {
-        self.rings.main()
+        self.io.ring()
     }
 
     #[inline]
@@ -144,7 +131,6 @@ impl Driver {
         if self.ring().queued() > 0 || self.ring().needs_enter_to_reap() {
             self.enter(Wait::Now);
         }
-        self.exchange_polled();
         self.reap();
     }
 
@@ -165,8 +151,8 @@ impl Driver {
     /// An operation was added to the table. Many at once do not wait for the end of the poll: the
     /// kernel gets half a ring at a time. One that it refuses, short of memory, goes with the next.
     #[inline]
-    pub(super) fn hand_over_batch(&self, lane: Lane) {
-        let queued = self.in_flight.borrow().queued(lane);
+    pub(super) fn hand_over_batch(&self) {
+        let queued = self.in_flight.borrow().queued();
         if queued.is_multiple_of((self.ring().entries() / 2).max(1)) {
             self.hand_over();
         }
@@ -184,7 +170,6 @@ impl Driver {
                 "submitting in the middle of a round failed, retried at its end: {error}"
             );
         }
-        self.hand_over_polled();
     }
 
     /// Pushes what the reactor itself asks for, making room if the queue is full.
@@ -220,7 +205,7 @@ impl Driver {
     /// Panics where [`try_enter`](Self::try_enter) fails.
     pub(super) fn enter(&self, wait: Wait) {
         if let Err(error) = self.try_enter(wait) {
-            panic!("io_uring_enter failed: {error}");
+            panic!("the kernel cannot be entered: {error}");
         }
     }
 
@@ -231,10 +216,7 @@ impl Driver {
     /// What is beyond repair: memory pressure that stays, completions that the kernel has dropped,
     /// and whatever a ring in order does not give.
     pub(super) fn try_enter(&self, wait: Wait) -> io::Result<()> {
-        self.try_enter_into(self.ring(), wait)
-    }
-
-    fn try_enter_into(&self, ring: &Ring, wait: Wait) -> io::Result<()> {
+        let ring = self.ring();
         let mut pause = Duration::from_micros(50);
         loop {
             // A sleep beside file operations is a wait for a device, and counts as one.
@@ -281,88 +263,5 @@ impl Driver {
             return;
         }
         self.completions.deliver();
-    }
-
-    /// Whether operations of the second ring are queued or in flight.
-    #[inline]
-    pub(super) fn is_polling(&self) -> bool {
-        self.in_flight.borrow().unfinished_polled() > 0
-    }
-
-    /// Hands over what waits for the second ring, asks the device, and takes what it has. Wakes no
-    /// task.
-    ///
-    /// # Panics
-    ///
-    /// Panics where [`try_exchange_polled`](Self::try_exchange_polled) fails.
-    #[inline]
-    fn exchange_polled(&self) {
-        if self.is_polling()
-            && let Err(error) = self.try_exchange_polled()
-        {
-            panic!("io_uring_enter failed: {error}");
-        }
-    }
-
-    /// # Errors
-    ///
-    /// As [`try_enter`](Self::try_enter).
-    pub(super) fn try_exchange_polled(&self) -> io::Result<()> {
-        let Some(ring) = self.rings.polled() else {
-            return Ok(());
-        };
-        self.flush_polled(ring);
-        self.try_enter_into(ring, Wait::Now)?;
-        if ring.completions_posted() {
-            self.polled_wait.completed(clock::real());
-            self.completions.take_in(ring, |completion, deliveries| {
-                let mut in_flight = self.in_flight.borrow_mut();
-                in_flight.complete_polled(completion, deliveries);
-            });
-        }
-        Ok(())
-    }
-
-    /// Moves what waits for the second ring into it. What does not fit goes with the next turn, which
-    /// follows at once.
-    fn flush_polled(&self, ring: &Ring) {
-        let mut in_flight = self.in_flight.borrow_mut();
-        let queued = in_flight.queued(Lane::Polled);
-        if queued == 0 {
-            return;
-        }
-        let has_others = in_flight.unfinished_polled() > queued;
-        let _ = in_flight.flush_polled(ring);
-        self.polled_wait.handed_over(clock::real(), has_others);
-    }
-
-    /// Until when an idle thread may sleep, for the device has no answer before. `None` if it is to
-    /// be asked now, or nothing is in flight there.
-    pub(super) fn polled_sleep_end(&self) -> Option<Instant> {
-        if self.is_polling() {
-            self.polled_wait.sleep_end(clock::real())
-        } else {
-            None
-        }
-    }
-
-    /// Hands over what waits for the second ring, in the middle of a round.
-    pub(super) fn hand_over_polled(&self) {
-        let Some(ring) = self.rings.polled() else {
-            return;
-        };
-        self.flush_polled(ring);
-        if ring.queued() > 0
-            && let Err(error) = ring.submit_only()
-        {
-            tracing::warn!(
-                "submitting polled I/O failed, retried at the end of the round: {error}"
-            );
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn polled_wait(&self) -> &HybridWait {
-        &self.polled_wait
     }
 }

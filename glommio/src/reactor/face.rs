@@ -1,14 +1,18 @@
 //! What the modules above ask of a reactor, beside operations ([`op_handle`](super::op_handle)) and
 //! timers ([`timer_entry`](super::timer_entry)): each is a question to one of its parts.
 
+use std::cell::RefMut;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::io_counters::IoCounters;
 use super::polls::Polls;
-use super::pools::{Pools, PoolsSettings, Retrying};
+use super::pools::{Pools, PoolsSettings, Retry};
 use super::retry_timer::PoolRetryTimer;
 use super::round_end::RoundEnd;
+#[cfg(feature = "debugging")]
+use super::user_data::OpKey;
 use super::{Reactor, Settings};
 use crate::blocking::BlockingPool;
 use crate::error::GlommioError;
@@ -16,10 +20,10 @@ use crate::mailbox::Notifier;
 use crate::memory::DmaBuffer;
 #[cfg(feature = "metrics")]
 use crate::metrics::{Parts, Registered};
+#[cfg(feature = "debugging")]
+use crate::ring::Asked;
 use crate::ring::{Driver, Feature};
-use crate::shares::TaskQueueHandle;
 use crate::stats::RunCounts;
-use crate::stats::{Counted, IoStats};
 use crate::sys::origin::Origin;
 
 impl Reactor {
@@ -33,13 +37,10 @@ impl Reactor {
         notifier: Arc<Notifier>,
         pools: PoolsSettings,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
+        let retry = Retry::new(Arc::clone(&notifier));
         Reactor::with_pools(settings, notifier, |this| {
-            let this = this.clone();
-            let retry_timer = move |pool| match pool {
-                Retrying::Blocking => PoolRetryTimer::boxed(&this, Reactor::blocking),
-                Retrying::Files => PoolRetryTimer::boxed(&this, Reactor::files),
-            };
-            Pools::new(pools, Box::new(retry_timer))
+            let timer = PoolRetryTimer::shared(this, Arc::clone(&retry).into());
+            Pools::new(pools, retry, timer)
         })
     }
 
@@ -55,13 +56,13 @@ impl Reactor {
 
     /// A buffer from the executor's I/O memory, or from the ordinary allocator if that is full.
     pub(crate) fn allocate_dma_buffer(&self, size: usize) -> DmaBuffer {
-        self.driver.rings().allocate(size)
+        self.driver.io().allocate(size)
     }
 
-    /// Whether the rings of this reactor know the memory of `buffer`, which is to be used for
+    /// Whether the ring of this reactor knows the memory of `buffer`, which is to be used for
     /// direct I/O. Makes it known if it is the first.
     pub(crate) fn is_registered(&self, buffer: &DmaBuffer) -> bool {
-        self.driver.rings().is_registered(buffer)
+        self.driver.io().is_registered(buffer)
     }
 
     /// Whether this process was forked from the one that made the reactor, to which its ring
@@ -85,12 +86,6 @@ impl Reactor {
     /// Whether the kernel has `feature`, and it is not to be done without.
     pub(crate) fn has(&self, feature: Feature) -> bool {
         self.driver.ring().features().has(feature)
-    }
-
-    /// Whether the kernel has completions that were not looked at: a few loads.
-    #[inline]
-    pub(crate) fn work_pending(&self) -> bool {
-        self.driver.work_pending()
     }
 
     /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what
@@ -170,6 +165,13 @@ impl Reactor {
         self.driver.counts()
     }
 
+    /// What the operation of that [key](OpKey) asks the kernel for, if it has not completed.
+    #[cfg(feature = "debugging")]
+    pub(crate) fn asked(&self, index: u32, generation: u32) -> Option<Asked> {
+        let key = OpKey { index, generation };
+        self.driver.in_flight().borrow().asked(key)
+    }
+
     /// Has the metrics of an executor listed, which may be a shard of a pool.
     #[cfg(feature = "metrics")]
     pub(crate) fn list_metrics(
@@ -187,37 +189,9 @@ impl Reactor {
         })
     }
 
-    /// Counts what a task of the queue `from` has done without the ring; of a read that is timed,
-    /// `since` is when it began.
-    pub(crate) fn count(
-        &self,
-        counted: Counted,
-        bytes: u64,
-        from: TaskQueueHandle,
-        since: Option<Instant>,
-    ) {
-        let mut io_counters = self.driver.io_counters();
-        io_counters.done_at_once(counted, bytes, from, since);
-    }
-
-    /// Whether it is recorded how long reads take.
-    pub(crate) fn times_reads(&self) -> bool {
-        self.driver.io_counters().is_timed()
-    }
-
-    /// The counted operations of the executor since this was last called.
-    pub(crate) fn take_io_stats(&self) -> IoStats {
-        self.driver.io_counters().take()
-    }
-
-    /// The counted operations of a task queue since this was last called.
-    pub(crate) fn take_queue_io_stats(&self, queue: TaskQueueHandle) -> IoStats {
-        self.driver.io_counters().take_queue(queue)
-    }
-
-    /// The task queue is no more, and its counter is not asked for again.
-    pub(crate) fn forget_queue(&self, queue: TaskQueueHandle) {
-        self.driver.io_counters().forget(queue);
+    /// What the operations of its tasks are counted as.
+    pub(crate) fn io_counters(&self) -> RefMut<'_, IoCounters> {
+        self.driver.io_counters()
     }
 
     /// The `T` of this executor, made when it is first asked for.

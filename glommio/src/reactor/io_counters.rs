@@ -5,6 +5,7 @@
 //! operations come without, and pay a comparison. The clock is read only for reads, and only if the
 //! executor was told to record how long they take.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use crate::clock;
@@ -17,7 +18,6 @@ use crate::stats::{Counted, IoStats, ReadLatency, RingIoStats};
 pub(super) struct OpCounter {
     queue: u32,
     counted: Counted,
-    is_polled: bool,
     timing: Option<Box<Timing>>,
 }
 
@@ -33,16 +33,11 @@ impl Timing {
     /// Ends a leg.
     fn lap(&mut self) -> Duration {
         let now = clock::real();
-        now.saturating_duration_since(std::mem::replace(&mut self.since, now))
+        now.saturating_duration_since(mem::replace(&mut self.since, now))
     }
 }
 
 impl OpCounter {
-    /// Whether the device was polled for its completion.
-    pub(super) fn was_polled(&mut self, is_polled: bool) {
-        self.is_polled = is_polled;
-    }
-
     /// The operation goes to the kernel.
     pub(super) fn handed_over(&mut self) {
         if let Some(timing) = &mut self.timing {
@@ -53,9 +48,9 @@ impl OpCounter {
 
 /// The counters of one executor.
 #[derive(Debug)]
-pub(super) struct IoCounters {
+pub(crate) struct IoCounters {
     is_timed: bool,
-    executor: RingCounters,
+    executor: RingIoStats,
     /// By index, as far as queues have submitted anything.
     queues: Vec<QueueCounters>,
 }
@@ -63,31 +58,9 @@ pub(super) struct IoCounters {
 #[derive(Debug)]
 enum QueueCounters {
     Zero,
-    Counted(Box<RingCounters>),
+    Counted(Box<RingIoStats>),
     /// What its operations in flight still bring is not counted.
     Gone,
-}
-
-#[derive(Debug, Default)]
-struct RingCounters {
-    main: RingIoStats,
-    /// Few devices are polled.
-    polled: Option<Box<RingIoStats>>,
-}
-
-impl RingCounters {
-    fn of(&mut self, is_polled: bool) -> &mut RingIoStats {
-        if is_polled {
-            self.polled.get_or_insert_default()
-        } else {
-            &mut self.main
-        }
-    }
-
-    fn take(&mut self) -> IoStats {
-        let RingCounters { main, polled } = std::mem::take(self);
-        IoStats::of_rings(main, polled.map_or_else(RingIoStats::default, |it| *it))
-    }
 }
 
 impl IoCounters {
@@ -95,7 +68,7 @@ impl IoCounters {
     pub(super) fn new(is_timed: bool) -> Self {
         IoCounters {
             is_timed,
-            executor: RingCounters::default(),
+            executor: RingIoStats::default(),
             queues: Vec::new(),
         }
     }
@@ -110,7 +83,6 @@ impl IoCounters {
         OpCounter {
             queue: u32::try_from(queue).expect("an executor makes fewer than 2³² queues"),
             counted,
-            is_polled: false,
             timing: is_timed.then(|| {
                 Box::new(Timing {
                     since: clock::real(),
@@ -151,7 +123,7 @@ impl IoCounters {
     }
 
     /// Counts what was done without the ring; of a read that is timed, `since` is when it began.
-    pub(super) fn done_at_once(
+    pub(crate) fn done_at_once(
         &mut self,
         counted: Counted,
         bytes: u64,
@@ -170,38 +142,37 @@ impl IoCounters {
         });
     }
 
-    pub(super) fn is_timed(&self) -> bool {
+    /// Whether it is recorded how long reads take.
+    pub(crate) fn is_timed(&self) -> bool {
         self.is_timed
     }
 
     fn for_each(&mut self, counter: &OpCounter, mut f: impl FnMut(&mut RingIoStats)) {
-        f(self.executor.of(counter.is_polled));
+        f(&mut self.executor);
         let of_queue = &mut self.queues[counter.queue as usize];
         if let QueueCounters::Zero = of_queue {
             *of_queue = QueueCounters::Counted(Box::default());
         }
         if let QueueCounters::Counted(stats) = of_queue {
-            f(stats.of(counter.is_polled));
+            f(stats);
         }
     }
 
     /// What the executor did since this was last called.
-    pub(super) fn take(&mut self) -> IoStats {
-        self.executor.take()
+    pub(crate) fn take(&mut self) -> IoStats {
+        IoStats::of_ring(mem::take(&mut self.executor))
     }
 
     /// What the tasks of a queue did since this was last called.
-    pub(super) fn take_queue(&mut self, queue: TaskQueueHandle) -> IoStats {
-        match self.queues.get_mut(queue.index()) {
-            Some(QueueCounters::Counted(stats)) => stats.take(),
-            Some(QueueCounters::Zero | QueueCounters::Gone) | None => {
-                RingCounters::default().take()
-            }
-        }
+    pub(crate) fn take_queue(&mut self, queue: TaskQueueHandle) -> IoStats {
+        IoStats::of_ring(match self.queues.get_mut(queue.index()) {
+            Some(QueueCounters::Counted(stats)) => mem::take(stats),
+            Some(QueueCounters::Zero | QueueCounters::Gone) | None => RingIoStats::default(),
+        })
     }
 
     /// The queue is no more.
-    pub(super) fn forget(&mut self, queue: TaskQueueHandle) {
+    pub(crate) fn forget(&mut self, queue: TaskQueueHandle) {
         // One without an counter has nothing in flight that could open it.
         if let Some(of_queue) = self.queues.get_mut(queue.index()) {
             *of_queue = QueueCounters::Gone;

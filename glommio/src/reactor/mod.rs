@@ -1,4 +1,4 @@
-//! What one executor shares with the kernel: the rings, the operations in flight, the timers, and
+//! What one executor shares with the kernel: the ring, the operations in flight, the timers, and
 //! the decision to sleep. Knows wakers, not tasks.
 //!
 //! ```text
@@ -29,7 +29,6 @@
 //! 4. A turn does bounded work: at most [`EXPIRE_BUDGET`](timers::EXPIRE_BUDGET) timers expire in
 //!    it.
 //!
-//! Direct I/O on devices that are polled goes through a second ring ([`driver`]).
 //!
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
@@ -39,9 +38,9 @@ pub(crate) mod current;
 mod driver;
 mod extensions;
 mod face;
-mod hybrid_wait;
 mod in_flight;
 mod io_counters;
+mod io_ring;
 pub(crate) mod op;
 mod op_handle;
 mod patience;
@@ -51,7 +50,6 @@ mod polls;
 mod pools;
 mod preempt;
 mod retry_timer;
-mod rings;
 mod round_end;
 #[cfg(feature = "simulation")]
 mod settling;
@@ -78,6 +76,7 @@ use std::time::{Duration, Instant};
 use driver::Driver;
 use extensions::Extensions;
 use io_counters::IoCounters;
+use io_ring::IoRing;
 #[cfg(feature = "bench")]
 pub(crate) use op::Op;
 pub(crate) use op::{AcceptOne, Connect, PollMany, PollOnce, Sink};
@@ -88,7 +87,6 @@ pub(crate) use polls::{Polls, TaskPoll};
 use pools::Pools;
 pub(crate) use pools::PoolsSettings;
 use preempt::Preempt;
-use rings::Rings;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
 #[cfg(feature = "simulation")]
@@ -165,7 +163,7 @@ impl Reactor {
         let now = clock::real();
         // That of a simulation goes another way.
         let time = clock::at(now);
-        let rings = Rings::new(
+        let ring = IoRing::new(
             settings.ring_depth,
             settings.executors,
             settings.io_memory_bytes,
@@ -175,7 +173,7 @@ impl Reactor {
             clock: Cell::new(Clock::new(settings.start_paused, time)),
             #[cfg(feature = "simulation")]
             paused: PausedClock::new(time),
-            driver: Driver::new(rings, IoCounters::new(settings.record_io_latencies)),
+            driver: Driver::new(ring, IoCounters::new(settings.record_io_latencies)),
             timers: Timers::new(time, settings.timer_slack),
             preempt: Preempt::new(Arc::clone(&notifier), now),
             sleep: Sleep::new(
@@ -204,6 +202,7 @@ impl Reactor {
         self.round_ends.end_round();
         // A waker that is called in here may put something off, too.
         let is_idle = || is_idle() && !self.round_ends.are_any();
+        self.pools.retry_if_due();
         let had_round = self.turn_time.is_known();
         self.turn_time.forget();
         if !self.timers.has_more_due() && is_idle() {

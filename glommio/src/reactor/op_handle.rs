@@ -8,10 +8,11 @@ use std::task::{Context, Poll, Waker};
 use std::{fmt, io};
 
 use super::Reactor;
-use super::in_flight::{CompletionTarget, Lane, Polled};
+use super::in_flight::{CompletionTarget, Polled};
 use super::io_counters::OpCounter;
 use super::op::{Op, Sink, SinkOp};
 use super::user_data::OpKey;
+use crate::noted::{Awaited, waits_for};
 use crate::panic::{self, wake};
 use crate::ring::{Outcome, Submission};
 use crate::shares::TaskQueueHandle;
@@ -41,7 +42,7 @@ impl Reactor {
     /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others
     /// waits.
     pub(crate) fn submit<O: Op>(self: &Rc<Self>, op: O) -> OpHandle<O> {
-        OpHandle::new(self.start(op, CompletionTarget::Task(None), None, Lane::Main))
+        OpHandle::new(self.start(op, CompletionTarget::Task(None), None))
     }
 
     /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and
@@ -53,11 +54,7 @@ impl Reactor {
         from: TaskQueueHandle,
     ) -> OpHandle<O> {
         let counter = self.driver.io_counters().open(counted, from);
-        let lane = match op.polled() {
-            Some(queue) if self.driver.rings().polls_for(queue) => Lane::Polled,
-            _ => Lane::Main,
-        };
-        OpHandle::new(self.start(op, CompletionTarget::Task(None), Some(counter), lane))
+        OpHandle::new(self.start(op, CompletionTarget::Task(None), Some(counter)))
     }
 
     /// Starts `op`, whose completions go to `sink`, also if the returned handle is dropped before.
@@ -66,7 +63,7 @@ impl Reactor {
         op: O,
         sink: Rc<S>,
     ) -> SinkHandle {
-        SinkHandle(self.start(ForSink(op), CompletionTarget::Sink(sink), None, Lane::Main))
+        SinkHandle(self.start(ForSink(op), CompletionTarget::Sink(sink), None))
     }
 
     fn start<O: Op>(
@@ -74,7 +71,6 @@ impl Reactor {
         op: O,
         target: CompletionTarget,
         counter: Option<OpCounter>,
-        lane: Lane,
     ) -> Named {
         if self.driver.is_closing() {
             // A sink or a destructor goes on as if nothing were: the drain would never end.
@@ -84,13 +80,13 @@ impl Reactor {
             };
         }
         let mut in_flight = self.driver.in_flight().borrow_mut();
-        let key = in_flight.insert(op, target, counter, lane);
+        let key = in_flight.insert(op, target, counter);
         if O::FEATURE.is_some_and(|feature| !self.has(feature)) {
             in_flight.send_elsewhere(key);
         }
         drop(in_flight);
         self.preempt.submitted();
-        self.driver.hand_over_batch(lane);
+        self.driver.hand_over_batch();
         Named {
             reactor: Rc::downgrade(self),
             key: Some(key),
@@ -152,7 +148,10 @@ impl<O: Op> Future for OpHandle<O> {
                     *key = None;
                     return Poll::Ready(op.complete(outcome));
                 }
-                Polled::Pending => return Poll::Pending,
+                Polled::Pending => {
+                    let OpKey { index, generation } = op_key;
+                    return waits_for(Poll::Pending, || Awaited::Operation { index, generation });
+                }
                 Polled::WantsSpare => spare = Some(cx.waker().clone()),
                 Polled::Elsewhere(job) => reactor.files().begin(|| job.run()),
             }

@@ -2,8 +2,13 @@
 //! it is first asked for: most executors use none.
 
 use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Wake;
 
 use crate::blocking::{BlockingPool, PoolSettings, RetryTimer};
+use crate::mailbox::Notifier;
 use crate::panic::FirstPanic;
 #[cfg(feature = "metrics")]
 use crate::stats::{PoolCounts, SharedCounts};
@@ -24,20 +29,34 @@ pub(crate) struct PoolsSettings {
 
 pub(super) struct Pools {
     settings: PoolsSettings,
-    retry_timer: MakeRetryTimer,
+    retry: Arc<Retry>,
+    retry_timer: Rc<dyn RetryTimer>,
     blocking: OnceCell<BlockingPool>,
     files: OnceCell<BlockingPool>,
     lookups: OnceCell<BlockingPool>,
     is_closed: Cell<bool>,
 }
 
-/// Makes the timer by which a pool asks the system for a thread again.
-pub(super) type MakeRetryTimer = Box<dyn Fn(Retrying) -> Box<dyn RetryTimer>>;
+/// Has an executor ask the system again for threads that its pools lack, when it comes to its next turn.
+pub(super) struct Retry {
+    is_due: AtomicBool,
+    notifier: Arc<Notifier>,
+}
 
-/// The pools that do.
-pub(super) enum Retrying {
-    Blocking,
-    Files,
+impl Retry {
+    pub(super) fn new(notifier: Arc<Notifier>) -> Arc<Self> {
+        Arc::new(Retry {
+            is_due: AtomicBool::new(false),
+            notifier,
+        })
+    }
+}
+
+impl Wake for Retry {
+    fn wake(self: Arc<Self>) {
+        self.is_due.store(true, Ordering::Release);
+        self.notifier.notify();
+    }
 }
 
 /// Host names that an executor looks up at a time. The resolver may wait half a minute for an
@@ -45,9 +64,15 @@ pub(super) enum Retrying {
 const LOOKUP_THREADS: usize = 4;
 
 impl Pools {
-    pub(super) fn new(settings: PoolsSettings, retry_timer: MakeRetryTimer) -> Self {
+    /// `retry_timer` wakes `retry`.
+    pub(super) fn new(
+        settings: PoolsSettings,
+        retry: Arc<Retry>,
+        retry_timer: Rc<dyn RetryTimer>,
+    ) -> Self {
         Pools {
             settings,
+            retry,
             retry_timer,
             blocking: OnceCell::new(),
             files: OnceCell::new(),
@@ -59,6 +84,15 @@ impl Pools {
     pub(super) fn close(&self, panics: &mut FirstPanic) {
         self.is_closed.set(true);
         self.made().for_each(|pool| pool.close(panics));
+    }
+
+    /// Asks the system for threads again, if that is due.
+    #[inline]
+    pub(super) fn retry_if_due(&self) {
+        if self.retry.is_due.load(Ordering::Relaxed) {
+            self.retry.is_due.swap(false, Ordering::Acquire);
+            self.made().for_each(BlockingPool::retry);
+        }
     }
 
     /// Whether a thread makes a call, or soon will.
@@ -75,7 +109,7 @@ impl Pools {
     /// The pool that runs blocking calls for users of this executor.
     pub(super) fn blocking(&self) -> &BlockingPool {
         self.get(&self.blocking, || {
-            let timer = Some((self.retry_timer)(Retrying::Blocking));
+            let timer = Rc::clone(&self.retry_timer);
             match &self.settings.placed {
                 Some(masks) => BlockingPool::new(self.threads("blocking", masks.clone()), timer),
                 None => BlockingPool::elastic(self.own_threads("blocking"), timer),
@@ -86,8 +120,7 @@ impl Pools {
     /// The pool that makes calls on files for this crate, which the ring does not have.
     pub(super) fn files(&self) -> &BlockingPool {
         self.get(&self.files, || {
-            let timer = Some((self.retry_timer)(Retrying::Files));
-            BlockingPool::elastic(self.own_threads("files"), timer)
+            BlockingPool::elastic(self.own_threads("files"), Rc::clone(&self.retry_timer))
         })
     }
 
@@ -95,8 +128,7 @@ impl Pools {
     pub(super) fn lookups(&self) -> &BlockingPool {
         self.get(&self.lookups, || {
             let masks = vec![self.settings.inherited; LOOKUP_THREADS];
-            // A lookup has a caller that can be told of an error.
-            BlockingPool::new(self.threads("lookup", masks), None)
+            BlockingPool::new(self.threads("lookup", masks), Rc::clone(&self.retry_timer))
         })
     }
 

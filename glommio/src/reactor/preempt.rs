@@ -28,10 +28,10 @@
 //!
 //! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of a
 //! young round is read after the first poll, and from then on after a *stretch* of up to
-//! `longest_stretch` polls: as many as are over in `pace`, going by the one before. So a
+//! [`LONGEST_STRETCH`] polls: as many as are over in `pace`, going by the one before. So a
 //! deadline that passes in a young round is noticed some microseconds late, unless a stretch that
 //! began with short polls goes on with long ones. A reading that finds one like that has each of
-//! the next `careful` polls followed by a reading: where it happens in one round, it would happen
+//! the next [`CAREFUL`] polls followed by a reading: where it happens in one round, it would happen
 //! in the next. The words in code type are members of [`Tuning`](crate::tuning::Tuning).
 
 use std::cell::Cell;
@@ -49,6 +49,13 @@ use crate::tuning;
 
 /// The shortest slice, and the longest that a submission waits in user space while tasks run.
 pub(super) const MIN_SLICE: Duration = Duration::from_micros(20);
+
+/// The most polls that share a reading of the clock.
+const LONGEST_STRETCH: u32 = 8;
+
+/// Without, a timer may wait for [`LONGEST_STRETCH`] long polls in each round, and not for the one
+/// that runs.
+const CAREFUL: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -123,17 +130,10 @@ impl Preempt {
     /// The clock was read at the end of a stretch, and says `now`: decides on the next.
     pub(super) fn begin_stretch(&self, now: Instant) {
         let took = now.saturating_duration_since(self.read_at.replace(now));
-        let polls = self.stretch.get();
+        let (polls, pace) = (self.stretch.get(), tuning::get().pace);
         if polls > 1 && took > MIN_SLICE {
-            self.careful.set(tuning::get().careful);
+            self.careful.set(CAREFUL);
         }
-        let pace = match self.hurried.get() {
-            // The first timer, too, is far off: all that is to be noticed is the end of the round.
-            Some(_) if self.slice_end.get() > now + tuning::get().hurried => {
-                tuning::get().hurried_pace
-            }
-            _ => tuning::get().pace,
-        };
         let next = if self.careful.get() > 0 {
             self.careful.update(|readings| readings - 1);
             1
@@ -142,7 +142,7 @@ impl Preempt {
         } else if took > pace / 2 {
             polls
         } else {
-            tuning::get().longest_stretch.clamp(1, 2 * polls)
+            LONGEST_STRETCH.min(2 * polls)
         };
         self.stretch.set(next);
         self.stretch_left.set(next);

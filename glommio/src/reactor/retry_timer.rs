@@ -1,31 +1,28 @@
-//! The timer by which a pool of blocking threads asks the system for a thread again.
+//! The timer by which pools of blocking threads ask the system for threads again.
 
 use std::cell::RefCell;
-use std::rc::Weak;
-use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::rc::{Rc, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 use super::timer_entry::TimerEntry;
 use super::{Reactor, current};
-use crate::blocking::{BlockingPool, RetryTimer};
+use crate::blocking::RetryTimer;
 use crate::clock;
 
-/// An entry among the timers of the reactor that has the pool.
+/// An entry among the timers of the reactor that has the pools.
 pub(super) struct PoolRetryTimer {
     reactor: Weak<Reactor>,
     entry: RefCell<TimerEntry>,
-    pool: PoolOf,
+    waker: Waker,
 }
 
-type PoolOf = fn(&Reactor) -> &BlockingPool;
-
 impl PoolRetryTimer {
-    pub(super) fn boxed(reactor: &Weak<Reactor>, pool: PoolOf) -> Box<dyn RetryTimer> {
-        Box::new(PoolRetryTimer {
+    pub(super) fn shared(reactor: &Weak<Reactor>, waker: Waker) -> Rc<dyn RetryTimer> {
+        Rc::new(PoolRetryTimer {
             reactor: Weak::clone(reactor),
             entry: RefCell::new(TimerEntry::new(Weak::clone(reactor))),
-            pool,
+            waker,
         })
     }
 }
@@ -38,18 +35,13 @@ impl RetryTimer for PoolRetryTimer {
     }
 
     fn retry_after(&self, wait: Duration) {
-        let waker = Waker::from(Arc::new(Retry(self.pool)));
-        self.entry.borrow_mut().arm(clock::now() + wait, &waker);
-    }
-}
-
-/// Woken by the timers of the pool's reactor, which is current then.
-struct Retry(PoolOf);
-
-impl Wake for Retry {
-    fn wake(self: Arc<Self>) {
-        if let Some(reactor) = current::try_current() {
-            (self.0)(&reactor).retry();
+        let mut entry = self.entry.borrow_mut();
+        if !entry.is_armed() {
+            entry.arm(clock::now() + wait, &self.waker);
         }
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 }

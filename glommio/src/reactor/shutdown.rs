@@ -71,12 +71,7 @@ fn hand_over_and_wait(driver: &Driver, until: Instant) -> io::Result<()> {
         driver.try_enter(Wait::Now)?;
         driver.reap();
     }
-    if driver.is_polling() {
-        driver.try_exchange_polled()?;
-        driver.try_enter(Wait::Now)?;
-    } else {
-        driver.try_enter(Wait::Until(until))?;
-    }
+    driver.try_enter(Wait::Until(until))?;
     driver.reap();
     Ok(())
 }

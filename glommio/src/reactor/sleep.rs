@@ -47,11 +47,9 @@ impl Sleep {
         }
         driver.flush();
         self.watch_wake_ups(driver);
-        let polled_sleep_end = driver.polled_sleep_end();
         let may_sleep = is_idle()
             && !timers.has_more_due()
             && !driver.in_flight().borrow().has_backlog()
-            && (polled_sleep_end.is_some() || !driver.is_polling())
             && driver.standing().watches_wake_ups().get();
         if !may_sleep {
             return driver.exchange();
@@ -72,14 +70,9 @@ impl Sleep {
             // Also after a panic: an executor that is said to sleep costs each waker a system call.
             scopeguard::defer! { self.notifier.awake() };
             driver.counts().parks.add(1);
-            driver.enter(match polled_sleep_end {
-                Some(end) => wait.no_longer_than(end),
-                None => {
-                    let wait = self.timed_wait.begin(wait);
-                    let timeout = driver.standing().sleep_timeout();
-                    timeout.stand_in_for(wait, driver.ring(), round_start)
-                }
-            });
+            let wait = self.timed_wait.begin(wait);
+            let timeout = driver.standing().sleep_timeout();
+            driver.enter(timeout.stand_in_for(wait, driver.ring(), round_start));
         }
         driver.reap();
     }

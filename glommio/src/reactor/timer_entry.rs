@@ -24,10 +24,11 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
+use super::turn_time::LONG_ROUND;
 use crate::clock;
+use crate::noted::{Awaited, waiting};
 use crate::panic;
 use crate::timer_queue::Handle;
-use crate::tuning;
 
 /// A place in a reactor's timer queue, which wakes a task at a deadline while it is armed. Dropping
 /// it disarms it.
@@ -75,14 +76,13 @@ impl TimerEntry {
         });
     }
 
-    /// The deadline that it will be asked about is `wait` from now: near if a round may end after
-    /// it. Nothing changes if it is armed.
+    /// As [`expect_at`](Self::expect_at), of a deadline that is `wait` from now.
     #[inline]
     pub(crate) fn expect_within(&mut self, wait: Duration) {
-        self.expect(if wait < tuning::get().turn_time {
-            EntryState::Near
-        } else {
+        self.expect(if wait > LONG_ROUND {
             EntryState::Idle
+        } else {
+            EntryState::Near
         });
     }
 
@@ -110,7 +110,8 @@ impl TimerEntry {
                 .polls
                 .has_slept(mem::take(&mut self.slept_after), waker)
         } else {
-            self.slept_after = reactor.polls.last_look()
+            self.slept_after = reactor.polls.last_look();
+            waiting(|| Awaited::Deadline(deadline));
         }
         is_past
     }
@@ -163,6 +164,7 @@ impl TimerEntry {
         };
         self.insert(&reactor, deadline, waker);
         self.slept_after = reactor.polls.last_look();
+        waiting(|| Awaited::Deadline(deadline));
         true
     }
 

@@ -10,7 +10,7 @@ use crate::clock;
 use crate::tuning;
 
 /// Longer than rounds last where tasks do not let go of the thread.
-const LONG_ROUND: Duration = Duration::from_secs(1);
+pub(super) const LONG_ROUND: Duration = Duration::from_secs(1);
 
 /// When the running round began; nothing between rounds, and outside of the executor.
 #[derive(Debug, Default)]

@@ -72,10 +72,6 @@ impl Ring {
         Ok(Ring::Epoll(Box::new(EpollRing::new(depth)?)))
     }
 
-    pub(crate) fn polling(depth: usize, features: Features) -> io::Result<Ring> {
-        KernelRing::polling(depth, features).map(Ring::Kernel)
-    }
-
     /// See [`SimulatedRing::lose_power`].
     #[cfg(feature = "simulation")]
     pub(crate) fn lose_power(&self) {
@@ -143,12 +139,6 @@ impl Ring {
             Ring::Kernel(it) => unsafe { it.register(memory) },
             // They have no pages to look up.
             _ => Ok(()),
-        }
-    }
-
-    pub(crate) fn unregister(&self) {
-        if let Ring::Kernel(it) = self {
-            it.unregister();
         }
     }
 

@@ -9,7 +9,6 @@
 //! | `links`         | hard and symbolic links                              | 5.15   | both operations    |
 //! | `truncate`      | setting the size of a file                           | 6.9    | the operation      |
 //! | `registered`    | direct I/O in memory whose pages the kernel knows    | 5.1    | operation `READ_FIXED` |
-//! | `polled`        | polling for completions of direct I/O                | 5.1    | operation `READ_FIXED` |
 //! | `no_iowait`     | sleeps that do not count as waits for a device       | 6.15   | flag `NO_IOWAIT`   |
 //! | `registered_ring` | the ring is found in a table of its thread         | 5.18   | operation `MSG_RING` |
 //!
@@ -47,8 +46,6 @@ pub(crate) enum Feature {
     Truncate,
     /// Direct I/O in memory whose pages the kernel has looked up once.
     Registered,
-    /// Polling for completions of direct I/O, in a ring of its own.
-    Polled,
     /// Sleeping without being counted as a thread that waits for a device.
     NoIoWait,
     /// Entering the ring by its number in the table of the thread, not by its descriptor.
@@ -56,7 +53,7 @@ pub(crate) enum Feature {
 }
 
 /// Each with its name.
-const ALL: [(Feature, &str); 10] = [
+const ALL: [(Feature, &str); 9] = [
     (Feature::PollMulti, "poll_multi"),
     (Feature::AbsoluteWait, "absolute_wait"),
     (Feature::Paths, "paths"),
@@ -64,7 +61,6 @@ const ALL: [(Feature, &str); 10] = [
     (Feature::Links, "links"),
     (Feature::Truncate, "truncate"),
     (Feature::Registered, "registered"),
-    (Feature::Polled, "polled"),
     (Feature::NoIoWait, "no_iowait"),
     (Feature::RegisteredRing, "registered_ring"),
 ];
@@ -104,7 +100,7 @@ impl Features {
                 .all(|code| probe.is_supported(code)),
             Feature::Truncate => probe.is_supported(opcode::Ftruncate::CODE),
             Feature::RegisteredRing => probe.is_supported(opcode::MsgRingData::CODE),
-            Feature::Registered | Feature::Polled => probe.is_supported(opcode::ReadFixed::CODE),
+            Feature::Registered => probe.is_supported(opcode::ReadFixed::CODE),
         };
         Features::all().filter(is_present).collect()
     }
@@ -125,7 +121,7 @@ impl Features {
         let is_left_out = |it: &Feature| {
             matches!(
                 it,
-                Feature::Polled | Feature::Registered | Feature::RegisteredRing | Feature::NoIoWait
+                Feature::Registered | Feature::RegisteredRing | Feature::NoIoWait
             )
         };
         Features::all().filter(|it| !is_left_out(it)).collect()
@@ -220,8 +216,7 @@ mod tests {
     fn a_set_its_others_and_what_is_common() {
         let none = Features::default();
         let all = none.others();
-        let of_files =
-            "paths,make_directory,links,truncate,registered,polled,no_iowait,registered_ring";
+        let of_files = "paths,make_directory,links,truncate,registered,no_iowait,registered_ring";
         let sockets_and_time = "poll_multi,absolute_wait";
         assert_eq!(all.to_string(), format!("{sockets_and_time},{of_files}"));
         assert_eq!(all.others(), none);

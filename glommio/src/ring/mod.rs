@@ -11,6 +11,8 @@
 //! [operations](features) there are, what is [said of their end](completion), and how long to
 //! [wait](wait). No other module names the `io-uring` crate.
 
+#[cfg(feature = "debugging")]
+mod asked;
 mod call;
 mod choice;
 mod completion;
@@ -27,6 +29,8 @@ mod tests;
 mod uring;
 mod wait;
 
+#[cfg(feature = "debugging")]
+pub(crate) use asked::Asked;
 pub(crate) use call::Call;
 pub use choice::Driver;
 pub(crate) use completion::{Completion, Outcome};

@@ -37,15 +37,6 @@ pub(super) enum Resolved {
 }
 
 impl Wait {
-    /// The same, or until `end` if that is earlier.
-    pub(crate) fn no_longer_than(self, end: Instant) -> Self {
-        match self {
-            Wait::Now => Wait::Now,
-            Wait::Forever => Wait::Until(end),
-            Wait::Until(earlier) => Wait::Until(earlier.min(end)),
-        }
-    }
-
     pub(super) fn resolve(self, anchor: &ClockAnchor, absolute: bool) -> Resolved {
         match self {
             Wait::Now => Resolved::Now,

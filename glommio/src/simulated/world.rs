@@ -243,7 +243,7 @@ impl World {
     ///
     /// `EMFILE` if not.
     pub(crate) fn may_open(&self, node: NodeId) -> io::Result<()> {
-        match self.used_up.descriptors(node, self.now()) {
+        match self.used_up.descriptors.of(node, self.now()) {
             Some(_) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
             None => Ok(()),
         }
@@ -251,7 +251,7 @@ impl World {
 
     /// Until when there is no memory for rings of a node, if there is none now.
     pub(crate) fn no_memory_until(&self, node: NodeId) -> Option<Time> {
-        self.used_up.memory(node, self.now())
+        self.used_up.memory.of(node, self.now())
     }
 
     /// Calls `call` with the disk of a node.

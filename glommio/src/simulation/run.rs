@@ -319,11 +319,11 @@ impl Run {
             }
             Fault::NoDescriptors { node, length } => {
                 let (node, until) = (self.node(&node).id, world.now() + length);
-                world.used_up().set_descriptors(node, until);
+                world.used_up().descriptors.set(node, until);
             }
             Fault::NoMemory { node, length } => {
                 let (node, until) = (self.node(&node).id, world.now() + length);
-                world.used_up().set_memory(node, until);
+                world.used_up().memory.set(node, until);
             }
             Fault::Partition { groups } => {
                 let mut of_names = |names: &Vec<String>| {

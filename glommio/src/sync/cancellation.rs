@@ -23,6 +23,7 @@ use std::{fmt, mem};
 use slab::Slab;
 
 use crate::executor::{ExecutorProxy, Task, current, executor};
+use crate::noted::waits_at;
 use crate::reactor::{budget, wake};
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 use crate::waiters::Notice;
@@ -305,7 +306,7 @@ impl Future for Cancelled<'_> {
             }
             node.is_used.set(true);
             waiters.wait(key, waker, ());
-            Poll::Pending
+            waits_at(Poll::Pending, "a cancellation", *node)
         }));
         budget::spend();
         Poll::Ready(())

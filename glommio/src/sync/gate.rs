@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use crate::error::{GlommioError, ResourceType, Result};
 use crate::executor::{Task, executor};
+use crate::noted::waits_at;
 use crate::reactor::{budget, wake};
 use crate::shares::TaskQueueHandle;
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
@@ -117,6 +118,7 @@ impl Gate {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -150,6 +152,7 @@ impl Gate {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
+    #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_into<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -231,7 +234,7 @@ impl Future for Closing {
                 return Poll::Ready(());
             }
             state.closers.wait(key, waker, ());
-            Poll::Pending
+            waits_at(Poll::Pending, "the closing of a gate", &*state)
         }));
         budget::spend();
         Poll::Ready(())

@@ -49,7 +49,7 @@ impl<T> Mutex<T> {
     /// A lock that is free.
     pub fn new(value: T) -> Self {
         Mutex {
-            turn: Semaphore::new(1),
+            turn: Semaphore::of("mutex", 1),
             value: RefCell::new(value),
         }
     }

@@ -15,6 +15,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use super::OneThread;
 use crate::error::{GlommioError, ResourceType, Result};
+use crate::noted::{Holder, waits_for};
 use crate::reactor::{budget, wake};
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
@@ -58,6 +59,7 @@ pub struct Semaphore {
     stage: Cell<Stage>,
     /// With the units that each wants; of the notified ones, those that it was given.
     waiters: RefCell<WaitQueue<u64>>,
+    holder: Holder,
     _one_thread: OneThread,
 }
 
@@ -73,10 +75,16 @@ enum Stage {
 impl Semaphore {
     /// A semaphore with `avail` units.
     pub fn new(avail: u64) -> Semaphore {
+        Semaphore::of("semaphore", avail)
+    }
+
+    /// One that debugging knows as `what`.
+    pub(super) fn of(what: &'static str, avail: u64) -> Semaphore {
         Semaphore {
             available: Cell::new(avail),
             stage: Cell::new(Stage::Free),
             waiters: RefCell::new(WaitQueue::new()),
+            holder: Holder::of(what),
             _one_thread: OneThread::default(),
         }
     }
@@ -363,6 +371,7 @@ impl Semaphore {
     /// The permit for units that were taken.
     #[inline]
     fn permit(&self, units: u64) -> Permit<'_> {
+        self.holder.taken();
         Permit {
             semaphore: self,
             units,
@@ -371,6 +380,7 @@ impl Semaphore {
 
     #[inline]
     fn static_permit(self: &Rc<Self>, units: u64) -> StaticPermit {
+        self.holder.taken();
         StaticPermit {
             semaphore: Rc::clone(self),
             units,
@@ -475,7 +485,7 @@ impl<P> Acquire<'_, P> {
             }
             waiters.wait(key, waker, *units);
             semaphore.note(waiters.waiting());
-            Poll::Pending
+            waits_for(Poll::Pending, || semaphore.holder.awaited())
         }));
         budget::spend();
         Poll::Ready(acquired)
@@ -511,6 +521,7 @@ pub struct Permit<'a> {
 impl Drop for Permit<'_> {
     #[inline]
     fn drop(&mut self) {
+        self.semaphore.holder.given_back();
         self.semaphore.signal(self.units);
     }
 }
@@ -544,6 +555,7 @@ impl StaticPermit {
 
 impl Drop for StaticPermit {
     fn drop(&mut self) {
+        self.semaphore.holder.given_back();
         self.semaphore.signal(self.units);
     }
 }

@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::sysfs;
@@ -23,34 +22,7 @@ pub(crate) struct BlockDevice {
     pub(crate) max_request_bytes: usize,
     /// The longest piece of memory in a request.
     pub(crate) max_segment_bytes: usize,
-    /// If completions can be polled for.
-    pub(crate) polled: Option<&'static PolledQueue>,
 }
-
-/// Whether a device whose completions can be polled for, by what sysfs says, has kept to that.
-#[derive(Debug, Default)]
-pub(crate) struct PolledQueue {
-    has_refused: AtomicBool,
-}
-
-impl PolledQueue {
-    pub(crate) fn is_usable(&self) -> bool {
-        !self.has_refused.load(Ordering::Relaxed)
-    }
-
-    /// The device has refused such a request: it gets no more of them.
-    pub(crate) fn refuse(&self) {
-        self.has_refused.store(true, Ordering::Relaxed);
-    }
-}
-
-impl PartialEq for PolledQueue {
-    fn eq(&self, other: &Self) -> bool {
-        self.is_usable() == other.is_usable()
-    }
-}
-
-impl Eq for PolledQueue {}
 
 /// One entry for each block device on which a file was opened.
 static KNOWN: Mutex<BTreeMap<(u32, u32), BlockDevice>> = Mutex::new(BTreeMap::new());
@@ -68,7 +40,6 @@ impl BlockDevice {
         logical_block_bytes: 512,
         max_request_bytes: 128 << 10,
         max_segment_bytes: u32::MAX as usize - 1,
-        polled: None,
     };
 
     /// That of these numbers. Looked up once for the process.
@@ -87,11 +58,10 @@ impl BlockDevice {
         let Some(queue) = queue_of(&devices.join(format!("{major}:{minor}"))) else {
             return Self::PLAINEST;
         };
-        let number = |name: &str| {
+        let attribute = |name: &str| {
             let value = sysfs::read_number(&queue.join(name)).ok()?;
-            u64::try_from(value).ok()
+            u64::try_from(value).ok().filter(|value| *value > 0)
         };
-        let attribute = |name: &str| number(name).filter(|value| *value > 0);
         let bytes = |name: &str, unit: u64| {
             let bytes = attribute(name)?.checked_mul(unit)?;
             usize::try_from(bytes).ok()
@@ -104,18 +74,8 @@ impl BlockDevice {
                 .unwrap_or(Self::PLAINEST.max_request_bytes),
             max_segment_bytes: bytes("max_segment_size", 1)
                 .unwrap_or(Self::PLAINEST.max_segment_bytes),
-            polled: is_polled(&queue, number("io_poll"), number("rotational"))
-                // One for each device that the process ever sees.
-                .then(|| &*Box::leak(Box::default())),
         }
     }
-}
-
-/// Whether polling for completions is possible and pays: not on devices that take their time, nor
-/// on those that are in memory, or made of others, and may pass on what those cannot do.
-fn is_polled(queue: &Path, io_poll: Option<u64>, rotational: Option<u64>) -> bool {
-    let is_virtual = queue.iter().any(|part| part == "virtual");
-    io_poll == Some(1) && rotational == Some(0) && !is_virtual
 }
 
 /// The folder that describes the request queue of the device, or of the disk that it is a part of.
@@ -167,7 +127,6 @@ mod tests {
             logical_block_bytes: 4096,
             max_request_bytes: 1280 << 10,
             max_segment_bytes: 65536,
-            polled: None,
         };
         assert_eq!(BlockDevice::listed(&devices, 8, 0), disk);
         assert_eq!(BlockDevice::listed(&devices, 8, 1), disk);
@@ -176,23 +135,6 @@ mod tests {
             BlockDevice::PLAINEST,
             "not listed"
         );
-    }
-
-    #[test]
-    fn only_fast_disks_with_queues_for_it_are_polled() {
-        let polled = |io_poll, rotational| {
-            let (_root, devices) = made_up(&[("io_poll", io_poll), ("rotational", rotational)]);
-            BlockDevice::listed(&devices, 8, 1).polled
-        };
-        let queue = polled("1\n", "0\n").expect("a disk that can do it");
-        assert!(queue.is_usable());
-        queue.refuse();
-        assert!(!queue.is_usable());
-        for (io_poll, rotational) in [("0\n", "0\n"), ("1\n", "1\n"), ("1\n", ""), ("", "0\n")] {
-            assert_eq!(polled(io_poll, rotational), None);
-        }
-        let virtual_disk = Path::new("/sys/devices/virtual/block/ram0/queue");
-        assert!(!is_polled(virtual_disk, Some(1), Some(0)));
     }
 
     #[test]

@@ -4,6 +4,8 @@ pub(crate) mod affinity;
 pub(crate) mod block_device;
 pub(crate) mod datagrams;
 pub(crate) mod descriptor;
+#[cfg(feature = "debugging")]
+pub(crate) mod fd_name;
 pub(crate) mod file;
 pub(crate) mod limits;
 pub(crate) mod origin;

@@ -11,7 +11,7 @@
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
-#[cfg(feature = "metrics")]
+#[cfg(any(feature = "metrics", feature = "debugging"))]
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,17 +73,17 @@ impl Origin {
 
 /// A value that each process has for itself, made when it is first asked for. A forked child begins
 /// with a new one, whatever threads of its parent did with theirs when they were left behind.
-#[cfg(feature = "metrics")]
+#[cfg(any(feature = "metrics", feature = "debugging"))]
 pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Owned<T>>);
 
-#[cfg(feature = "metrics")]
+#[cfg(any(feature = "metrics", feature = "debugging"))]
 struct Owned<T> {
     /// The [number](Origin::number) of the process.
     process: u64,
     value: T,
 }
 
-#[cfg(feature = "metrics")]
+#[cfg(any(feature = "metrics", feature = "debugging"))]
 impl<T: Default + Send + Sync> PerProcess<T> {
     pub(crate) const fn new() -> Self {
         PerProcess(AtomicPtr::new(std::ptr::null_mut()))

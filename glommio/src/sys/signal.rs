@@ -98,6 +98,40 @@ pub(crate) fn read(descriptor: impl AsFd) -> io::Result<Option<libc::c_int>> {
     Ok(Some(u32::from_ne_bytes(*number).cast_signed()))
 }
 
+/// A descriptor that becomes readable with each `signal` from now on, on whatever thread it comes, and
+/// holds an eventfd's number of those that were not read. It stays so for good.
+///
+/// # Errors
+///
+/// `InvalidInput` for a number that is no signal, and for one that cannot or must not be handled; what
+/// `eventfd(2)` gives.
+#[cfg(feature = "debugging")]
+pub(crate) fn count(signal: libc::c_int) -> io::Result<std::sync::Arc<OwnedFd>> {
+    use std::os::fd::AsRawFd;
+
+    if signal_hook_registry::FORBIDDEN.contains(&signal) {
+        return Err(refused(signal, "must not be handled"));
+    }
+    let flags = nix::sys::eventfd::EfdFlags::EFD_CLOEXEC;
+    let eventfd = nix::sys::eventfd::EventFd::from_flags(flags)?;
+    let count = std::sync::Arc::new(OwnedFd::from(eventfd));
+    let counted = std::sync::Arc::clone(&count);
+    let add = move || {
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: `write(2)` may be called in a handler, and reads no more than these bytes. It changes
+        // `errno`, which the registry restores.
+        unsafe { libc::write(counted.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    };
+    // SAFETY: the action allocates nothing and takes no lock: it makes one system call.
+    match unsafe { signal_hook_registry::register(signal, add) } {
+        Ok(_) => Ok(count),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Err(refused(signal, "cannot be handled"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 fn refused(signal: libc::c_int, why: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,

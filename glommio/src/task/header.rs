@@ -79,16 +79,16 @@ pub(super) unsafe fn schedule<'a, S>(task: TaskPtr) -> &'a S {
     unsafe { &(*front).schedule }
 }
 
-/// Logs what happens to the task, if it is traced.
+/// What is known of the task.
 ///
 /// # Safety
 /// As for [`schedule`].
 #[cfg(feature = "debugging")]
-pub(super) unsafe fn note<S>(task: TaskPtr, event: &'static str) {
+pub(super) unsafe fn trace<'a, S>(task: TaskPtr) -> &'a super::debugging::Trace {
     let front: *const Front<S> = task.as_ptr().cast();
-    // SAFETY: every allocation begins with the `Front` of its schedule; its trace never changes.
-    let trace = unsafe { &(*front).trace };
-    trace.note(event);
+    // SAFETY: every allocation begins with the `Front` of its schedule; its trace never moves, and what
+    // changes in it is in cells.
+    unsafe { &(*front).trace }
 }
 
 /// The functions that know the task's types. All take a task whose memory is alive.
@@ -109,6 +109,9 @@ pub(super) struct VTable {
     pub(super) output: unsafe fn(TaskPtr) -> *mut (),
     /// The last reference: drops the schedule and frees the memory.
     pub(super) free: unsafe fn(TaskPtr),
+    /// See [`trace`].
+    #[cfg(feature = "debugging")]
+    pub(super) trace: unsafe fn(TaskPtr) -> &'static super::debugging::Trace,
 }
 
 impl Header {
@@ -246,6 +249,25 @@ impl TaskPtr {
         // to the rest, which is perhaps no header any more.
         let marks = unsafe { (*header.as_ptr()).marks.get() };
         (marks & LISTED != 0).then_some(Self(header))
+    }
+
+    /// The task's number.
+    #[cfg(feature = "debugging")]
+    pub(super) fn id(&self) -> u64 {
+        self.trace().id
+    }
+
+    #[cfg(not(feature = "debugging"))]
+    pub(super) fn id(&self) -> u64 {
+        0
+    }
+
+    /// What is known of it.
+    #[cfg(feature = "debugging")]
+    pub(super) fn trace(&self) -> &super::debugging::Trace {
+        // SAFETY: the holder's reference keeps the memory, for as long as `self` is borrowed; and the
+        // function is that of the task's own schedule.
+        unsafe { (self.header().vtable.trace)(*self) }
     }
 
     /// Asks the processor for the task's memory, which will soon be needed: header, schedule, and

@@ -9,6 +9,7 @@ use std::{fmt, mem};
 
 use super::header::{Hold, PANICKED, TaskPtr};
 use super::state::{FUTURE, HANDLE, LIVE, OUTPUT, RUNNING};
+use crate::noted::{Awaited, waits_for};
 use crate::panic::Fenced;
 
 /// Awaits the output of a detached task, or cancels the task.
@@ -101,7 +102,7 @@ impl<R> JoinHandle<R> {
             self.was_polled = false;
             Poll::Ready(None)
         } else {
-            Poll::Pending
+            waits_for(Poll::Pending, || Awaited::Task(self.task.id()))
         }
     }
 }

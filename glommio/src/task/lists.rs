@@ -266,16 +266,22 @@ impl TaskList {
 
     /// Takes all tasks off the list, in no particular order.
     pub(crate) fn take_all(&self) -> Vec<OwnedTask> {
-        let mut taken = Vec::with_capacity(self.len.get());
-        let large = self.large.take();
-        taken.extend(large.into_iter().map(OwnedTask));
+        let taken = self.all();
+        self.large.take();
+        taken.iter().for_each(|task| task.header().unmark(LISTED));
+        self.len.set(0);
+        taken.into_iter().map(OwnedTask).collect()
+    }
+
+    /// The tasks in the list, in no particular order.
+    pub(super) fn all(&self) -> Vec<TaskPtr> {
+        let mut all = Vec::with_capacity(self.len.get());
+        all.extend_from_slice(&self.large.borrow());
         self.cells.visit(|cell| {
             // SAFETY: a cell that is or was in use, by a task of this thread.
-            taken.extend(unsafe { TaskPtr::listed_in(cell) }.map(OwnedTask));
+            all.extend(unsafe { TaskPtr::listed_in(cell) });
         });
-        taken.iter().for_each(|task| task.0.header().unmark(LISTED));
-        self.len.set(0);
-        taken
+        all
     }
 
     #[inline]

@@ -123,6 +123,8 @@ mod join_handle;
 mod join_set;
 mod lists;
 mod local;
+#[cfg(feature = "debugging")]
+mod look;
 mod raw;
 mod runnable;
 mod state;
@@ -144,6 +146,8 @@ pub(crate) use local::OtherTask;
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
 #[doc(hidden)]
 pub use local::{Bound, Slot};
+#[cfg(feature = "debugging")]
+pub(crate) use look::{Doing, SeenTask};
 pub(crate) use runnable::{RemoteWake, Runnable, Schedule};
 use state::{LIVE, REGISTERED};
 

@@ -54,7 +54,7 @@ pub(super) fn allocate<F: Future, S: Schedule>(
 ) -> TaskPtr {
     // First of all: a filter that panics leaves nothing behind.
     #[cfg(feature = "debugging")]
-    let trace = super::debugging::Trace::begin();
+    let trace = super::debugging::Trace::begin(std::any::type_name::<F>());
     let (memory, cell) = match Raw::<F, S>::CLASS {
         Some(class) => {
             let cell = cells.allocate(class);
@@ -108,6 +108,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         drop_output: Self::drop_output,
         output: Self::output,
         free: Self::free,
+        #[cfg(feature = "debugging")]
+        trace: super::header::trace::<S>,
     };
 
     /// See [`Runnable::run`].
@@ -203,6 +205,13 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         // exists, for nobody else polls or drops it while the flag is set. (3) It stays where it is
         // until it is dropped there: pinned.
         let future = unsafe { Pin::new_unchecked(&mut *stage) };
+        #[cfg(feature = "debugging")]
+        let _polling = {
+            let is_listed = task.header().is_marked(super::header::LISTED);
+            let unlisted = (!is_listed).then(|| task.as_non_null().cast());
+            // SAFETY: (1) `RUNNING` keeps the memory. (2) Its schedule is an `S`.
+            unsafe { super::header::trace::<S>(task) }.begin_poll(unlisted)
+        };
         let polled = future.poll(&mut Context::from_waker(&waker));
         mem::forget(panicked);
         polled
@@ -266,7 +275,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     fn note(task: TaskPtr, event: &'static str) {
         // SAFETY: (1) the caller's reference keeps the memory. (2) Its schedule is an `S`, as this
         // is a function of its vtable.
-        unsafe { super::header::note::<S>(task, event) }
+        unsafe { super::header::trace::<S>(task) }.note(event);
     }
 
     /// Where the stage is. Owner thread.

@@ -92,9 +92,7 @@ pub(super) unsafe fn schedule_local<S: Schedule>(task: TaskPtr) {
     state.insert(SCHEDULED);
     #[cfg(feature = "debugging")]
     // SAFETY: promised by the caller.
-    unsafe {
-        header::note::<S>(task, "scheduled");
-    }
+    unsafe { header::trace::<S>(task) }.note("scheduled");
     // Woken while it is being polled: `run` schedules it after the poll, at the back.
     if flags & (RUNNING | FUTURE) != RUNNING | FUTURE {
         // SAFETY: promised by the caller.

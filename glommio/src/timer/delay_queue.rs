@@ -43,6 +43,7 @@ use std::time::{Duration, Instant};
 use self::items::Items;
 pub use self::items::{Expired, Key};
 use crate::clock;
+use crate::noted::{Awaited, waits_for};
 use crate::reactor::{Reactor, TimerEntry, budget, current, deadline_after};
 use futures_core::Stream;
 
@@ -287,7 +288,7 @@ impl<T> DelayQueue<T> {
             return Poll::Ready(expired);
         }
         self.wait(cx.waker());
-        Poll::Pending
+        waits_for(Poll::Pending, || Awaited::Deadline(self.next_expiry()))
     }
 
     /// Has `waker` woken when the next item is due.

@@ -12,7 +12,7 @@ use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::blocking::{occupy, with_threads};
 use crate::blocking_ends::{in_child_with_large_stacks, no_threads};
-use crate::common::log::hearing_everywhere;
+use crate::common::log::{Heard, hearing_everywhere};
 use crate::common::{in_child, run, threads, wait_until, watchdog};
 
 /// Threads of a pool for which no placement is given, at most.
@@ -172,6 +172,58 @@ fn calls_are_made_by_the_threads_that_there_are_if_there_are_no_more() {
             assert_eq!(task.await, Ok(7));
         });
     });
+}
+
+/// The thread that watches the queue finds no other to follow it when it takes a call itself, and that one
+/// waits for the next in the queue. No further call comes.
+fn more_calls_meet_than_there_are_threads(is_running_when_refused: bool) {
+    let heard = hearing_everywhere();
+    let before = threads();
+    let executor = LocalExecutor::default();
+    // Two threads or more: one that makes calls, and one that watches, or has made one.
+    let first = || spawn_local(glommio::executor().spawn_blocking(|| ()));
+    executor.run(async { futures_lite::future::zip(first(), first()).await });
+    let no_threads = no_threads();
+    let count = threads() - before + 1;
+    let is_refused = || {
+        let refused = |it: &Heard| it.message.contains("one more blocking thread failed");
+        heard().iter().any(refused)
+    };
+    let barrier = Arc::new(Barrier::new(count));
+    let calls: Vec<_> = executor.run(async {
+        let calls = (0..count).map(|_| {
+            let barrier = Arc::clone(&barrier);
+            spawn_local(glommio::executor().spawn_blocking(move || {
+                barrier.wait();
+            }))
+        });
+        let calls = calls.collect();
+        yield_now().await;
+        while is_running_when_refused && !is_refused() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        calls
+    });
+    wait_until(is_refused);
+    drop(no_threads);
+    executor.run(async {
+        for call in calls {
+            call.await;
+        }
+    });
+}
+
+#[test]
+fn calls_that_wait_for_each_other_end_when_the_system_has_threads_again() {
+    let name =
+        "blocking_elastic::calls_that_wait_for_each_other_end_when_the_system_has_threads_again";
+    in_child_with_large_stacks(name, || more_calls_meet_than_there_are_threads(true));
+}
+
+#[test]
+fn calls_for_which_there_was_no_thread_between_runs_end_in_the_next() {
+    let name = "blocking_elastic::calls_for_which_there_was_no_thread_between_runs_end_in_the_next";
+    in_child_with_large_stacks(name, || more_calls_meet_than_there_are_threads(false));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_lite::future::{block_on, poll_once, yield_now};
+use glommio::net::lookup_host;
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, executor, spawn_local};
 use nix::sys::resource::Resource;
@@ -232,6 +233,25 @@ fn calls_wait_in_line_while_the_system_has_no_thread() {
             assert!(has_ended.load(Ordering::SeqCst));
             assert!(order.lock().unwrap().iter().copied().eq(0..100));
         }
+    });
+}
+
+/// Threads for host names are threads like others.
+#[test]
+fn a_name_lookup_waits_while_the_system_has_no_thread() {
+    let name = "blocking_ends::a_name_lookup_waits_while_the_system_has_no_thread";
+    in_child_with_large_stacks(name, || {
+        let executor = LocalExecutor::default();
+        let no_threads = no_threads();
+        let lookup = executor.run(async {
+            let mut lookup = spawn_local(lookup_host("localhost:80"));
+            sleep(Duration::from_millis(150)).await;
+            assert!(poll_once(&mut lookup).await.is_none(), "it waits");
+            lookup
+        });
+        drop(no_threads);
+        let mut found = executor.run(lookup).expect("it is in /etc/hosts");
+        assert!(found.all(|it| it.ip().is_loopback() && it.port() == 80));
     });
 }
 

@@ -521,14 +521,7 @@ fn says_what_it_is(modes: &[&str]) {
         .flat_map(names)
         .collect();
     features.sort_unstable();
-    let of_files = [
-        "links",
-        "make_directory",
-        "paths",
-        "truncate",
-        "registered",
-        "polled",
-    ];
+    let of_files = ["links", "make_directory", "paths", "truncate", "registered"];
     let mut all = [
         &[
             "absolute_wait",

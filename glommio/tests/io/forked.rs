@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 
-use futures_lite::future::{try_zip, yield_now};
+use futures_lite::future::try_zip;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::{BufferedFile, DmaFile, DmaStreamWriterBuilder, ImmutableFileBuilder};
 use glommio::net::{TcpListener, TcpStream};
@@ -179,18 +179,18 @@ fn a_lock_whose_guard_a_forked_child_drops_is_held() {
                     assert!(!is_locked().await);
 
                     // Taken by a blocking thread, and not handed over yet.
-                    let mut locks = Box::pin(one.try_lock_exclusive());
-                    // With all of its budget, or it may be pending for want of that.
-                    yield_now().await;
-                    while let Some(at_once) = poll_once(&mut locks).await {
-                        drop(at_once?);
-                        locks = Box::pin(one.try_lock_exclusive());
-                        yield_now().await;
-                    }
-                    while !is_locked().await {
-                        sleep(Duration::from_millis(1)).await;
-                    }
-                    sleep(Duration::from_millis(5)).await;
+                    let locks = loop {
+                        let mut locks = Box::pin(one.try_lock_exclusive());
+                        if let Some(at_once) = poll_once(&mut locks).await {
+                            drop(at_once?);
+                            continue;
+                        }
+                        sleep(Duration::from_millis(5)).await;
+                        // The thread may come so late that it meets this look.
+                        if is_locked().await {
+                            break locks;
+                        }
+                    };
                     dropped_in_children(&locks);
                     assert!(is_locked().await);
                     drop(locks.await?);

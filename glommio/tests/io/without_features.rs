@@ -8,7 +8,7 @@ fn older_kernels_have_the_blocking_threads_for_what_the_ring_cannot_do() {
         "without_features::older_kernels_have_the_blocking_threads_for_what_the_ring_cannot_do",
         &[(
             "GLOMMIO_RING_WITHOUT",
-            "paths,make_directory,links,truncate,registered,polled,registered_ring",
+            "paths,make_directory,links,truncate,registered,registered_ring",
         )],
         &[
             "open::",

@@ -49,7 +49,7 @@ fn nothing_is_left_open_when_the_last_has_gone() {
                 drop((stream, one));
                 drop((other.leave().await, guard));
                 for client in &mut clients {
-                    assert_eq!(client.read(&mut [0])?, 0);
+                    assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
                 }
                 Ok(())
             });

@@ -73,11 +73,27 @@ fn zero_is_ready_at_the_first_poll() {
 #[test]
 fn a_deadline_that_passed_before_the_first_poll_does_not_suspend() {
     run(|| async {
-        let mut timer = Timer::new(ms(1));
-        let latest = Instant::now() + ms(1);
-        hog_until(latest);
-        let deadline = poll_once(&mut timer).await;
-        assert!(deadline.is_some_and(|it| it <= latest));
+        // Also where the round lasts for longer than rounds do.
+        for duration in [ms(1), ms(10), ms(12), ms(30)] {
+            let mut again = Timer::new(HOUR);
+            again.reset(duration);
+            let mut timers = [
+                Timer::new(duration),
+                again,
+                Timer::at(Instant::now() + duration),
+            ];
+            let latest = Instant::now() + duration;
+            hog_until(latest);
+            for timer in &mut timers {
+                let deadline = poll_once(&mut *timer).await;
+                assert!(deadline.is_some_and(|it| it <= latest), "{duration:?}");
+                timer.reset(duration);
+            }
+            hog_until(Instant::now() + duration);
+            for timer in &mut timers {
+                assert!(poll_once(timer).await.is_some(), "{duration:?}, reset");
+            }
+        }
     });
 }
 

@@ -7,171 +7,83 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the executors check while they run. The main thread adds lateness, memory and descriptors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Invariant {
-    /// No timer fires, and no message is redelivered, before its deadline.
-    NothingEarly,
-    /// Every armed timer fires or is cancelled.
-    NothingLost,
-    /// No timer fires twice, and none fires that was not armed.
-    NothingTwice,
-    /// Timers of one task queue that were waiting side by side fire by deadline, then by arming.
-    InOrder,
-    /// A cancelled timer stays silent, and its handle answers as documented.
-    CancelsHold,
-    /// Cancelling or re-arming a timer that has fired touches no other timer.
-    StaleCancels,
-    /// Each message is delivered exactly as often as the protocol says, with its own content.
-    Deliveries,
-    /// A read or write times out no earlier than its socket's timeout, and loses no byte.
-    SocketTimeouts,
-    /// Datagrams that were lost, doubled and shuffled on the way make the bytes that were sent.
-    BytesWhole,
-    /// A file reads as what was written to it.
-    FileBytes,
-    /// A file has the size and the name that it was given.
-    SizesAndNames,
-    /// What a process said is safe is there after it was killed.
-    Records,
-    /// What a service has confirmed is there after shards of it have died, and nothing else is.
-    Confirmed,
-    /// While nothing is read or written, no I/O memory is taken.
-    IoMemory,
-    /// The futures handed to timers are those the model knows of: dropped soon after their timer is
-    /// gone, and all of them once the work is settled.
-    LiveTimers,
-    /// After a peak the allocator has back what the peak took.
-    PeaksReturn,
-    /// An executor with nothing to do takes next to no processor time, however many timers wait.
-    IdleCpu,
-    /// What takes all that it is given leaves others their turn after a bounded part of it.
-    Turns,
-    /// No timer queue hands out a timer before its deadline, by the clock that is read there.
-    Expiries,
-    /// A reactor calls one waker for each timer that its queue has handed out.
-    Wakes,
-    /// No timer is due before what its queue says is the next expiry, none that is due is kept
-    /// back, and no reactor sleeps or lets tasks run for longer.
-    NextExpiry,
+/// The promises, each with its label and what it means, for first-time readers.
+macro_rules! promises {
+    ($($promise:ident, $label:literal: $meaning:literal;)*) => {
+        /// What the executors check while they run. The main thread adds lateness, memory and descriptors.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Invariant { $($promise),* }
+
+        impl Invariant {
+            pub(crate) const ALL: [Invariant; [$($label),*].len()] = [$(Invariant::$promise),*];
+
+            pub(crate) fn label(self) -> &'static str {
+                match self { $(Invariant::$promise => $label),* }
+            }
+
+            pub(crate) fn meaning(self) -> &'static str {
+                match self { $(Invariant::$promise => $meaning),* }
+            }
+        }
+    };
+}
+
+promises! {
+    NothingEarly, "nothing early":
+        "No timer fires, and no message is redelivered, before its deadline, not even by a nanosecond.";
+    NothingLost, "nothing lost":
+        "Every timer that was armed either fires or is cancelled.";
+    NothingTwice, "nothing fired twice": "No timer fires a second time, and none fires that was not armed.";
+    InOrder, "fired in order":
+        "Timers that wait side by side fire by their deadlines, and those due together in the order in which they \
+         were armed.";
+    CancelsHold, "cancelled stays silent": "A timer that was cancelled in time never fires.";
+    StaleCancels, "stale cancels hit nothing": "Cancelling a timer that has fired already touches no other timer.";
+    Deliveries, "messages accounted for":
+        "Every message arrives exactly as often as the protocol says, with its own content.";
+    SocketTimeouts, "socket timeouts":
+        "A read or write gives up no earlier than its timeout, and no byte is lost by it.";
+    BytesWhole, "datagram bytes whole":
+        "From datagrams that were lost, repeated and shuffled on the way come exactly the bytes that were sent.";
+    FileBytes, "files read as written":
+        "What is read from a file is what was last written to it, past the page cache and through it.";
+    SizesAndNames, "file sizes and names": "A file has the size it was set to and the name it was given, and no other.";
+    Records, "records outlive a crash": "What a process has said is safe is there, and whole, after it was killed.";
+    Confirmed, "confirmed outlives shards":
+        "What a service has confirmed is there after shards of it have died, connections have moved and requests \
+         were refused; each is answered once and in order, and no descriptor is left.";
+    IoMemory, "I/O memory back":
+        "While nothing is read or written, all memory for reading and writing has been given back.";
+    LiveTimers, "live timers as modelled":
+        "The runtime keeps exactly those timers that an independent model says are still waiting.";
+    PeaksReturn, "memory back after peaks": "When a peak of timers is over, the memory it took has been given back.";
+    IdleCpu, "idle takes no processor":
+        "An executor with nothing to do takes next to no processor time, however many timers wait.";
+    Turns, "others get their turn":
+        "However much a peer sends, a producer makes, a writer writes or a blocking call takes, the others get their \
+         turn after a bounded part of it.";
+    ReadyAwaits, "ready awaits pause":
+        "A loop over awaits that are ready at once goes back to its executor when that wants its thread.";
+    LongCalls, "long calls let others run":
+        "A read of hundreds of megabytes from the page cache, and the list of a long directory, leave the thread to \
+         others.";
+    Replacements, "replaced pools reset none":
+        "When the shards that listen are replaced by others, no client's connection is reset.";
+    Accepts, "busy shards stop no accepts":
+        "A shard that computes keeps no other from accepting, and clients that come one after the other are shared \
+         out.";
+    Failures, "failed shards are seen":
+        "A shard that ends with an error is in the log and is restarted, after a pause that grows if it fails again.";
+    Expiries, "no expiry early":
+        "No timer queue hands out a timer before its deadline, by the clock as it is at that moment.";
+    Wakes, "one wake for each expiry":
+        "A reactor calls exactly one waker for each timer that its queue hands out as expired.";
+    NextExpiry, "next expiry kept":
+        "No timer is due before its queue says that the next one is, none that is due is left behind, and no \
+         executor sleeps past it.";
 }
 
 impl Invariant {
-    pub(crate) const ALL: [Invariant; 21] = [
-        Invariant::NothingEarly,
-        Invariant::NothingLost,
-        Invariant::NothingTwice,
-        Invariant::InOrder,
-        Invariant::CancelsHold,
-        Invariant::StaleCancels,
-        Invariant::Deliveries,
-        Invariant::SocketTimeouts,
-        Invariant::BytesWhole,
-        Invariant::FileBytes,
-        Invariant::SizesAndNames,
-        Invariant::Records,
-        Invariant::Confirmed,
-        Invariant::IoMemory,
-        Invariant::LiveTimers,
-        Invariant::PeaksReturn,
-        Invariant::IdleCpu,
-        Invariant::Turns,
-        Invariant::Expiries,
-        Invariant::Wakes,
-        Invariant::NextExpiry,
-    ];
-
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Invariant::NothingEarly => "nothing early",
-            Invariant::NothingLost => "nothing lost",
-            Invariant::NothingTwice => "nothing fired twice",
-            Invariant::InOrder => "fired in order",
-            Invariant::CancelsHold => "cancelled stays silent",
-            Invariant::StaleCancels => "stale cancels hit nothing",
-            Invariant::Deliveries => "messages accounted for",
-            Invariant::SocketTimeouts => "socket timeouts",
-            Invariant::BytesWhole => "datagram bytes whole",
-            Invariant::FileBytes => "files read as written",
-            Invariant::SizesAndNames => "file sizes and names",
-            Invariant::Records => "records outlive a crash",
-            Invariant::Confirmed => "confirmed outlives shards",
-            Invariant::IoMemory => "I/O memory back",
-            Invariant::LiveTimers => "live timers as modelled",
-            Invariant::PeaksReturn => "memory back after peaks",
-            Invariant::IdleCpu => "idle takes no processor",
-            Invariant::Turns => "others get their turn",
-            Invariant::Expiries => "no expiry early",
-            Invariant::Wakes => "one wake for each expiry",
-            Invariant::NextExpiry => "next expiry kept",
-        }
-    }
-
-    /// What it means, for first-time readers.
-    pub(crate) fn meaning(self) -> &'static str {
-        match self {
-            Invariant::NothingEarly => {
-                "No timer fires, and no message is redelivered, before its deadline, not even by a nanosecond."
-            }
-            Invariant::NothingLost => "Every timer that was armed either fires or is cancelled.",
-            Invariant::NothingTwice => {
-                "No timer fires a second time, and none fires that was not armed."
-            }
-            Invariant::InOrder => {
-                "Timers that wait side by side fire by their deadlines, and those due together in the order in which they were armed."
-            }
-            Invariant::CancelsHold => "A timer that was cancelled in time never fires.",
-            Invariant::StaleCancels => {
-                "Cancelling a timer that has fired already touches no other timer."
-            }
-            Invariant::Deliveries => {
-                "Every message arrives exactly as often as the protocol says, with its own content."
-            }
-            Invariant::SocketTimeouts => {
-                "A read or write gives up no earlier than its timeout, and no byte is lost by it."
-            }
-            Invariant::BytesWhole => {
-                "From datagrams that were lost, repeated and shuffled on the way come exactly the bytes that were sent."
-            }
-            Invariant::FileBytes => {
-                "What is read from a file is what was last written to it, past the page cache and through it."
-            }
-            Invariant::SizesAndNames => {
-                "A file has the size it was set to and the name it was given, and no other."
-            }
-            Invariant::Records => {
-                "What a process has said is safe is there, and whole, after it was killed."
-            }
-            Invariant::Confirmed => {
-                "What a service has confirmed is there after shards of it have died, connections have moved and requests were refused; each is answered once and in order, and no descriptor is left."
-            }
-            Invariant::IoMemory => {
-                "While nothing is read or written, all memory for reading and writing has been given back."
-            }
-            Invariant::LiveTimers => {
-                "The runtime keeps exactly those timers that an independent model says are still waiting."
-            }
-            Invariant::PeaksReturn => {
-                "When a peak of timers is over, the memory it took has been given back."
-            }
-            Invariant::IdleCpu => {
-                "An executor with nothing to do takes next to no processor time, however many timers wait."
-            }
-            Invariant::Turns => {
-                "However much a peer sends, a producer makes, a writer writes or a blocking call takes, the others get their turn after a bounded part of it."
-            }
-            Invariant::Expiries => {
-                "No timer queue hands out a timer before its deadline, by the clock as it is at that moment."
-            }
-            Invariant::Wakes => {
-                "A reactor calls exactly one waker for each timer that its queue hands out as expired."
-            }
-            Invariant::NextExpiry => {
-                "No timer is due before its queue says that the next one is, none that is due is left behind, and no executor sleeps past it."
-            }
-        }
-    }
-
     /// In what its violations are measured.
     pub(crate) fn unit(self) -> Unit {
         match self {
@@ -217,14 +129,12 @@ impl Ledger {
         badness: u64,
         detail: impl FnOnce() -> String,
     ) {
-        let tally = &self.tallies[invariant as usize];
-        tally.checks.fetch_add(1, Ordering::Relaxed);
-        if badness > 0 {
-            tally.worst.fetch_max(badness, Ordering::Relaxed);
-            if tally.violations.fetch_add(1, Ordering::Relaxed) < FIRST_VIOLATIONS_MAX {
-                self.note(format!("{}: {}", invariant.label(), detail()));
-            }
-        }
+        let count = Count {
+            checks: 1,
+            violations: (badness > 0).into(),
+            worst: badness,
+        };
+        self.enter(invariant, count, detail);
     }
 
     /// Enters many checks at once.
@@ -324,13 +234,6 @@ const FIRST_VIOLATIONS_MAX: u64 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn invariants_index_their_own_tally() {
-        for (index, &invariant) in Invariant::ALL.iter().enumerate() {
-            assert_eq!(invariant as usize, index, "{}", invariant.label());
-        }
-    }
 
     #[test]
     fn counts_checks_and_keeps_the_worst() {

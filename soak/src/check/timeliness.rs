@@ -224,6 +224,10 @@ impl fmt::Display for Timeliness {
         let Seconds { all, judged, .. } = self.seconds;
         write!(f, "quiet:  time is judged in {judged} of {all} seconds")?;
         for (by, words) in [
+            (
+                Disturbance::Unoptimised,
+                "of a program that is not optimised",
+            ),
             (Disturbance::Stopped, "stopped on purpose"),
             (Disturbance::Quota, "throttled by the quota of the cgroup"),
             (Disturbance::Stolen, "stolen from by the host"),

@@ -284,7 +284,7 @@ impl fmt::Display for Totals {
 /// What to do about it.
 const INCONCLUSIVE: &str = "\
 Nothing was broken. How late timers were was not judged everywhere: too few seconds of this run were\n\
-quiet. Run it for a minute or more on a machine that does nothing else.";
+quiet. Run it optimised and for a minute or more, on a machine that does nothing else.";
 
 /// In cores: less is shown as nothing.
 const TAKEN_SHOWN: f64 = 0.005;

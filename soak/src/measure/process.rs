@@ -1,14 +1,14 @@
 //! What the kernel says about this process and machine.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use nix::time::ClockId;
 use procfs::process::Process;
 use procfs::{CurrentSI, KernelStats, ProcResult};
 
@@ -27,6 +27,36 @@ pub(crate) fn hold_descriptors(more: i64) {
 }
 
 static HELD: AtomicI64 = AtomicI64::new(0);
+
+/// Resident memory, at a moment at which none is [held](hold_memory).
+pub(crate) fn resident_bytes() -> io::Result<u64> {
+    // For two seconds.
+    for _ in 0..400 {
+        let (was_held, bytes) = (is_memory_held(), support::process::resident_bytes()?);
+        if !was_held && !is_memory_held() {
+            return Ok(bytes);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    support::process::resident_bytes()
+}
+
+pub(crate) fn is_memory_held() -> bool {
+    HELD_MEMORY.load(Ordering::Relaxed) > 0
+}
+
+/// As [`hold_descriptors`], for calls that take much memory for a fraction of a second, and descriptors.
+pub(crate) fn hold_memory(more: i64) {
+    HELD_MEMORY.fetch_add(more, Ordering::Relaxed);
+}
+
+static HELD_MEMORY: AtomicI64 = AtomicI64::new(0);
+
+/// For how long the calling thread has computed, in user space and in the kernel.
+pub(crate) fn thread_time() -> Duration {
+    let time = ClockId::CLOCK_THREAD_CPUTIME_ID.now();
+    time.expect("each thread has this clock").into()
+}
 
 /// Processor time of this process since it began, in user space and in the kernel.
 pub(crate) fn cpu_time() -> io::Result<Duration> {

@@ -22,11 +22,14 @@ pub(crate) struct Second {
     pub(crate) other_cores: f64,
     /// The process was stopped for a part of it.
     pub(crate) is_stopped: bool,
+    /// The program was built without optimisation, and is slow by that.
+    pub(crate) is_unoptimised: bool,
 }
 
 /// Why a second is not judged for time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disturbance {
+    Unoptimised,
     Stopped,
     Quota,
     Stolen,
@@ -36,7 +39,9 @@ pub(crate) enum Disturbance {
 
 impl Second {
     pub(crate) fn disturbance(&self) -> Option<Disturbance> {
-        if self.is_stopped {
+        if self.is_unoptimised {
+            Some(Disturbance::Unoptimised)
+        } else if self.is_stopped {
             Some(Disturbance::Stopped)
         } else if self.throttled_cores > STOLEN_CORES_MAX {
             // Before what it looks like: sleeps are noisy by it, and some containers are told that it
@@ -60,7 +65,7 @@ pub(crate) struct Seconds {
     pub(crate) all: u64,
     /// Quiet, and the one before was quiet too: what is seen in one may have begun in the other.
     pub(crate) judged: u64,
-    disturbed: [u64; 5],
+    disturbed: [u64; 6],
 }
 
 impl Seconds {
@@ -118,13 +123,15 @@ mod tests {
         stolen_cores: 0.0,
         other_cores: 0.1,
         is_stopped: false,
+        is_unoptimised: false,
     };
 
     #[test]
     fn each_ceiling_disturbs_the_second_that_is_above_it() {
         assert_eq!(QUIET.disturbance(), None);
         type Disturb = fn(&mut Second);
-        let disturbances: [(Disturb, Disturbance); 6] = [
+        let disturbances: [(Disturb, Disturbance); 7] = [
+            (|it| it.is_unoptimised = true, Disturbance::Unoptimised),
             (|it| it.is_stopped = true, Disturbance::Stopped),
             (|it| it.throttled_cores = 0.04, Disturbance::Quota),
             (|it| it.stolen_cores = 0.04, Disturbance::Stolen),
@@ -140,7 +147,7 @@ mod tests {
             assert_eq!(second.disturbance(), Some(disturbance));
             seconds.enter(second.disturbance(), false);
         }
-        assert_eq!((seconds.all, seconds.judged), (7, 1));
+        assert_eq!((seconds.all, seconds.judged), (8, 1));
         assert_eq!(seconds.disturbed(Disturbance::Noise), 2);
     }
 

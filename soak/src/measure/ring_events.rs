@@ -51,6 +51,18 @@ pub(crate) fn complaints() -> Complaints {
     heard(|heard| heard.complaints.clone())
 }
 
+/// Counts the complaints with this text from now on.
+pub(crate) fn watch_for(text: &'static str) {
+    if let Some(listener) = LISTENER.get() {
+        listener.heard().watched = Some((text, 0));
+    }
+}
+
+/// How many there were.
+pub(crate) fn watched() -> usize {
+    heard(|heard| heard.watched.map_or(0, |(_, count)| count))
+}
+
 fn heard<T: Default>(read: impl FnOnce(&Heard) -> T) -> T {
     let listener = LISTENER.get();
     listener.map_or_else(T::default, |listener| read(&listener.heard()))
@@ -70,6 +82,7 @@ pub(crate) struct Complaints {
 struct Heard {
     setups: Vec<Setup>,
     complaints: Complaints,
+    watched: Option<(&'static str, usize)>,
 }
 
 impl Heard {
@@ -86,6 +99,9 @@ impl Heard {
 
     fn note_complaint(&mut self, words: String) {
         self.complaints.count += 1;
+        if let Some((text, count)) = &mut self.watched {
+            *count += usize::from(words.contains(*text));
+        }
         if self.complaints.first.len() < COMPLAINTS_KEPT {
             self.complaints.first.push(words);
         }
@@ -237,7 +253,6 @@ mod tests {
             "no_iowait",
             "paths",
             "poll_multi",
-            "polled",
             "registered",
             "registered_ring",
             "truncate",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
-use support::numbers::{BYTES, COUNTS, DURATIONS, Unit, percentile, scaled, unit_of, without_dust};
+use support::numbers::{BYTES, COUNTS, DURATIONS, Unit, scaled, unit_of, without_dust};
 
 /// What is measured, and so how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,6 @@ pub(super) enum Quantity {
     Percent,
     /// Of the run.
     Seconds,
-    /// One in so many: 1,000 is written as the percentile 99.9 %.
-    Rarity,
 }
 
 impl Quantity {
@@ -31,7 +29,6 @@ impl Quantity {
             Quantity::Count => scaled(value, &COUNTS),
             Quantity::Cores => format!("{value:.2} cores"),
             Quantity::Percent => format!("{value:.1} %"),
-            Quantity::Rarity => format!("{} %", percentile(value)),
         }
     }
 
@@ -43,7 +40,7 @@ impl Quantity {
             Quantity::Count => unit_of(high, &COUNTS),
             Quantity::Percent => (1.0, " %"),
             Quantity::Seconds => (run_unit(high).0, ""),
-            Quantity::Cores | Quantity::Rarity => (1.0, ""),
+            Quantity::Cores => (1.0, ""),
         }
     }
 }
@@ -104,16 +101,6 @@ impl Axis {
         }
     }
 
-    /// From the median to one in `count`, each further nine as wide as the last.
-    pub(super) fn percentiles(count: f64) -> Self {
-        let is_some = (10.0..MEANINGLESS).contains(&count);
-        let count = if is_some { count } else { 10.0 };
-        Axis {
-            range: 0.0..count.log10(),
-            ..Axis::log("percentile", Quantity::Rarity, &[])
-        }
-    }
-
     /// Where `value` lies, within the range. `None`: nowhere, as zero on a logarithmic axis.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = if self.is_log {
@@ -134,14 +121,11 @@ impl Axis {
 
     /// What is written at a tick.
     fn label(&self, place: f64) -> String {
-        let (value, (size, suffix)) = match self.quantity {
-            // Bare numbers, as they grow long.
-            Quantity::Rarity => return percentile(10_f64.powf(place)),
-            _ if self.is_log => {
-                let value = 10_f64.powf(place);
-                (value, self.quantity.unit(value))
-            }
-            _ => (place * self.unit.0, self.unit),
+        let (value, (size, suffix)) = if self.is_log {
+            let value = 10_f64.powf(place);
+            (value, self.quantity.unit(value))
+        } else {
+            (place * self.unit.0, self.unit)
         };
         let suffix = if place == 0.0 && !self.is_log {
             ""
@@ -256,7 +240,6 @@ mod tests {
         }
         for seconds in [0.0, f64::NAN, 1e300] {
             assert!(Axis::of_run(seconds).ticks().len() > 1);
-            assert!(Axis::percentiles(seconds).ticks().len() > 1);
         }
     }
 
@@ -299,12 +282,6 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_by_their_nines() {
-        let axis = Axis::percentiles(2_000.0);
-        assert_eq!(labels(&axis), ["0", "90", "99", "99.9"]);
-    }
-
-    #[test]
     fn values_with_three_digits() {
         assert_eq!(Quantity::Count.text(0.0), "0");
         assert_eq!(Quantity::Count.text(999.0), "999");
@@ -312,7 +289,6 @@ mod tests {
         assert_eq!(Quantity::Count.text(123_456.0), "123k");
         assert_eq!(Quantity::Bytes.text(1_572_864.0), "1.50 MiB");
         assert_eq!(Quantity::Nanoseconds.text(12_300.0), "12.3 µs");
-        assert_eq!(Quantity::Rarity.text(1_000.0), "99.9 %");
         assert_eq!(Quantity::Seconds.text(125.04), "2m 5s");
         assert_eq!(Quantity::Seconds.text(0.51), "500ms");
     }

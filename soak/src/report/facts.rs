@@ -1,14 +1,11 @@
-//! What ran, where and when, and how to repeat it.
+//! What ran, where and when.
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use clap::ValueEnum;
 use maud::{Markup, html};
 
 use super::axis::{Quantity, run_time};
-use crate::check::probe::Workload;
 use crate::record::Record;
-use crate::timer_queue::TimerQueue;
 
 /// What ran, where and when.
 pub(super) fn facts(records: &[Record]) -> Markup {
@@ -91,38 +88,6 @@ fn began(unix_s: u64) -> String {
     let began = UNIX_EPOCH + Duration::from_secs(unix_s.min(YEAR_9999_UNIX_S));
     let text = humantime::format_rfc3339_seconds(began).to_string();
     text.replace('T', " ").replace('Z', " UTC")
-}
-
-/// What to type to have the same again.
-pub(super) fn command(record: &Record, is_comparison: bool) -> Vec<String> {
-    let plan = &record.plan;
-    let mut command = vec!["cargo run --release".to_owned(), "-p soak".to_owned()];
-    let mut add = |option: &str, value: &str| command.push(format!("{option}{value}"));
-    if record.timer_queue == TimerQueue::Classic.label() && !is_comparison {
-        add("--no-default-features", "");
-    }
-    add("--", "");
-    if is_comparison {
-        add("--compare", "");
-    }
-    let duration_ms = (plan.duration_s * 1e3).round() as u64;
-    match duration_ms % 1_000 {
-        0 => add("--duration ", &format!("{}s", duration_ms / 1_000)),
-        _ => add("--duration ", &format!("{duration_ms}ms")),
-    }
-    add("--seed ", &plan.seed.to_string());
-    add("--load ", &asked_load(record).to_string());
-    let has_clients = |name: &String| name == Workload::MessageQueue.label();
-    if plan.clients > 0 && plan.workloads.iter().any(has_clients) {
-        add("--clients ", &plan.clients.to_string());
-    }
-    if plan.workloads.len() < Workload::value_variants().len() {
-        add("--workload ", &plan.workloads.join(","));
-    }
-    if let Some(defect) = &plan.injected {
-        add("--inject ", defect);
-    }
-    command
 }
 
 /// What was asked for, and what was made of it on a machine that is slow.

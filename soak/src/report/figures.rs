@@ -8,18 +8,17 @@ use crate::check::probe::Timing;
 use crate::check::timeliness::MACHINE_NOISE;
 use crate::record::{Distribution, Record, Sample};
 
-/// A figure that is worth comparing.
-struct Figure {
-    name: &'static str,
-    quantity: Quantity,
-    value: fn(&Record) -> Option<f64>,
-    /// What stands on the tiles, in fewer words.
-    tile: Option<&'static str>,
-}
+/// A figure that is worth comparing: its name, what stands on the tiles in fewer words, and its value.
+struct Figure(
+    &'static str,
+    Option<&'static str>,
+    Quantity,
+    fn(&Record) -> Option<f64>,
+);
 
 impl Figure {
     fn of(&self, record: &Record) -> Option<f64> {
-        (self.value)(record).filter(|value| value.is_finite())
+        (self.3)(record).filter(|value| value.is_finite())
     }
 
     /// Of two runs, and the first as a multiple of the second.
@@ -33,7 +32,7 @@ impl Figure {
 
     fn text(&self, record: &Record) -> String {
         let value = self.of(record);
-        value.map_or_else(|| "–".to_owned(), |value| self.quantity.text(value))
+        value.map_or_else(|| "–".to_owned(), |value| self.2.text(value))
     }
 
     fn ratio(&self, first: &Record, second: &Record) -> String {
@@ -49,8 +48,8 @@ pub(super) fn tiles(record: &Record) -> Markup {
     html! {
         dl.tiles {
             @for figure in &FIGURES {
-                @if let Some((tile, value)) = figure.tile.zip(figure.of(record)) {
-                    div { dt { (tile) } dd { (figure.quantity.text(value)) } }
+                @if let Some((tile, value)) = figure.1.zip(figure.of(record)) {
+                    div { dt { (tile) } dd { (figure.2.text(value)) } }
                 }
             }
         }
@@ -64,7 +63,7 @@ pub(crate) fn compared(first: &Record, second: &Record) -> String {
     let mut table = row("", [&first.timer_queue, &second.timer_queue, "ratio"]);
     for figure in &FIGURES {
         let [a, b, ratio] = figure.cells(first, second);
-        table.push_str(&row(figure.name, [&a, &b, &ratio]));
+        table.push_str(&row(figure.0, [&a, &b, &ratio]));
     }
     let [a, b] = [first, second].map(|run| run.outcome.word());
     table + row("verdict", [a, b, ""]).trim_end()
@@ -73,8 +72,7 @@ pub(crate) fn compared(first: &Record, second: &Record) -> String {
 /// Both runs in columns, with their ratio.
 pub(super) fn comparison(first: &Record, second: &Record) -> Markup {
     let heads = ["", &*first.timer_queue, &*second.timer_queue, "ratio"];
-    let rows =
-        (FIGURES.iter()).map(|figure| table::texts(figure.name, figure.cells(first, second)));
+    let rows = (FIGURES.iter()).map(|figure| table::texts(figure.0, figure.cells(first, second)));
     table::table(heads, rows)
 }
 
@@ -112,88 +110,62 @@ pub(super) fn checks(record: &Record) -> u64 {
     record.rows.iter().map(|row| row.checks).sum()
 }
 
-const fn figure(
-    name: &'static str,
-    tile: Option<&'static str>,
-    quantity: Quantity,
-    value: fn(&Record) -> Option<f64>,
-) -> Figure {
-    Figure {
-        name,
-        tile,
-        quantity,
-        value,
-    }
-}
-
-const FIGURES: [Figure; 15] = [
-    figure(
-        "lateness p50",
-        Some("late by, p50"),
-        Quantity::Nanoseconds,
-        |record| lateness(record, |timers| timers.p50_ns),
-    ),
-    figure("lateness p99", None, Quantity::Nanoseconds, |record| {
-        lateness(record, |timers| timers.p99_ns)
-    }),
-    figure(
-        "lateness p99.9",
-        Some("late by, p99.9"),
-        Quantity::Nanoseconds,
-        |record| lateness(record, |timers| timers.p999_ns),
-    ),
-    figure("lateness max", None, Quantity::Nanoseconds, |record| {
-        lateness(record, |timers| timers.max_ns)
-    }),
-    figure(
-        "noise p99.9",
-        Some("noise, p99.9"),
-        Quantity::Nanoseconds,
-        |record| distribution(record, MACHINE_NOISE).map(|noise| noise.p999_ns as f64),
-    ),
-    figure("timers armed/s", None, Quantity::Count, |record| {
-        per_second(record, record.totals.timers_armed)
-    }),
-    figure("timers cancelled/s", None, Quantity::Count, |record| {
-        per_second(record, record.totals.timers_cancelled)
-    }),
-    figure(
-        "timers fired/s",
-        Some("timers fired/s"),
-        Quantity::Count,
-        |record| per_second(record, record.totals.timers_fired),
-    ),
-    figure(
-        "most timers alive",
-        Some("most timers alive"),
-        Quantity::Count,
-        |record| Some(record.totals.live_timers_max as f64),
-    ),
-    figure("messages acked/s", None, Quantity::Count, |record| {
-        per_second(record, record.totals.messages_acked)
-    }),
-    figure("datagrams sent/s", None, Quantity::Count, |record| {
-        per_second(record, record.totals.datagrams_sent)
-    }),
-    figure(
-        "cores used on average",
-        Some("processor, mean"),
-        Quantity::Cores,
-        mean_cores,
-    ),
-    figure(
-        "peak resident memory",
-        Some("peak memory"),
-        Quantity::Bytes,
-        |record| peak(record, |sample| sample.resident_bytes),
-    ),
-    figure("peak allocated memory", None, Quantity::Bytes, |record| {
-        peak(record, |sample| sample.allocated_bytes)
-    }),
-    figure(
-        "checks made",
-        Some("checks made"),
-        Quantity::Count,
-        |record| Some(checks(record) as f64),
-    ),
-];
+const FIGURES: [Figure; 15] = {
+    use Quantity::{Bytes, Cores, Count, Nanoseconds};
+    [
+        Figure("lateness p50", Some("late by, p50"), Nanoseconds, |it| {
+            lateness(it, |it| it.p50_ns)
+        }),
+        Figure("lateness p99", None, Nanoseconds, |it| {
+            lateness(it, |it| it.p99_ns)
+        }),
+        Figure(
+            "lateness p99.9",
+            Some("late by, p99.9"),
+            Nanoseconds,
+            |it| lateness(it, |it| it.p999_ns),
+        ),
+        Figure("lateness max", None, Nanoseconds, |it| {
+            lateness(it, |it| it.max_ns)
+        }),
+        Figure("noise p99.9", Some("noise, p99.9"), Nanoseconds, |it| {
+            distribution(it, MACHINE_NOISE).map(|noise| noise.p999_ns as f64)
+        }),
+        Figure("timers armed/s", None, Count, |it| {
+            per_second(it, it.totals.timers_armed)
+        }),
+        Figure("timers cancelled/s", None, Count, |it| {
+            per_second(it, it.totals.timers_cancelled)
+        }),
+        Figure("timers fired/s", Some("timers fired/s"), Count, |it| {
+            per_second(it, it.totals.timers_fired)
+        }),
+        Figure(
+            "most timers alive",
+            Some("most timers alive"),
+            Count,
+            |it| Some(it.totals.live_timers_max as f64),
+        ),
+        Figure("messages acked/s", None, Count, |it| {
+            per_second(it, it.totals.messages_acked)
+        }),
+        Figure("datagrams sent/s", None, Count, |it| {
+            per_second(it, it.totals.datagrams_sent)
+        }),
+        Figure(
+            "cores used on average",
+            Some("processor, mean"),
+            Cores,
+            mean_cores,
+        ),
+        Figure("peak resident memory", Some("peak memory"), Bytes, |it| {
+            peak(it, |sample| sample.resident_bytes)
+        }),
+        Figure("peak allocated memory", None, Bytes, |it| {
+            peak(it, |sample| sample.allocated_bytes)
+        }),
+        Figure("checks made", Some("checks made"), Count, |it| {
+            Some(checks(it) as f64)
+        }),
+    ]
+};

@@ -83,17 +83,6 @@ fn head(records: &[Record]) -> Markup {
             _ => {}
         }
         (facts::facts(records))
-        @if let Some(record) = records.first() {
-            h2 { "Repeat it" }
-            p.command {
-                code {
-                    // Lines break between options, never within one.
-                    @for word in facts::command(record, records.len() > 1) {
-                        span { (word) } " "
-                    }
-                }
-            }
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! With two records every plot has a panel for each, on common axes.
 
-use support::plots::{BLUE, GREEN, GREY, PURPLE, Rgb, VERMILION, color};
+use support::plots::{BLUE, GREEN, GREY, Rgb, VERMILION};
 
 use super::axis::{Axis, Quantity};
 use super::plot::{Line, Panel, Plot};
@@ -13,12 +13,7 @@ use crate::record::{Distribution, Record, Sample};
 /// The plots of a page in order, without those that would be empty.
 pub(super) fn all(records: &[Record]) -> Vec<Plot> {
     let mut plots: Vec<Plot> = SERIES.iter().map(|series| series.plot(records)).collect();
-    let later = plots.split_off(1);
-    plots.push(histogram(records));
-    plots.push(RARE_TIMERS.plot(records));
-    plots.push(BY_WORKLOAD.plot(records));
-    plots.extend(later);
-    plots.push(OTHER_TIMES.plot(records));
+    plots.insert(1, histogram(records));
     plots.retain(|plot| !plot.panels.iter().all(Panel::is_empty));
     plots
 }
@@ -102,10 +97,26 @@ fn disturbed(record: &Record) -> Vec<(f64, f64)> {
 
 /// How often each lateness was seen, of the timers and of the machine.
 fn histogram(records: &[Record]) -> Plot {
-    let mut panels = panels(records, is_of_timers, steps);
-    for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
-        line.is_filled = true;
-    }
+    let line = |distribution: &Distribution| {
+        let color = match &*distribution.name {
+            MACHINE_NOISE => GREY,
+            name if name == Timing::Lateness.label() => VERMILION,
+            _ => return None,
+        };
+        (!distribution.buckets.is_empty()).then(|| Line {
+            name: distribution.name.clone(),
+            color,
+            is_filled: true,
+            points: steps(distribution),
+        })
+    };
+    let panel = |record: &Record| Panel {
+        name: record.timer_queue.clone(),
+        lines: record.distributions.iter().filter_map(line).collect(),
+        marker: None,
+        shaded: Vec::new(),
+    };
+    let panels: Vec<Panel> = records.iter().map(panel).collect();
     let lateness = values(&panels, |point| point.0);
     let shares = values(&panels, |point| point.1);
     Plot {
@@ -119,83 +130,10 @@ fn histogram(records: &[Record]) -> Plot {
     }
 }
 
-/// Distributions of one plot by percentile.
-struct Percentiles {
-    key: &'static str,
-    title: &'static str,
-    explanation: &'static str,
-    measure: &'static str,
-    holds: fn(&str) -> bool,
-}
-
-impl Percentiles {
-    fn plot(&self, records: &[Record]) -> Plot {
-        let panels = panels(records, self.holds, by_rarity);
-        let rarities = values(&panels, |point| point.0);
-        let times = values(&panels, |point| point.1);
-        Plot {
-            key: self.key,
-            title: self.title,
-            explanation: self.explanation,
-            x: Axis::percentiles(rarities.into_iter().fold(0.0, f64::max)),
-            y: Axis::log(self.measure, Quantity::Nanoseconds, &times),
-            panels,
-        }
-    }
-}
-
-/// The distributions in question, a line each.
-fn panels(
-    records: &[Record],
-    holds: fn(&str) -> bool,
-    points: fn(&Distribution) -> Vec<(f64, f64)>,
-) -> Vec<Panel> {
-    let panel = |record: &Record| {
-        let distributions = record.distributions.iter();
-        let held = distributions
-            .filter(|distribution| holds(&distribution.name) && !distribution.buckets.is_empty());
-        let lines = held.enumerate().map(|(place, distribution)| Line {
-            // Of a kind in a workload, only the workload.
-            name: distribution
-                .name
-                .rsplit(", ")
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
-            color: color_of(&distribution.name, place),
-            is_filled: false,
-            points: points(distribution),
-        });
-        Panel {
-            name: record.timer_queue.clone(),
-            lines: lines.collect(),
-            marker: None,
-            shaded: Vec::new(),
-        }
-    };
-    records.iter().map(panel).collect()
-}
-
-fn color_of(distribution: &str, place: usize) -> Rgb {
-    match distribution {
-        MACHINE_NOISE => GREY,
-        _ if is_of_timers(distribution) => VERMILION,
-        _ if place < HUES => color(place),
-        // The same hues once more, darker.
-        _ => {
-            let Rgb(red, green, blue) = color(place % HUES);
-            Rgb(red / 2, green / 2, blue / 2)
-        }
-    }
-}
-
-fn is_of_timers(distribution: &str) -> bool {
-    [Timing::Lateness.label(), MACHINE_NOISE].contains(&distribution)
-}
-
 /// The outline of a histogram: a step up and down for each bucket, in percent of all values.
 fn steps(distribution: &Distribution) -> Vec<(f64, f64)> {
-    let whole = total(distribution);
+    let held: u64 = distribution.buckets.iter().map(|&(_, count)| count).sum();
+    let whole = held.max(1) as f64;
     let mut outline: Vec<(f64, f64)> = Vec::new();
     for &(bound, count) in &distribution.buckets {
         let bound = bound.max(1) as f64;
@@ -216,33 +154,6 @@ fn steps(distribution: &Distribution) -> Vec<(f64, f64)> {
     outline
 }
 
-/// Latencies by rarity: of `x` values, one is above `y`. What lies above nothing gets half a value
-/// above it (Hazen's plotting positions), as it would be infinitely rare.
-fn by_rarity(distribution: &Distribution) -> Vec<(f64, f64)> {
-    let whole = total(distribution);
-    let max_ns = distribution.max_ns.max(1) as f64;
-    let mut below = 0;
-    let points = distribution.buckets.iter().map(|&(bound, count)| {
-        below += count;
-        let above = (whole - below as f64).max(0.0) + 0.5;
-        (whole / above, (bound.max(1) as f64).min(max_ns))
-    });
-    let least = distribution
-        .buckets
-        .first()
-        .map(|&(bound, _)| bound.max(1) as f64 / BUCKET_GROWTH);
-    least
-        .map(|least| (1.0, least))
-        .into_iter()
-        .chain(points)
-        .collect()
-}
-
-fn total(distribution: &Distribution) -> f64 {
-    let held: u64 = distribution.buckets.iter().map(|&(_, count)| count).sum();
-    held.max(1) as f64
-}
-
 fn values(panels: &[Panel], value: fn(&(f64, f64)) -> f64) -> Vec<f64> {
     let lines = panels.iter().flat_map(|panel| &panel.lines);
     lines
@@ -250,56 +161,12 @@ fn values(panels: &[Panel], value: fn(&(f64, f64)) -> f64) -> Vec<f64> {
         .collect()
 }
 
-const RARE_TIMERS: Percentiles = Percentiles {
-    key: "percentiles",
-    title: "How late the rare ones are",
-    explanation: "So many percent of the timers were at most so late: the further to the right, \
-                  the rarer.",
-    measure: "late by",
-    holds: is_of_timers,
-};
-
-const BY_WORKLOAD: Percentiles = Percentiles {
-    key: "workloads",
-    title: "How late they are by workload",
-    explanation: "The same for each workload, for timers beside a task that hogs the processor, and \
-                  for an executor that does nothing but sleep, as the noise's thread.",
-    measure: "late by",
-    holds: |name| {
-        let kinds = [
-            Timing::Neighbour.label(),
-            Timing::Sleep.label(),
-            MACHINE_NOISE,
-        ];
-        name.contains(", ") || kinds.contains(&name)
-    },
-};
-
-const OTHER_TIMES: Percentiles = Percentiles {
-    key: "others",
-    title: "Other times",
-    explanation: "What else was timed in the run, by percentile.",
-    measure: "took",
-    holds: |name| {
-        let kinds = [
-            Timing::Burst,
-            Timing::Crowd,
-            Timing::Ping,
-            Timing::SegmentRtt,
-        ];
-        kinds.iter().any(|kind| kind.label() == name)
-    },
-};
-
 const BUCKET_GROWTH: f64 = 1.25;
-
-/// Colours that are no grey, which is the noise's.
-const HUES: usize = 7;
 
 /// Less than that of the noise beside it.
 const PALE_GREY: Rgb = Rgb(180, 180, 180);
 
-const SERIES: [Series; 6] = [
+const SERIES: [Series; 3] = [
     Series {
         key: "lateness",
         title: "Lateness over time",
@@ -332,33 +199,6 @@ const SERIES: [Series; 6] = [
         ],
     },
     Series {
-        key: "timers",
-        title: "Timers per second",
-        explanation: "Armed, cancelled before their deadline, and fired.",
-        measure: "per second",
-        quantity: Quantity::Count,
-        is_log: false,
-        lines: &[
-            ("armed", BLUE, |sample| sample.armed_per_s),
-            ("cancelled", GREEN, |sample| sample.cancelled_per_s),
-            ("fired", VERMILION, |sample| sample.fired_per_s),
-        ],
-    },
-    Series {
-        key: "messages",
-        title: "Messages and datagrams per second",
-        explanation: "Messages acknowledged, deadlines that passed without an acknowledgement, and \
-                      datagrams sent.",
-        measure: "per second",
-        quantity: Quantity::Count,
-        is_log: false,
-        lines: &[
-            ("acks", BLUE, |sample| sample.acks_per_s),
-            ("timeouts", VERMILION, |sample| sample.timeouts_per_s),
-            ("datagrams", PURPLE, |sample| sample.datagrams_per_s),
-        ],
-    },
-    Series {
         key: "memory",
         title: "Memory",
         explanation: "Resident: what the system counts for the process. Allocated: what the \
@@ -369,19 +209,6 @@ const SERIES: [Series; 6] = [
         lines: &[
             ("resident", BLUE, |sample| sample.resident_bytes as f64),
             ("allocated", GREEN, |sample| sample.allocated_bytes as f64),
-        ],
-    },
-    Series {
-        key: "cpu",
-        title: "Processor time",
-        explanation: "Of the whole process, its load generators and checks included, in cores. \
-                      Stolen: what the host of a virtual machine took away while there was work.",
-        measure: "cores",
-        quantity: Quantity::Cores,
-        is_log: false,
-        lines: &[
-            ("cores", BLUE, |sample| sample.cpu_cores),
-            ("stolen", GREY, |sample| sample.stolen_cores),
         ],
     },
 ];

@@ -1,9 +1,6 @@
-use clap::Parser;
-
 use super::fixture::{MAP, WHEEL, failed, record};
 use super::*;
 use crate::check::verdict::{Evidence, Verdict};
-use crate::options::Options;
 use crate::record::RowStatus;
 use crate::report::plot::Plot;
 
@@ -223,7 +220,7 @@ fn plots_show_what_there_is_and_say_it_in_words() {
     let mut record = record(WHEEL, 3, 1.0);
     for (sample, late_max_ns) in record.samples.iter_mut().zip([5_000, 0, 70_000_000]) {
         sample.late_max_ns = late_max_ns;
-        sample.datagrams_per_s = 0.0;
+        sample.in_flight = 0;
     }
     let plots = plots::all(&[record]);
     let lateness = &plots[0];
@@ -234,75 +231,32 @@ fn plots_show_what_there_is_and_say_it_in_words() {
     assert!(svg.contains(&format!("aria-label=\"{text}\"")));
     assert!(svg.contains("late by") && svg.contains("seconds into the run"));
 
-    let messages = plots.iter().find(|plot| plot.key == "messages");
-    let lines = &messages.expect("there are acks").panels[0].lines;
+    let alive = plots.iter().find(|plot| plot.key == "alive");
+    let lines = &alive.expect("there are timers").panels[0].lines;
     let names: Vec<_> = lines.iter().map(|line| &*line.name).collect();
-    assert_eq!(names, ["acks", "timeouts"]);
+    assert_eq!(names, ["timers"]);
 }
 
 #[test]
 fn histograms_hold_all_of_the_timers() {
     let records = [record(WHEEL, 2, 1.0)];
     let plots = plots::all(&records);
-    let of = |key| plots.iter().find(|plot| plot.key == key).expect(key);
-    for line in &of("latencies").panels[0].lines {
+    let latencies = plots.iter().find(|plot| plot.key == "latencies");
+    for line in &latencies.expect("there are some").panels[0].lines {
         // A share is two points wide: from one wall to the other.
         let shares = line.points.windows(2).filter(|pair| pair[0].0 < pair[1].0);
         let whole: f64 = shares.map(|pair| pair[0].1).sum();
         assert!((whole - 100.0).abs() < 0.01, "{}: {whole}", line.name);
         assert!(line.points.is_sorted_by_key(|point| point.0));
     }
-    for line in &of("percentiles").panels[0].lines {
-        assert!(line.points.is_sorted_by_key(|point| point.0));
-        assert!(line.points.is_sorted_by_key(|point| point.1));
-        let distribution = records[0]
-            .distributions
-            .iter()
-            .find(|one| one.name == line.name);
-        let max_ns = distribution.expect("the line was made of it").max_ns;
-        assert_eq!(line.points.last().map(|point| point.1), Some(max_ns as f64));
-    }
 }
 
 #[test]
-fn the_command_asks_for_the_same_run() {
+fn a_load_is_said_as_asked_for_and_as_given() {
     let mut record = failed(90);
-    record.plan.seed = u64::MAX;
-    record.plan.duration_s = 1.25;
     record.plan.load = 0.5 / 1.07;
-    record.plan.workloads = vec!["churn".to_owned(), "idle".to_owned()];
-    let asked = |record: &Record, is_comparison| -> (String, Options) {
-        let command = facts::command(record, is_comparison).join(" ");
-        let (cargo, arguments) = command.split_once("-- ").expect("cargo's end there");
-        let arguments = ["soak"].into_iter().chain(arguments.split(' '));
-        let options = Options::try_parse_from(arguments).expect("they are options");
-        (cargo.to_owned(), options)
-    };
-    let (cargo, options) = asked(&record, false);
-    assert_eq!(cargo, "cargo run --release -p soak ");
-    assert_eq!(options.seed(), u64::MAX);
-    assert_eq!(options.duration.as_millis(), 1_250);
-    assert_eq!(options.load, 0.5);
     let load = "0.5 times the default, on this machine 0.47 times";
-    assert!(page::page(std::slice::from_ref(&record)).contains(load));
-    let labels = options
-        .workloads()
-        .into_iter()
-        .map(|workload| workload.label());
-    assert_eq!(labels.collect::<Vec<_>>(), ["churn", "idle"]);
-    assert!(options.inject.is_some_and(|fault| fault.label() == "early"));
-
-    assert_eq!(options.clients, None, "there was no message queue");
-
-    record.timer_queue = MAP.to_owned();
-    record.plan.injected = None;
-    record.plan.workloads.push("message-queue".to_owned());
-    let (cargo, options) = asked(&record, false);
-    assert!(cargo.ends_with("--no-default-features "));
-    assert!(options.inject.is_none());
-    assert_eq!(options.clients, Some(2));
-    let (cargo, options) = asked(&record, true);
-    assert!(options.compared().is_some() && !cargo.contains("--no-default-features"));
+    assert!(page::page(&[record]).contains(load));
 }
 
 #[test]

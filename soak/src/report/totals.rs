@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::axis::Quantity;
 use super::table;
 use crate::counts::grouped;
-use crate::record::{Distribution, Record, Totals};
+use crate::record::{Distribution, Record};
 
 /// Every distribution, those of the same name under each other.
 pub(super) fn percentiles(records: &[Record]) -> Markup {
@@ -40,90 +40,19 @@ fn cells(distribution: &Distribution) -> [String; QUANTILES.len()] {
 
 const QUANTILES: [&str; 6] = ["p50", "p90", "p99", "p99.9", "max", "count"];
 
-/// What was done and what went wrong, a column for each record.
+/// What was done and what went wrong, a column for each record, by the names of the fields.
 pub(super) fn totals(records: &[Record]) -> Markup {
-    // A single column needs no head.
-    let names = records.iter().map(|record| match records.len() {
-        1 => "",
-        _ => &*record.timer_queue,
+    let all = records.iter().map(|record| {
+        let totals = serde_json::to_value(record.totals).expect("they are plain numbers");
+        totals.as_object().cloned().unwrap_or_default()
     });
-    let names: Vec<&str> = names.collect();
-    html! {
-        div.totals {
-            @for (title, totals) in TOTALS {
-                @let rows = totals.iter().map(|(name, total)| {
-                    let sums = records.iter().map(|record| grouped(total(&record.totals)));
-                    table::texts(name, sums)
-                });
-                (table::table([title].into_iter().chain(names.iter().copied()), rows))
-            }
-        }
-    }
+    let all: Vec<_> = all.collect();
+    let names = all.first().into_iter().flat_map(|totals| totals.keys());
+    let rows = names.map(|name| {
+        let sums = all.iter().map(|totals| totals[name].as_u64());
+        let sums = sums.map(|sum| grouped(sum.unwrap_or_default()));
+        table::texts(&name.replace('_', " "), sums)
+    });
+    let heads = records.iter().map(|record| &*record.timer_queue);
+    table::table([""].into_iter().chain(heads), rows)
 }
-
-type Total = (&'static str, fn(&Totals) -> u64);
-
-const TOTALS: [(&str, &[Total]); 7] = [
-    (
-        "Timers",
-        &[
-            ("armed", |totals| totals.timers_armed),
-            ("re-armed", |totals| totals.timers_rearmed),
-            ("cancelled", |totals| totals.timers_cancelled),
-            ("fired", |totals| totals.timers_fired),
-            ("most alive at once", |totals| totals.live_timers_max),
-        ],
-    ),
-    (
-        "Messages",
-        &[
-            ("published", |totals| totals.messages_published),
-            ("acknowledged", |totals| totals.messages_acked),
-            ("deadlines passed", |totals| totals.message_timeouts),
-            ("redelivered", |totals| totals.messages_redelivered),
-            ("given up", |totals| totals.messages_dead),
-            ("most in flight at once", |totals| totals.in_flight_max),
-        ],
-    ),
-    (
-        "Datagrams",
-        &[
-            ("sent", |totals| totals.datagrams_sent),
-            ("lost on purpose", |totals| totals.datagrams_lost),
-            ("repeated", |totals| totals.datagrams_repeated),
-            ("bytes delivered", |totals| totals.bytes_delivered),
-        ],
-    ),
-    (
-        "Files",
-        &[
-            ("bytes written", |totals| totals.file_bytes_written),
-            ("bytes read", |totals| totals.file_bytes_read),
-            ("syncs", |totals| totals.file_syncs),
-            ("processes killed", |totals| totals.crashes),
-        ],
-    ),
-    (
-        "Service",
-        &[
-            ("shards killed", |totals| totals.shards_killed),
-            ("connections moved", |totals| totals.connections_moved),
-            ("requests refused", |totals| totals.requests_refused),
-        ],
-    ),
-    (
-        "QUIC",
-        &[
-            ("connections", |totals| totals.quic_connections),
-            ("streams back whole", |totals| totals.quic_streams),
-            ("moves of clients", |totals| totals.quic_moves),
-        ],
-    ),
-    (
-        "Trouble",
-        &[
-            ("stops of the whole process", |totals| totals.stalls),
-            ("violations", |totals| totals.violations),
-        ],
-    ),
-];

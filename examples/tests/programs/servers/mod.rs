@@ -120,12 +120,16 @@ pub fn is_closed(stream: &mut TcpStream) -> bool {
     let before = stream.read_timeout().expect("it has one");
     let moment = Some(Duration::from_millis(10));
     stream.set_read_timeout(moment).expect("not zero");
-    let read = stream.read(&mut [0; 1]);
+    let next = stream.read_exact(&mut [0]);
     stream.set_read_timeout(before).expect("not zero");
-    match read {
-        Ok(count) => count == 0,
-        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
-    }
+    next.is_err_and(|error| !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+}
+
+/// Waits until the other side closes the connection, which sends nothing before. A plain read with a time limit may be
+/// interrupted by a signal, also where none is handled.
+pub fn assert_closed(stream: &mut TcpStream) {
+    let count = stream.read_to_end(&mut Vec::new());
+    assert_eq!(count.expect("an end without a reset"), 0);
 }
 
 pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {

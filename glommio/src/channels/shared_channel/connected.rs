@@ -11,6 +11,7 @@ use futures_core::Stream;
 use super::endpoint::Endpoint;
 use super::ends::{ReceivingEnd, SendingEnd};
 use super::waits::Side;
+use crate::noted::waits_at;
 use crate::reactor::budget;
 use crate::wait_queue::WaitKey;
 
@@ -94,7 +95,11 @@ impl<T: Send + Sized> Stream for ConnectedReceiver<T> {
             end, endpoint, key, ..
         } = &mut *this;
         ready!(budget::poll_leave(cx));
-        let item = ready!(endpoint.poll(end.lines(), key.get_mut(), cx, || true, || end.take()));
+        let item = ready!(waits_at(
+            endpoint.poll(end.lines(), key.get_mut(), cx, || true, || end.take()),
+            "a value of a shared channel",
+            &**end.lines(),
+        ));
         Poll::Ready(this.taken(item))
     }
 }

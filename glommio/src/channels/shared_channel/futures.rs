@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use super::connected::{ConnectedReceiver, ConnectedSender};
 use crate::error::{GlommioError, ResourceType};
+use crate::noted::waits_at;
 use crate::reactor::budget;
 use crate::wait_queue::WaitKey;
 
@@ -59,7 +60,11 @@ impl<T: Send> Sending<'_, T> {
             Some(refused)
         };
         let is_worth_storing = || end.is_worth_storing();
-        let sent = ready!(endpoint.poll(end.lines(), key, cx, is_worth_storing, store));
+        let sent = ready!(waits_at(
+            endpoint.poll(end.lines(), key, cx, is_worth_storing, store),
+            "room in a shared channel",
+            &**end.lines(),
+        ));
         budget::spend();
         if sent.is_ok() {
             sender.stored();
@@ -101,7 +106,11 @@ impl<T: Send> Future for Receiving<'_, T> {
             }
         }
         let ConnectedReceiver { end, endpoint, .. } = receiver;
-        let item = ready!(endpoint.poll(end.lines(), key, cx, || true, || end.take()));
+        let item = ready!(waits_at(
+            endpoint.poll(end.lines(), key, cx, || true, || end.take()),
+            "a value of a shared channel",
+            &**end.lines(),
+        ));
         Poll::Ready(receiver.taken(item))
     }
 }

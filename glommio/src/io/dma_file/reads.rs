@@ -173,7 +173,7 @@ impl DmaFile {
     pub(super) fn read_op(&self, buffer: DmaBuffer, start: usize, position: u64) -> Read {
         Read {
             fd: self.file.hold(),
-            route: self.file.route(&buffer, buffer.len() - start),
+            is_registered: self.file.is_registered(&buffer, buffer.len() - start),
             buffer,
             start,
             position: position + start as u64,

@@ -10,7 +10,7 @@ use super::unread::{self, Buffered, Unread};
 use crate::io::submit::Submitter;
 use crate::memory::DmaBuffer;
 use crate::reactor::OpHandle;
-use crate::reactor::op::{CURRENT_POSITION, Read, Route};
+use crate::reactor::op::{CURRENT_POSITION, Read};
 use crate::stats::Counted;
 
 const BUFFER_BYTES: usize = 128;
@@ -84,7 +84,7 @@ impl Buffered for Stdin {
                 buffer: buffer.unwrap_or_else(|| DmaBuffer::of_any_size(BUFFER_BYTES)),
                 start: 0,
                 position: CURRENT_POSITION,
-                route: Route::default(),
+                is_registered: false,
             };
             let reading = self.submitter.start_counted(read, Counted::BufferedRead)?;
             self.reading = Some(reading);

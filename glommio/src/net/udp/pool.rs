@@ -23,6 +23,7 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use super::Ecn;
+use crate::noted::{Awaited, waits_for};
 use crate::panic::wake;
 use crate::sys::datagrams::{BATCH, Headers, Message};
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
@@ -213,7 +214,7 @@ impl Future for UntilFree<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let UntilFree { pool, key } = &mut *self;
-        poll_waiting(cx, |waker| {
+        let polled = poll_waiting(cx, |waker| {
             let mut waiting = pool.waiting.borrow_mut();
             if pool.is_any_free() {
                 waiting.finish(key, waker);
@@ -221,7 +222,8 @@ impl Future for UntilFree<'_> {
             }
             waiting.wait(key, waker, ());
             Poll::Pending
-        })
+        });
+        waits_for(polled, || Awaited::Other("a free buffer for datagrams"))
     }
 }
 

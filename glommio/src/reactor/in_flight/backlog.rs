@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use slab::Slab;
 
 use super::super::user_data::OpKey;
-use super::record::{Lane, Phase, Record, lookup};
+use super::record::{Phase, Record, lookup};
 use crate::ring::{QueueFull, Ring};
 
-/// What waits to be pushed to one ring.
+/// What waits to be pushed to the ring.
 #[derive(Default)]
 pub(super) struct Backlog {
     /// In order. Unbounded: `ring_depth` bounds only what the kernel's queue holds at once. May
@@ -35,16 +35,14 @@ impl Backlog {
         }
     }
 
-    /// Pushes the operations of `lane` to its ring, until all are pushed or the ring is full.
+    /// Pushes the operations, until all are pushed or the ring is full.
     pub(super) fn flush(
         &mut self,
         records: &mut Slab<Record>,
-        lane: Lane,
         ring: &Ring,
     ) -> Result<(), QueueFull> {
         while let Some(&key) = self.keys.front() {
             if let Some(record) = lookup(records, key)
-                && record.lane == lane
                 && let Some(next) = match record.phase {
                     Phase::Queued => Some(Phase::Submitted),
                     Phase::QueuedDetached => Some(Phase::Detached),

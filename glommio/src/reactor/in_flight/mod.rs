@@ -12,10 +12,6 @@
 //!     abandon (OnDrop::Cancel)
 //! ```
 //!
-//! Direct I/O on some devices goes to a second ring ([`Lane::Polled`]) by a backlog of its own.
-//! What the device refuses there is queued again, for the first ring. The kernel cannot cancel it
-//! there; its end is awaited.
-//!
 //! In place of what the kernel cannot do, or has cancelled unasked for want of a worker, a wait for a
 //! blocking thread that does it is `Queued` ([`elsewhere`]).
 //!
@@ -58,7 +54,7 @@ use std::task::Waker;
 use backlog::Backlog;
 pub(super) use elsewhere::Job;
 use elsewhere::{Done, Elsewhere, Wait};
-pub(super) use record::{Abandoned, CompletionTarget, Lane};
+pub(super) use record::{Abandoned, CompletionTarget};
 use record::{Phase, Record, lookup};
 use slab::Slab;
 use stored::{SpareSlots, StoredOp};
@@ -67,6 +63,8 @@ use super::io_counters::{IoCounters, OpCounter};
 use super::op::{OnDrop, Op, OutcomeSink};
 use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
 use crate::panic;
+#[cfg(feature = "debugging")]
+use crate::ring::Asked;
 use crate::ring::{Call, Completion, Outcome, QueueFull, Ring, Submission};
 use crate::sys::descriptor::Descriptor;
 
@@ -94,10 +92,7 @@ pub(super) struct InFlight {
     records: Slab<Record>,
     spares: SpareSlots,
     io_counters: IoCounters,
-    main: Backlog,
-    polled: Backlog,
-    /// Records of the second lane whose completion is still to come.
-    unfinished_polled: usize,
+    backlog: Backlog,
     /// Records of operations that [wait for a device](Op::WAITS_FOR_DEVICE) and have not completed.
     device_waits: usize,
     /// What blocking threads do.
@@ -113,9 +108,7 @@ impl InFlight {
             records: Slab::new(),
             spares: SpareSlots::default(),
             io_counters,
-            main: Backlog::default(),
-            polled: Backlog::default(),
-            unfinished_polled: 0,
+            backlog: Backlog::default(),
             device_waits: 0,
             elsewhere: Vec::new(),
             cancels: VecDeque::new(),
@@ -134,7 +127,6 @@ impl InFlight {
         op: O,
         target: CompletionTarget,
         counter: Option<OpCounter>,
-        lane: Lane,
     ) -> OpKey {
         assert!(
             self.records.len() < MAX_IN_FLIGHT,
@@ -143,11 +135,17 @@ impl InFlight {
         // Never zero: that is how `IGNORED` differs from every key.
         self.last_generation = self.last_generation.checked_add(1).unwrap_or(1);
         let generation = self.last_generation;
+        #[cfg_attr(
+            not(feature = "debugging"),
+            expect(unused_mut, reason = "a submission is not looked at")
+        )]
+        let mut op = StoredOp::new(op, &mut self.spares);
         let index = self.records.insert(Record {
             generation,
             phase: Phase::Queued,
-            lane,
-            op: StoredOp::new(op, &mut self.spares),
+            #[cfg(feature = "debugging")]
+            asked: Asked::by(&op.submission()),
+            op,
             target,
             counter,
         });
@@ -155,35 +153,19 @@ impl InFlight {
             index: index as u32,
             generation,
         };
-        self.unfinished_polled += usize::from(lane == Lane::Polled);
         self.device_waits += usize::from(O::WAITS_FOR_DEVICE);
-        self.backlog(lane).add(key);
+        self.backlog.add(key);
         key
     }
 
-    fn backlog(&mut self, lane: Lane) -> &mut Backlog {
-        match lane {
-            Lane::Main => &mut self.main,
-            Lane::Polled => &mut self.polled,
-        }
-    }
-
-    /// Whether something waits to be pushed to a ring.
+    /// Whether something waits to be pushed to the ring.
     pub(super) fn has_backlog(&self) -> bool {
-        !self.main.keys.is_empty() || !self.cancels.is_empty() || !self.polled.keys.is_empty()
+        !self.backlog.keys.is_empty() || !self.cancels.is_empty()
     }
 
-    /// Operations that wait to be pushed to the ring of their lane.
-    pub(super) fn queued(&self, lane: Lane) -> usize {
-        match lane {
-            Lane::Main => self.main.queued,
-            Lane::Polled => self.polled.queued,
-        }
-    }
-
-    /// Operations of the second lane whose completion is still to come.
-    pub(super) fn unfinished_polled(&self) -> usize {
-        self.unfinished_polled
+    /// Operations that wait to be pushed to the ring.
+    pub(super) fn queued(&self) -> usize {
+        self.backlog.queued
     }
 
     /// Whether a device works on one of the operations, or is about to.
@@ -205,7 +187,7 @@ impl InFlight {
     #[inline]
     pub(super) fn flush(&mut self, ring: &Ring) -> Result<(), QueueFull> {
         // As a rule: sockets that are read often have their polls in the ring.
-        if self.cancels.is_empty() && self.main.keys.is_empty() {
+        if self.cancels.is_empty() && self.backlog.keys.is_empty() {
             return Ok(());
         }
         self.push_all(ring)
@@ -220,45 +202,7 @@ impl InFlight {
             }
             self.cancels.pop_front();
         }
-        self.main.flush(&mut self.records, Lane::Main, ring)
-    }
-
-    /// Pushes operations of the second lane to `ring`, until all are pushed or the ring is full.
-    pub(super) fn flush_polled(&mut self, ring: &Ring) -> Result<(), QueueFull> {
-        self.polled.flush(&mut self.records, Lane::Polled, ring)
-    }
-
-    /// As [`complete`](Self::complete), of the second lane. What the device refuses is queued
-    /// again, for the first.
-    pub(super) fn complete_polled(
-        &mut self,
-        completion: Completion,
-        deliveries: &mut VecDeque<Delivery>,
-    ) {
-        let key = OpKey::from_user_data(completion.user_data);
-        self.unfinished_polled -= 1;
-        let Some(record) = lookup(&mut self.records, key) else {
-            return;
-        };
-        record.lane = Lane::Main;
-        if let Some(counter) = &mut record.counter {
-            counter.was_polled(true);
-        }
-        if completion.outcome.raw != -libc::EOPNOTSUPP {
-            return self.complete(completion, deliveries);
-        }
-        // SAFETY: this is its one completion.
-        if let Some(queue) = unsafe { record.op.polled() } {
-            queue.refuse();
-        }
-        if record.phase != Phase::Submitted {
-            return self.complete(completion, deliveries);
-        }
-        if let Some(counter) = &mut record.counter {
-            counter.was_polled(false);
-        }
-        record.phase = Phase::Queued;
-        self.main.add(key);
+        self.backlog.flush(&mut self.records, ring)
     }
 
     /// Takes in a completion of one of our operations. Adds to `deliveries` what is to be told, if
@@ -328,7 +272,7 @@ impl InFlight {
                     Phase::Submitted => Phase::Queued,
                     _ => Phase::QueuedDetached,
                 };
-                self.main.add(key);
+                self.backlog.add(key);
                 return None;
             };
             let Elsewhere { op, .. } = self.elsewhere.swap_remove(place);
@@ -346,7 +290,7 @@ impl InFlight {
         if let CompletionTarget::Task(waker) = &mut record.target {
             deliveries.extend(waker.take().map(Delivery::Wake));
         }
-        self.main.add(key);
+        self.backlog.add(key);
         None
     }
 
@@ -416,6 +360,13 @@ impl InFlight {
         Polled::Pending
     }
 
+    /// What an operation asks the kernel for, if it has not completed.
+    #[cfg(feature = "debugging")]
+    pub(super) fn asked(&self, key: OpKey) -> Option<Asked> {
+        let record = self.record(key)?;
+        (record.phase != Phase::Completed).then(|| record.asked.clone())
+    }
+
     /// Whether the kernel has the operation, so that there will be a last completion.
     pub(super) fn is_submitted(&self, key: OpKey) -> bool {
         self.record(key)
@@ -475,18 +426,14 @@ impl InFlight {
             (Phase::Queued, OnDrop::Finish) => record.detach(Phase::QueuedDetached),
             (Phase::Submitted, OnDrop::Finish) => record.detach(Phase::Detached),
             (Phase::Submitted, OnDrop::Cancel) => {
-                let lane = record.lane;
                 let left = record.detach(Phase::Detached);
-                if lane == Lane::Main {
-                    self.cancels.push_back(key);
-                }
+                self.cancels.push_back(key);
                 left
             }
             (phase @ (Phase::Queued | Phase::Completed), _) => {
                 let record = self.records.remove(key.index as usize);
                 if phase == Phase::Queued {
-                    self.backlog(record.lane).forget();
-                    self.unfinished_polled -= usize::from(record.lane == Lane::Polled);
+                    self.backlog.forget();
                     self.device_waits -= usize::from(record.op.waits_for_device());
                 }
                 Abandoned {

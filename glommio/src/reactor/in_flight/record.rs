@@ -9,13 +9,8 @@ use super::super::io_counters::OpCounter;
 use super::super::op::OutcomeSink;
 use super::super::user_data::OpKey;
 use super::stored::StoredOp;
-
-/// Through which ring an operation goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::reactor) enum Lane {
-    Main,
-    Polled,
-}
+#[cfg(feature = "debugging")]
+use crate::ring::Asked;
 
 /// Where an operation is on its way; the table draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +32,13 @@ pub(in crate::reactor) enum CompletionTarget {
 pub(super) struct Record {
     pub(super) generation: u32,
     pub(super) phase: Phase,
-    pub(super) lane: Lane,
     pub(super) op: StoredOp,
     pub(super) target: CompletionTarget,
     /// If the operation is counted.
     pub(super) counter: Option<OpCounter>,
+    /// What the kernel was first asked for.
+    #[cfg(feature = "debugging")]
+    pub(super) asked: Asked,
 }
 
 impl Record {

@@ -15,6 +15,9 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(test)]
+mod tests;
+
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -22,7 +25,6 @@ use std::ptr::NonNull;
 
 use super::super::op::{OnDrop, Op};
 use crate::ring::{Outcome, Submission};
-use crate::sys::block_device::PolledQueue;
 use crate::sys::descriptor::Descriptor;
 
 /// What an operation takes at most. Larger ones box a part of theirs.
@@ -85,7 +87,6 @@ struct OpType {
     waits_for_device: bool,
     on_drop: OnDrop,
     submission: for<'a> unsafe fn(NonNull<u8>, PhantomData<&'a mut StoredOp>) -> Submission<'a>,
-    polled: unsafe fn(NonNull<u8>) -> Option<&'static PolledQueue>,
     release: unsafe fn(NonNull<u8>) -> Option<Descriptor>,
     discard: unsafe fn(NonNull<u8>, Outcome),
     drop: unsafe fn(NonNull<u8>),
@@ -99,7 +100,6 @@ trait Typed: Op + Sized {
         waits_for_device: Self::WAITS_FOR_DEVICE,
         on_drop: Self::ON_DROP,
         submission: submission::<Self>,
-        polled: polled::<Self>,
         release: release::<Self>,
         discard: discard::<Self>,
         drop: drop_in_place::<Self>,
@@ -132,14 +132,6 @@ unsafe fn submission<'a, O: Op>(
         Some(plain) => plain(op),
         None => op.submission(),
     }
-}
-
-/// # Safety
-///
-/// `at` holds an `O`, and the kernel does not have it.
-unsafe fn polled<O: Op>(at: NonNull<u8>) -> Option<&'static PolledQueue> {
-    // SAFETY: as in `submission`.
-    unsafe { at.cast::<O>().as_ref() }.polled()
 }
 
 /// # Safety
@@ -229,19 +221,6 @@ impl StoredOp {
         unsafe { (of.submission)(at, PhantomData) }
     }
 
-    /// The queue that is polled for its completion.
-    ///
-    /// # Safety
-    ///
-    /// The kernel does not have the operation, or is done with it.
-    pub(super) unsafe fn polled(&mut self) -> Option<&'static PolledQueue> {
-        let (of, at) = (self.of, self.at());
-        // SAFETY: (1) the value is owned, and `&mut self` says that nothing else looks at it; (2)
-        // it is of the type that `of` was made for; (3) the caller promises that the kernel does
-        // not have it.
-        unsafe { (of.polled)(at) }
-    }
-
     /// Takes in the outcome. What the operation does not need any more.
     ///
     /// # Safety
@@ -327,71 +306,5 @@ impl Drop for OwnedSlot {
             // SAFETY: it came from a box, and is owned.
             drop(unsafe { Box::from_raw(slot.as_ptr()) });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-    use std::rc::Rc;
-
-    use super::*;
-    use crate::reactor::op::PollOnce;
-
-    /// As small as a plain one, with a destructor. Its submission may borrow.
-    struct Counted(Rc<()>);
-
-    impl Op for Counted {
-        type Output = Rc<()>;
-
-        fn submission(&mut self) -> Submission<'_> {
-            unreachable!("it is not submitted")
-        }
-
-        fn complete(self, _outcome: Outcome) -> io::Result<Rc<()>> {
-            Ok(self.0)
-        }
-    }
-
-    #[test]
-    fn a_small_plain_operation_takes_no_place_and_moves() {
-        let mut spares = SpareSlots::default();
-        let events = libc::POLLIN;
-        let op = StoredOp::new(PollOnce { fd: 7, events }, &mut spares);
-        assert!(op.slot().is_none());
-        let mut moved = Box::new(op);
-        // SAFETY: it was not submitted.
-        assert!(unsafe { moved.completed(Outcome::of(1)) }.is_none());
-        let (op, outcome) = moved.take::<PollOnce>(&mut spares);
-        assert_eq!((op.fd, op.events, outcome.raw), (7, events, 1));
-        let op = StoredOp::new(PollOnce { fd: 7, events }, &mut spares);
-        // SAFETY: it was not submitted.
-        unsafe { op.recycle(&mut spares) };
-        assert!(spares.0.is_empty());
-    }
-
-    #[test]
-    fn another_one_stays_in_its_place_and_is_dropped_once() {
-        let mut spares = SpareSlots::default();
-        let count = Rc::new(());
-        let mut op = StoredOp::new(Counted(Rc::clone(&count)), &mut spares);
-        let slot = op.slot();
-        assert!(slot.is_some());
-        // SAFETY: it was not submitted.
-        unsafe { op.completed(Outcome::of(0)) };
-        let moved = Box::new(op);
-        assert_eq!(moved.slot(), slot);
-        drop(moved);
-        assert_eq!(
-            Rc::strong_count(&count),
-            1,
-            "completed, and its output dropped"
-        );
-        let op = StoredOp::new(Counted(Rc::clone(&count)), &mut spares);
-        // SAFETY: it was not submitted.
-        unsafe { op.recycle(&mut spares) };
-        assert_eq!((Rc::strong_count(&count), spares.0.len()), (1, 1));
-        drop(StoredOp::new(Counted(Rc::clone(&count)), &mut spares));
-        assert_eq!((Rc::strong_count(&count), spares.0.len()), (1, 0));
     }
 }

@@ -11,7 +11,6 @@ use super::{FromOutcome, OnDrop, Op};
 use crate::memory::DmaBuffer;
 use crate::panic;
 use crate::ring::{Outcome, Submission};
-use crate::sys::block_device::PolledQueue;
 use crate::sys::descriptor::{self, Descriptor, FdGuard};
 
 /// Opens or creates the file at `path`, relative to `directory`, or to the working directory. The
@@ -50,19 +49,9 @@ pub(crate) struct Read<F = FdGuard> {
     pub(crate) buffer: DmaBuffer,
     pub(crate) start: usize,
     pub(crate) position: u64,
-    pub(crate) route: Route,
-}
-
-/// How data gets from memory to the device and back. By default as it does for every file and all
-/// memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Route {
-    /// The memory is known to the ring, for the reactor has
+    /// Whether the memory is known to the ring, for the reactor has
     /// [said so](super::super::Reactor::is_registered).
     pub(crate) is_registered: bool,
-    /// That of the device, if it is to be polled for the completion: of direct I/O, no longer than
-    /// the device takes at once.
-    pub(crate) polled: Option<&'static PolledQueue>,
 }
 
 /// The position of reads that begin where the file stands.
@@ -89,7 +78,9 @@ pub(crate) struct Write {
     pub(crate) bytes: Bytes,
     pub(crate) start: usize,
     pub(crate) position: u64,
-    pub(crate) route: Route,
+    /// Whether the memory is known to the ring, for the reactor has
+    /// [said so](super::super::Reactor::is_registered).
+    pub(crate) is_registered: bool,
 }
 
 /// Memory that is written from: nothing changes it meanwhile.
@@ -113,15 +104,12 @@ pub(crate) struct Written {
     pub(crate) count: io::Result<usize>,
 }
 
-impl Route {
-    /// `transfer`, of so many bytes, by whom it is to be done.
-    fn of<'m>(&self, bytes: usize, transfer: Submission<'m>) -> Submission<'m> {
-        // What is polled is no longer than the device takes at once.
-        if bytes > INLINE_BYTES && self.polled.is_none() {
-            transfer.on_worker()
-        } else {
-            transfer
-        }
+/// `transfer`, of so many bytes, by whom it is to be done.
+fn routed(bytes: usize, transfer: Submission<'_>) -> Submission<'_> {
+    if bytes > INLINE_BYTES {
+        transfer.on_worker()
+    } else {
+        transfer
     }
 }
 
@@ -264,16 +252,12 @@ impl<F: Target> Op for Read<F> {
         let bytes = rest.len().min(MAX_TRANSFER_BYTES);
         let buffer = &mut rest[..bytes];
         let fd = self.fd.as_raw_fd();
-        let read = if self.route.is_registered {
+        let read = if self.is_registered {
             Submission::read_registered(fd, buffer, self.position)
         } else {
             Submission::read(fd, buffer, self.position)
         };
-        self.route.of(bytes, read)
-    }
-
-    fn polled(&self) -> Option<&'static PolledQueue> {
-        self.route.polled
+        routed(bytes, read)
     }
 
     fn release(&mut self) -> Option<Descriptor> {
@@ -290,10 +274,6 @@ impl Op for ReadInto {
 
     fn submission(&mut self) -> Submission<'_> {
         self.0.submission()
-    }
-
-    fn polled(&self) -> Option<&'static PolledQueue> {
-        self.0.polled()
     }
 
     fn release(&mut self) -> Option<Descriptor> {
@@ -313,16 +293,12 @@ impl Op for Write {
         let rest = &self.bytes.as_slice()[self.start..];
         let bytes = &rest[..rest.len().min(MAX_TRANSFER_BYTES)];
         let fd = self.fd.as_raw_fd();
-        let write = if self.route.is_registered {
+        let write = if self.is_registered {
             Submission::write_registered(fd, bytes, self.position)
         } else {
             Submission::write(fd, bytes, self.position)
         };
-        self.route.of(bytes.len(), write)
-    }
-
-    fn polled(&self) -> Option<&'static PolledQueue> {
-        self.route.polled
+        routed(bytes.len(), write)
     }
 
     fn release(&mut self) -> Option<Descriptor> {
@@ -388,7 +364,7 @@ mod tests {
             bytes: Bytes::Vec(vec![1, 2, 3]),
             start: 1,
             position: 0,
-            route: Route::default(),
+            is_registered: false,
         };
         let Written { bytes, count } = write.complete(Outcome::of(-libc::ENOSPC)).expect("both");
         assert_eq!(bytes.as_slice(), [1, 2, 3]);

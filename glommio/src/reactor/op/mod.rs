@@ -45,8 +45,8 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 pub(crate) use file::{
-    Bytes, CURRENT_POSITION, Close, INLINE_BYTES, MAX_TRANSFER_BYTES, Open, Read, ReadInto, Route,
-    Write, Written,
+    Bytes, CURRENT_POSITION, Close, INLINE_BYTES, MAX_TRANSFER_BYTES, Open, Read, ReadInto, Write,
+    Written,
 };
 pub(crate) use path::{
     Allocate, HardLink, MakeDirectory, Rename, StatxAt, StatxOf, Symlink, Sync, Truncate, Unlink,
@@ -56,7 +56,6 @@ pub(crate) use socket::{AcceptOne, Connect};
 pub(crate) use splice::FillPipe;
 
 use crate::ring::{Feature, Outcome, Submission};
-use crate::sys::block_device::PolledQueue;
 use crate::sys::descriptor::Descriptor;
 
 /// An operation that completes once, for one task.
@@ -86,12 +85,6 @@ pub(crate) trait Op: 'static {
 
     /// What the kernel is asked. Called again if the ring was full.
     fn submission(&mut self) -> Submission<'_>;
-
-    /// The queue of the device that is to be polled for its completion, if it is one of those. Such
-    /// an operation may be submitted twice: it goes the ordinary way if the device refuses.
-    fn polled(&self) -> Option<&'static PolledQueue> {
-        None
-    }
 
     /// The kernel is done with it: the share in a descriptor that is not needed any more. It is let
     /// go of with nothing borrowed, before the result is taken, if that ever happens.

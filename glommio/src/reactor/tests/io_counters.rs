@@ -81,12 +81,16 @@ fn the_operations_on_a_file_are_counted_for_the_executor_and_for_their_queue() {
     drop(file);
     let expected = [(2, 0), (1, 0), (1, 31), (0, 0), (1, 80), (1, 1), (2, 110)];
 
-    assert_zero(&reactor.take_queue_io_stats(OTHER));
-    assert_zero(&reactor.take_queue_io_stats(TaskQueueHandle::from_index(99)));
-    let of_queue = reactor.take_queue_io_stats(QUEUE);
+    assert_zero(&reactor.io_counters().take_queue(OTHER));
+    assert_zero(
+        &reactor
+            .io_counters()
+            .take_queue(TaskQueueHandle::from_index(99)),
+    );
+    let of_queue = reactor.io_counters().take_queue(QUEUE);
     assert_eq!(of_queue.main_ring.counters(), expected);
-    assert_zero(&reactor.take_queue_io_stats(QUEUE));
-    let of_executor = reactor.take_io_stats();
+    assert_zero(&reactor.io_counters().take_queue(QUEUE));
+    let of_executor = reactor.io_counters().take();
     assert_eq!(of_executor.main_ring.counters(), expected);
     assert_eq!(of_executor.all_rings().counters(), expected);
     assert_eq!(
@@ -94,7 +98,7 @@ fn the_operations_on_a_file_are_counted_for_the_executor_and_for_their_queue() {
         [0; 3],
         "it was not asked for"
     );
-    assert_zero(&reactor.take_io_stats());
+    assert_zero(&reactor.io_counters().take());
 }
 
 #[test]
@@ -111,8 +115,8 @@ fn failures_and_what_is_not_asked_for_are_not_counted() {
     assert!(poll(&mut uncounted, &waker).is_none());
     turn_until(&reactor, || woken.get() == 1);
     assert!(poll(&mut uncounted, &waker).is_some());
-    assert_zero(&reactor.take_io_stats());
-    assert_zero(&reactor.take_queue_io_stats(QUEUE));
+    assert_zero(&reactor.io_counters().take());
+    assert_zero(&reactor.io_counters().take_queue(QUEUE));
 }
 
 #[test]
@@ -129,7 +133,7 @@ fn the_three_legs_of_a_read_are_timed_and_those_of_others_are_not() {
     run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("the other end is open");
     turn_until(&reactor, || woken.get() == 1);
     std::thread::sleep(WHILE * 3);
-    let unread = reactor.take_io_stats().all_rings();
+    let unread = reactor.io_counters().take().all_rings();
     assert_eq!(
         recorded(&unread),
         [1, 1, 0],
@@ -137,10 +141,10 @@ fn the_three_legs_of_a_read_are_timed_and_those_of_others_are_not() {
     );
     let bytes = poll(&mut waiting, &waker).expect("it is done");
     assert_eq!(bytes.unwrap(), [1; 9]);
-    let read = reactor.take_io_stats().all_rings();
+    let read = reactor.io_counters().take().all_rings();
     assert_eq!(recorded(&read), [0, 0, 1]);
     assert_eq!(read.counters(), [(0, 0); 7]);
-    let of_queue = reactor.take_queue_io_stats(QUEUE).all_rings();
+    let of_queue = reactor.io_counters().take_queue(QUEUE).all_rings();
     assert_eq!(recorded(&of_queue), [1; 3], "the write is not timed");
     for (leg, whiles) in [
         (unread.pre_reactor_io_scheduler_latency_us(), 1.0),
@@ -163,13 +167,13 @@ fn what_is_not_taken_is_counted_all_the_same() {
     turn(&reactor);
     run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("the other end is open");
     let is_counted = || {
-        let stats = reactor.take_queue_io_stats(QUEUE);
+        let stats = reactor.io_counters().take_queue(QUEUE);
         stats.main_ring.file_reads() == (1, 9)
     };
     turn_until(&reactor, is_counted);
     drop(given_up);
     turn_until(&reactor, || reactor.driver.in_flight().borrow().len() == 0);
-    let stats = reactor.take_io_stats().all_rings();
+    let stats = reactor.io_counters().take().all_rings();
     assert_eq!(stats.file_reads(), (1, 9));
     assert_eq!(recorded(&stats), [1, 1, 0]);
 }
@@ -182,10 +186,15 @@ fn a_queue_that_is_gone_keeps_no_account() {
     let mut late = reactor.submit_counted(read(reader.as_raw_fd(), 9), Counted::Read, QUEUE);
     assert!(poll(&mut late, &waker).is_none());
     turn(&reactor);
-    reactor.forget_queue(QUEUE);
-    reactor.forget_queue(TaskQueueHandle::from_index(99));
+    reactor.io_counters().forget(QUEUE);
+    reactor
+        .io_counters()
+        .forget(TaskQueueHandle::from_index(99));
     nix::unistd::write(&writer, &[1; 9]).expect("the other end is open");
     turn_until(&reactor, || woken.get() == 1);
-    assert_zero(&reactor.take_queue_io_stats(QUEUE));
-    assert_eq!(reactor.take_io_stats().all_rings().file_reads(), (1, 9));
+    assert_zero(&reactor.io_counters().take_queue(QUEUE));
+    assert_eq!(
+        reactor.io_counters().take().all_rings().file_reads(),
+        (1, 9)
+    );
 }

@@ -32,7 +32,7 @@ use ops::{Nop, readable, watch};
 use super::user_data::{IGNORED, OpKey, PREEMPTION, SLEEP_TIMEOUT, WAKE_UP};
 use super::*;
 use crate::panic::FirstPanic;
-use crate::ring::{Completion, Ring, Wait};
+use crate::ring::{Completion, Wait};
 use std::cell::{Cell, RefCell};
 
 /// Long enough never to matter.

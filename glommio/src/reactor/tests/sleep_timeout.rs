@@ -76,11 +76,12 @@ fn the_timeout_ends_the_sleep_for_whatever_is_due_then() {
         let due = at + distance;
         first.arm(due, &waker);
         let before = woken.get();
-        while woken.get() == before {
+        // On a machine that stands still the timer may fire a turn before the timeout is seen.
+        while woken.get() == before || armed_at(&reactor).is_some() {
+            assert!(Instant::now() < due + PATIENCE, "it never expires");
             idle_turn(&reactor);
         }
         assert!(Instant::now() >= due);
-        assert_eq!(armed_at(&reactor), None, "it has expired");
     }
     shut_down(&reactor);
 }

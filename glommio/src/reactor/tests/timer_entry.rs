@@ -143,8 +143,8 @@ fn a_near_deadline_is_judged_by_the_clock_and_another_by_the_round() {
         std::hint::spin_loop();
     }
     let (mut idle, mut near) = (timer(&reactor), timer(&reactor));
-    idle.expect_within(DEFAULT.turn_time);
-    near.expect_within(DEFAULT.turn_time - Duration::from_nanos(1));
+    idle.expect_within(LONG);
+    near.expect_within(DEFAULT.turn_time);
     assert!(near.is_past_or_arm(deadline, &waker));
     assert!(!idle.is_past_or_arm(deadline, &waker), "the round is long");
     assert!(idle.is_past_or_arm(deadline, &waker), "it was told to look");

@@ -6,8 +6,6 @@
 //!   Completion ◀──reap── completion queue ◀───────────┘
 //! ```
 //!
-//! A second one may poll devices ([`KernelRing::polling`]): it takes direct reads and writes alone.
-//!
 //! This module owns the ring's descriptor and its two mapped queues, how they are reached
 //! ([`instance`]), the ladder of setup flags ([`setup`]), and the times of its timeouts
 //! ([`timespecs`]). What it does not own: the memory that submissions point to (the caller of
@@ -90,16 +88,6 @@ impl KernelRing {
         first: Mode,
     ) -> Result<KernelRing, GlommioError<()>> {
         setup::build_best(depth, executors, first).map(KernelRing::of)
-    }
-
-    /// Builds a ring for direct reads and writes alone, whose completions appear when this thread
-    /// enters and the device has them: nothing wakes a sleeper.
-    ///
-    /// # Errors
-    ///
-    /// As the OS gives them.
-    pub(crate) fn polling(depth: usize, features: Features) -> io::Result<KernelRing> {
-        setup::build_polling(depth, features).map(KernelRing::of)
     }
 
     fn of(built: Built) -> Self {
@@ -188,13 +176,6 @@ impl KernelRing {
         };
         // SAFETY: mapped for as long as the ring is there, by the caller's promise.
         unsafe { self.ring.submitter().register_buffers(&[slice]) }
-    }
-
-    /// Takes back what [`register`](Self::register) did. Nothing is in flight that makes use of it.
-    pub(crate) fn unregister(&self) {
-        if let Err(error) = self.ring.submitter().unregister_buffers() {
-            tracing::debug!("I/O memory stays registered: {error}");
-        }
     }
 
     /// How many submissions the queue holds.

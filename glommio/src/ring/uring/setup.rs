@@ -152,23 +152,6 @@ pub(super) fn build_best(
     Err(explain(error))
 }
 
-/// See [`KernelRing::polling`](super::KernelRing::polling).
-pub(super) fn build_polling(depth: usize, features: Features) -> io::Result<Built> {
-    let depth = clamp_depth(depth);
-    let origin = Origin::here()?;
-    let mut builder = IoUring::builder();
-    builder
-        .setup_clamp()
-        .setup_iopoll()
-        .setup_cqsize(depth.saturating_mul(COMPLETIONS_PER_SUBMISSION));
-    Ok(Built {
-        ring: builder.dontfork().build(depth)?,
-        origin,
-        mode: Mode::Plain,
-        features,
-    })
-}
-
 fn log(
     ring: &IoUring,
     mode: Mode,

@@ -122,7 +122,7 @@ impl Network {
             Body::Udp(_) => {
                 self.remove(id);
             }
-            Body::Unix(_) => self.unix_close(id),
+            Body::Unix(_) => self.unix_end(id, false),
         }
         self.deliver_local();
         Ok(())

@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::task::{Context, Poll, Waker};
 
 use crate::error::{GlommioError, ResourceType, Result};
+use crate::noted::{Holder, waits_for};
 use crate::reactor::wake;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
@@ -22,6 +23,7 @@ pub(super) struct Order {
     stage: Cell<Stage>,
     /// With what each wants; of the notified ones, what it was given, if it was not the end.
     waiters: RefCell<WaitQueue<Option<Access>>>,
+    holder: Holder,
 }
 
 const WRITTEN: isize = -1;
@@ -49,6 +51,7 @@ impl Order {
             unclaimed: Cell::new(0),
             stage: Cell::new(Stage::Free),
             waiters: RefCell::new(WaitQueue::new()),
+            holder: Holder::of("read-write lock"),
         }
     }
 
@@ -154,7 +157,7 @@ impl Order {
                 _ => {
                     waiters.wait(key, waker, Some(access));
                     self.note(waiters.waiting());
-                    return Poll::Pending;
+                    return waits_for(Poll::Pending, || self.holder.awaited());
                 }
             }
             waiters.finish(key, waker);
@@ -204,6 +207,7 @@ impl<'a> Hold<'a> {
     /// That of an access that was given.
     #[inline]
     pub(super) fn new(order: &'a Order) -> Self {
+        order.holder.taken();
         Hold { order }
     }
 }
@@ -211,6 +215,7 @@ impl<'a> Hold<'a> {
 impl Drop for Hold<'_> {
     #[inline]
     fn drop(&mut self) {
+        self.order.holder.given_back();
         self.order.release();
         if self.order.stage.get() == Stage::Awaited {
             self.order.serve();

@@ -9,6 +9,7 @@ const QUIET: Second = Second {
     stolen_cores: 0.0,
     other_cores: 0.0,
     is_stopped: false,
+    is_unoptimised: false,
 };
 
 fn us(us: u64) -> Duration {

@@ -41,7 +41,7 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf) -> Result<(), 
         while !has_begun.load(Ordering::Acquire) {
             sleep(LOOK_EVERY).await;
         }
-        let found = list(&directory).await;
+        let found = list(&directory, || {}).await;
         is_listed.store(true, Ordering::Release);
         checker.holds(Invariant::Turns, call.await, || {
             "a directory was listed behind a blocking call, and not beside it".to_owned()
@@ -52,20 +52,20 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf) -> Result<(), 
     Ok(())
 }
 
-async fn list(path: &Path) -> Result<usize, GlommioError<()>> {
+/// Calls `found` for each name.
+pub(super) async fn list(path: &Path, found: impl Fn()) -> Result<(), GlommioError<()>> {
     // With that of the listing.
     process::hold_descriptors(2);
     let directory = Directory::open(path).await?;
     let mut names = directory.read_dir()?;
-    let mut count = 0;
     while let Some(entry) = names.next().await {
         entry?;
-        count += 1;
+        found();
     }
     drop(names);
     directory.close().await?;
     process::hold_descriptors(-2);
-    Ok(count)
+    Ok(())
 }
 
 type Flag = Arc<AtomicBool>;

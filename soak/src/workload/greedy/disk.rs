@@ -11,8 +11,8 @@ use glommio::GlommioError;
 use glommio::io::{DmaFile, DmaStreamWriterBuilder};
 use glommio::timer::sleep;
 
-use super::due_timer::DueTimer;
 use super::sizes::Sizes;
+use super::turns::Turns;
 use crate::check::checker::Checker;
 use crate::check::executor_stats::add;
 use crate::check::invariants::Invariant;
@@ -21,7 +21,7 @@ use crate::measure::process;
 /// Round after round, until the run drains.
 pub(super) async fn run(
     checker: Rc<Checker>,
-    due_timer: Rc<DueTimer>,
+    turns: Rc<Turns>,
     path: PathBuf,
     sizes: Sizes,
 ) -> Result<(), GlommioError<()>> {
@@ -39,7 +39,7 @@ pub(super) async fn run(
             while !is_flushed.get() && written < MOST {
                 (&writer).write_all(&[7; PIECE]).await?;
                 written += PIECE as u64;
-                due_timer.operation();
+                turns.operation();
             }
             add(&checker.stats.gauges.file_bytes_written, written);
             Ok(())

@@ -13,10 +13,10 @@ use glommio::channels::oneshot::{SharedReceiver as Meeting, SharedSender as Meet
 use glommio::channels::shared_channel::{SharedReceiver, SharedSender};
 use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
-use glommio::{consume_budget, spawn_local};
+use glommio::{Task, consume_budget, spawn_local};
 
-use super::due_timer::DueTimer;
 use super::sizes::Sizes;
+use super::turns::Turns;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 
@@ -30,15 +30,15 @@ pub(super) struct Addresses {
 /// The side that sends.
 pub(super) struct Source {
     checker: Rc<Checker>,
-    due_timer: Rc<DueTimer>,
+    turns: Rc<Turns>,
     sizes: Sizes,
 }
 
 impl Source {
-    pub(super) fn new(checker: &Rc<Checker>, due_timer: &Rc<DueTimer>, sizes: Sizes) -> Self {
+    pub(super) fn new(checker: &Rc<Checker>, turns: &Rc<Turns>, sizes: Sizes) -> Self {
         Source {
             checker: Rc::clone(checker),
-            due_timer: Rc::clone(due_timer),
+            turns: Rc::clone(turns),
             sizes,
         }
     }
@@ -61,7 +61,7 @@ impl Source {
                 for _ in 0..self.sizes.reads {
                     stream.write_all(&[pieces as u8; PIECE]).await?;
                     pieces += 1;
-                    self.due_timer.operation();
+                    self.turns.operation();
                 }
                 io::Result::Ok(())
             };
@@ -71,7 +71,7 @@ impl Source {
                     datagram[..8].copy_from_slice(&datagrams.to_le_bytes());
                     socket.send(&datagram).await?;
                     datagrams += 1;
-                    self.due_timer.operation();
+                    self.turns.operation();
                 }
                 io::Result::Ok(())
             };
@@ -79,7 +79,7 @@ impl Source {
                 for _ in 0..self.sizes.messages {
                     sender.send(messages).await.map_err(io::Error::other)?;
                     messages += 1;
-                    self.due_timer.operation();
+                    self.turns.operation();
                 }
                 io::Result::Ok(())
             };
@@ -95,16 +95,16 @@ impl Source {
 /// The side that receives, with a channel and a leaf of its own.
 pub(super) struct Sink {
     checker: Rc<Checker>,
-    due_timer: Rc<DueTimer>,
+    turns: Rc<Turns>,
     sizes: Sizes,
     is_over: Cell<bool>,
 }
 
 impl Sink {
-    pub(super) fn new(checker: &Rc<Checker>, due_timer: &Rc<DueTimer>, sizes: Sizes) -> Rc<Self> {
+    pub(super) fn new(checker: &Rc<Checker>, turns: &Rc<Turns>, sizes: Sizes) -> Rc<Self> {
         Rc::new(Sink {
             checker: Rc::clone(checker),
-            due_timer: Rc::clone(due_timer),
+            turns: Rc::clone(turns),
             sizes,
             is_over: Cell::new(false),
         })
@@ -126,7 +126,7 @@ impl Sink {
         source.send(addresses).map_err(io::Error::other)?;
         // Each in a task of its own: what one does in a poll is to be its own doing.
         let sink = Rc::clone(&self);
-        let messages = spawn_local(async move {
+        let messages = self.spawn(async move {
             let receiver = receiver.connect().await;
             let mut next = 0;
             while let Some(message) = receiver.recv().await {
@@ -135,9 +135,9 @@ impl Sink {
             }
         });
         let sink = Rc::clone(&self);
-        let datagrams = spawn_local(async move { sink.datagrams(socket).await });
+        let datagrams = self.spawn(async move { sink.datagrams(socket).await });
         let sink = Rc::clone(&self);
-        let local = spawn_local(async move { sink.local().await });
+        let local = self.spawn(async move { sink.local().await });
         let stream = listener.accept().await?;
         let streamed = self.stream(stream).await;
         self.is_over.set(true);
@@ -145,6 +145,10 @@ impl Sink {
         local.await;
         datagrams.cancel().await;
         streamed
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) -> Task<()> {
+        spawn_local(Rc::clone(&self.turns).judge(Invariant::Turns, task))
     }
 
     async fn stream(&self, mut stream: TcpStream) -> io::Result<()> {
@@ -204,7 +208,7 @@ impl Sink {
                     break;
                 }
                 consume_budget().await;
-                self.due_timer.operation();
+                self.turns.operation();
             }
             let over = async {
                 while !self.is_over.get() {
@@ -220,7 +224,7 @@ impl Sink {
 
     /// One more, which is the right one or not.
     fn count(&self, what: &str, is_right: bool, number: u64) {
-        self.due_timer.operation();
+        self.turns.operation();
         self.checker.holds(Invariant::Deliveries, is_right, || {
             format!("{what} {number} of a flood is wrong")
         });

@@ -8,23 +8,26 @@
 //!     sends ─────────────────── shared_channel ─▶    receives
 //!     a writer of a file, and a flush beside it      a producer and a consumer of a local channel
 //!     a blocking call of a second,                   a leaf of its own, by `consume_budget`
-//!       and the listing of a directory
+//!       and the listing of a directory               awaits that are ready at once
+//!     a long read, and a long directory
 //!
 //!   in both: a timer every two milliseconds and a ping, in a task queue whose latency matters
 //! ```
 //!
 //! None of the tasks pauses while there is something to take, so that nothing but the budget brings
-//! them back to their executor. Each counts what it does, and looks at the clock: when a timer of
-//! the other queue is due, they may do only so much more before it fires. What is counted does not
-//! depend on the machine; the latencies of timers and pings are judged besides.
+//! them back to their executor. Each counts what it does: when the executor wants its thread back, they
+//! may do only so much more in that poll. What is counted does not depend on the machine; the latencies
+//! of timers and pings are judged besides.
 //!
 //! The floods come in rounds, so that they take a tenth of a core.
 
 mod blocking;
 mod disk;
-mod due_timer;
 mod floods;
+mod long_calls;
+mod ready;
 mod sizes;
+mod turns;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -33,8 +36,8 @@ use std::{fs, process};
 use glommio::channels::{oneshot, shared_channel};
 use glommio::{GlommioError, Latency, Shares, Task, executor, spawn_local, spawn_local_into};
 
-use self::due_timer::DueTimer;
 use self::floods::{Sink, Source};
+use self::turns::Turns;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
@@ -63,53 +66,44 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let address = plan.address();
     let sink = Executor::start(plan, Workload::Greedy, "sink", move |checker| async move {
         let attending = Attending::start(&checker);
-        let sink = Sink::new(&checker, &attending.due_timer, sizes);
-        let ended = spawn_greedy(sink.run(address, meet, receiver)).await;
+        let ready = ready::run(Rc::clone(&checker), Rc::clone(&attending.turns), sizes);
+        let ready = attending.spawn(Invariant::ReadyAwaits, ready);
+        let sink = Sink::new(&checker, &attending.turns, sizes);
+        let ended = (attending.spawn(Invariant::Turns, sink.run(address, meet, receiver))).await;
         judge_end(&checker, ended);
+        judge_end(&checker, ready.await);
         attending.end().await;
         checker.settle().await;
     })?;
     let address = plan.address();
-    let source = Executor::start(
-        plan,
-        Workload::Greedy,
-        "source",
-        move |checker| async move {
-            let attending = Attending::start(&checker);
-            let writing = spawn_greedy(disk::run(
-                Rc::clone(&checker),
-                Rc::clone(&attending.due_timer),
-                directory.join("flushed"),
-                sizes,
-            ));
-            // A call that others do not wait for is about threads, of which a simulation has one.
-            let blocking =
-                (!is_simulated).then(|| spawn_local(blocking::run(Rc::clone(&checker), directory)));
-            let source = Source::new(&checker, &attending.due_timer, sizes);
-            let ended = spawn_greedy(source.run(address, met, sender)).await;
-            judge_end(&checker, ended);
-            judge_end(&checker, writing.await);
-            if let Some(blocking) = blocking {
-                judge_end(&checker, blocking.await);
-            }
-            attending.end().await;
-            checker.settle().await;
-        },
-    )?;
+    let work = move |checker: Rc<Checker>| async move {
+        let attending = Attending::start(&checker);
+        let (own, turns) = (|| Rc::clone(&checker), || Rc::clone(&attending.turns));
+        let path = directory.join("flushed");
+        let writing = disk::run(own(), turns(), path, sizes);
+        let mut others = vec![attending.spawn(Invariant::Turns, writing)];
+        // These are about threads, of which a simulation has one, and about computing, which takes no time there.
+        if !is_simulated {
+            let long_calls = long_calls::run(own(), turns(), directory.clone(), sizes);
+            others.push(attending.spawn(Invariant::LongCalls, long_calls));
+            others.push(spawn_local(blocking::run(own(), directory)));
+        }
+        let source = Source::new(&checker, &attending.turns, sizes);
+        let ended = (attending.spawn(Invariant::Turns, source.run(address, met, sender))).await;
+        judge_end(&checker, ended);
+        for other in others {
+            judge_end(&checker, other.await);
+        }
+        attending.end().await;
+        checker.settle().await;
+    };
+    let source = Executor::start(plan, Workload::Greedy, "source", work)?;
     Ok(vec![sink, source])
-}
-
-/// Spawns a greedy task, and what it spawns, into a queue of few shares: for time that the machine
-/// takes away in a turn of the prompt ones, their queue may have to pay, and these would have many
-/// times as much before it has its turn.
-fn spawn_greedy<T: 'static>(task: impl Future<Output = T> + 'static) -> Task<T> {
-    let queue = executor().create_task_queue(Shares::Static(50), Latency::NotImportant, "greedy");
-    spawn_local_into(task, queue).expect("the queue was just made")
 }
 
 /// Those that wait beside the greedy ones: a timer and a ping, in a queue whose latency matters.
 struct Attending {
-    due_timer: Rc<DueTimer>,
+    turns: Rc<Turns>,
     task: Task<()>,
 }
 
@@ -118,18 +112,32 @@ impl Attending {
         checker.spawn_sweeper();
         let queue =
             executor().create_task_queue(Shares::Static(1000), Latency::Matters(LATENCY), "prompt");
-        let due_timer = Rc::new(DueTimer::new(checker));
+        let turns = Rc::new(Turns::new(checker));
         let attending = {
-            let (checker, due_timer) = (Rc::clone(checker), Rc::clone(&due_timer));
+            let (checker, turns) = (Rc::clone(checker), Rc::clone(&turns));
             async move {
                 let ping = Ping::start(&checker);
                 ping.go_on();
-                due_timer.attend().await;
+                turns.attend().await;
                 ping.end().await;
             }
         };
         let task = spawn_local_into(attending, queue).expect("the queue was just made");
-        Attending { due_timer, task }
+        Attending { turns, task }
+    }
+
+    /// Spawns a greedy task, and what it spawns, into a queue of few shares: for time that the machine
+    /// takes away in a turn of the prompt ones, their queue may have to pay, and these would have many
+    /// times as much before it has its turn. Its polls are held against `promise`.
+    fn spawn<T: 'static>(
+        &self,
+        promise: Invariant,
+        task: impl Future<Output = T> + 'static,
+    ) -> Task<T> {
+        let queue =
+            executor().create_task_queue(Shares::Static(50), Latency::NotImportant, "greedy");
+        let task = Rc::clone(&self.turns).judge(promise, task);
+        spawn_local_into(task, queue).expect("the queue was just made")
     }
 
     /// Waits for the end, which comes by itself when the run drains.

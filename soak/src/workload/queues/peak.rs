@@ -99,7 +99,8 @@ const POLLS: u32 = 600;
 const POLL_EVERY: Duration = Duration::from_millis(50);
 const BUDGET: usize = 256;
 
-/// What a queue and its process take all the same.
+/// What a queue and its process take all the same. Not less: the allocator counts for all threads, whose tables shrink
+/// by as much at a time, also just while the queue is dropped. One that keeps its pages holds several times as much.
 const KEPT_BYTES: u64 = 1 << 20;
 
 /// A task, its timer, its message and what the model knows of it, in maps that grow by doubling.

@@ -3,13 +3,16 @@
 use std::io;
 
 use super::client::Told;
+use super::pools;
 use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
+use crate::check::invariants::{Count, Invariant};
 
 /// What the service says in the end.
 pub(super) struct Left {
     /// More than in the beginning.
     pub(super) descriptors: i64,
+    /// What was found of pools that are replaced, with the first violation of each promise in words.
+    pub(super) pools: Vec<(Invariant, Count, String)>,
     pub(super) stored: Vec<StoredOf>,
 }
 
@@ -26,6 +29,18 @@ impl Left {
     pub(super) fn parse(told: &str) -> Option<Left> {
         let mut lines = told.lines();
         let descriptors = lines.next()?.parse().ok()?;
+        let pools = lines.by_ref().take(pools::ROWS.len()).map(|line| {
+            let mut fields = line.splitn(5, ' ');
+            let mut number = || fields.next()?.parse::<u64>().ok();
+            let promise = *Invariant::ALL.get(number()? as usize)?;
+            let count = Count {
+                checks: number()?,
+                violations: number()?,
+                worst: number()?,
+            };
+            Some((promise, count, fields.next()?.to_owned()))
+        });
+        let pools = pools.collect::<Option<_>>()?;
         let stored = lines.map(|line| {
             let mut numbers = line.split(' ').map(str::parse::<u64>);
             let mut number = || numbers.next()?.ok();
@@ -37,6 +52,7 @@ impl Left {
         });
         Some(Left {
             descriptors,
+            pools,
             stored: stored.collect::<Option<_>>()?,
         })
     }
@@ -62,6 +78,9 @@ pub(super) fn judge(checker: &Checker, told: &[(u32, Told)], left: io::Result<Le
             )
         },
     );
+    for (promise, count, words) in left.pools {
+        checker.stats.ledger.enter(promise, count, || words);
+    }
     for &(id, told) in told {
         let stored = left.stored.iter().find(|stored| stored.client == id);
         let is_stored = stored.map_or(told.confirmed == 0, |stored| {

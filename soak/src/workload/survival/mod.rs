@@ -21,6 +21,7 @@
 mod client;
 mod deaths;
 mod left;
+mod pools;
 mod protocol;
 pub(crate) mod service;
 mod shard;

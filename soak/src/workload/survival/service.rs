@@ -1,13 +1,16 @@
 //! The process that serves: a pool of shards that die and are restarted, and a store.
 //!
 //! To its parent it says on which port it listens, and when its standard input ends, so does the
-//! service: then it says how many descriptors are left, and what it has stored of each client.
+//! service: then it says how many descriptors are left, what was found of the pools beside it, and what it has
+//! stored of each client.
 
 use std::error::Error;
 use std::io::{self, Write, stdin, stdout};
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use glommio::net::BalancedTcpListener;
 use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
@@ -15,13 +18,17 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
 use super::deaths::Deaths;
+use super::pools;
 use super::shard::{self, SHARDS, Service};
 use super::store::{self, Lives};
-use crate::measure::process;
+use crate::check::invariants::{Count, Ledger};
+use crate::measure::{process, ring_events};
 
 /// Serves until standard input ends.
 pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
     set_pdeathsig(Signal::SIGKILL)?;
+    ring_events::install();
+    ring_events::watch_for(pools::FAILED);
     let descriptors = process::descriptors()?;
     let lives = Lives::new(SHARDS);
     let store = {
@@ -44,13 +51,33 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
             per_minute: u32::MAX,
         })
         .on_all_shards(move || shard::run(service))?;
-    io::copy(&mut stdin().lock(), &mut io::sink())?;
+    let (ledger, is_over) = (Ledger::new(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let pools = scope.spawn(|| pools::run(&ledger, &is_over));
+        io::copy(&mut stdin().lock(), &mut io::sink())?;
+        is_over.store(true, Ordering::SeqCst);
+        Ok::<_, Box<dyn Error>>(pools.join().expect("it is about others that die")?)
+    })?;
     lives.end();
     for ended in shards.join_all() {
         ended??;
     }
     let stored = store.join()?;
     say(format_args!("{}", process::descriptors()? - descriptors))?;
+    for row in pools::ROWS {
+        let Count {
+            checks,
+            violations,
+            worst,
+        } = ledger.count(row);
+        let found = ledger.first_violations();
+        let words = found.iter().find_map(|it| it.strip_prefix(row.label()));
+        let words = words.map_or("", |words| words.trim_start_matches(": "));
+        say(format_args!(
+            "{} {checks} {violations} {worst} {words}",
+            row as usize
+        ))?;
+    }
     for (client, numbers) in stored {
         let count = numbers.len();
         let next = numbers.last().map_or(0, |last| last + 1);

@@ -54,7 +54,9 @@ pub(super) async fn run(service: Service) -> glommio::Result<(), ()> {
     let number = service.begun.fetch_add(1, Ordering::Relaxed);
     let listener = (service.listen)()?.join(number as usize)?;
     let (store, entries) = shared_channel::new_bounded(ENTRIES);
-    service.lives.begin(entries, SHARDS);
+    if !service.lives.begin(entries, SHARDS) {
+        return Ok(());
+    }
     let shard = Rc::new(Shard {
         number,
         store: store.connect().await,

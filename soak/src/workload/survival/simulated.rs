@@ -49,6 +49,7 @@ pub(super) fn start(plan: &Plan, nodes: &Nodes) -> Result<Vec<Executor>, Glommio
         });
         let left = Left {
             descriptors: 0,
+            pools: Vec::new(),
             stored: stored.collect(),
         };
         judge(&checker, &told, Ok(left));

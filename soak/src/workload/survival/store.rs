@@ -52,14 +52,21 @@ impl Lives {
         }
     }
 
-    /// A shard begins, which sends entries to `store`: all are to meet again.
-    pub(super) fn begin(&self, entries: SharedReceiver<Entry>, shards: usize) {
-        self.new.lock().expect(NO_PANIC).push(entries);
-        self.publish(Some(mesh(shards)));
+    /// A shard begins, which sends entries to `store`: all are to meet again. False if the service has ended
+    /// while the shard was being restarted.
+    pub(super) fn begin(&self, entries: SharedReceiver<Entry>, shards: usize) -> bool {
+        let mut new = self.new.lock().expect(NO_PANIC);
+        let goes_on = self.epoch().mesh.is_some();
+        if goes_on {
+            new.push(entries);
+            self.publish(Some(mesh(shards)));
+        }
+        goes_on
     }
 
     /// The service ends.
     pub(super) fn end(&self) {
+        let _none_begins = self.new.lock().expect(NO_PANIC);
         self.publish(None);
     }
 

@@ -225,11 +225,7 @@ impl Network {
         }
     }
 
-    pub(in super::super) fn unix_close(&mut self, id: SocketId) {
-        self.unix_end(id, false);
-    }
-
-    fn unix_end(&mut self, id: SocketId, was_waiting: bool) {
+    pub(in super::super) fn unix_end(&mut self, id: SocketId, was_waiting: bool) {
         let Some(socket) = self.sockets.get(&id) else {
             return;
         };
