@@ -245,26 +245,29 @@ fn dropped_waits_leave_no_descriptor() {
 /// The other side need not wait until the executor comes round to telling the kernel.
 #[test]
 fn the_other_side_sees_the_end_at_once() {
-    run(async {
-        let (mut reader, writer) = pipe_ends();
-        let writer = PollableFd::new(writer)?;
-        // In flight, since nothing is readable there, and told to the kernel.
-        let mut waiting = Box::pin(writer.readable());
-        assert!(poll_once(&mut waiting).await.is_none());
-        sleep(Duration::from_millis(1)).await;
-        drop(waiting);
-        drop(writer);
-        assert_eq!(reader.read(&mut [0])?, 0, "no writer is left");
+    // Alone: what another test forks has the writer for a moment, too.
+    in_child("pollable_fd::the_other_side_sees_the_end_at_once", || {
+        run(async {
+            let (mut reader, writer) = pipe_ends();
+            let writer = PollableFd::new(writer)?;
+            // In flight, since nothing is readable there, and told to the kernel.
+            let mut waiting = Box::pin(writer.readable());
+            assert!(poll_once(&mut waiting).await.is_none());
+            sleep(Duration::from_millis(1)).await;
+            drop(waiting);
+            drop(writer);
+            assert_eq!(reader.read(&mut [0])?, 0, "no writer is left");
 
-        let (mut reader, writer) = pipe_ends();
-        let writer = PollableFd::new(writer)?;
-        let mut waiting = Box::pin(writer.readable());
-        assert!(poll_once(&mut waiting).await.is_none());
-        sleep(Duration::from_millis(1)).await;
-        drop(waiting);
-        drop(writer.into_inner());
-        assert_eq!(reader.read(&mut [0])?, 0, "no writer is left");
-        Ok(())
+            let (mut reader, writer) = pipe_ends();
+            let writer = PollableFd::new(writer)?;
+            let mut waiting = Box::pin(writer.readable());
+            assert!(poll_once(&mut waiting).await.is_none());
+            sleep(Duration::from_millis(1)).await;
+            drop(waiting);
+            drop(writer.into_inner());
+            assert_eq!(reader.read(&mut [0])?, 0, "no writer is left");
+            Ok(())
+        });
     });
 }
 
