@@ -19,6 +19,7 @@ pages! {
     migrating: "docs/start/migrating.md";
 
     executors: "docs/guide/executors.md";
+    drivers: "docs/guide/drivers.md";
     tasks: "docs/guide/tasks.md";
     cancellation: "docs/guide/cancellation.md";
     errors: "docs/guide/errors.md";

@@ -1,7 +1,7 @@
 //! A thread-per-core async runtime for Linux on io_uring.
 //!
 //! One [`LocalExecutor`] owns one thread: it runs its tasks without locks, shares an io_uring with
-//! the kernel, and sleeps when there is nothing to do. A program that uses several cores runs
+//! the kernel (where that is forbidden, it uses [epoll](Driver)), and sleeps when there is nothing to do. A program that uses several cores runs
 //! several executors, which exchange messages through channels.
 //!
 //! ```
@@ -160,6 +160,7 @@ pub use crate::macros::support as __private;
 pub use crate::macros::{main, select, test};
 pub use crate::memory::allocate_dma_buffer_global;
 pub use crate::reactor::TimerPrecision;
+pub use crate::ring::Driver;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
 pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};

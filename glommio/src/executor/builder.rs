@@ -11,6 +11,7 @@ use super::stall::StallDetectionHandler;
 use super::task_panic::TaskPanic;
 use crate::error::Result;
 use crate::reactor::TimerPrecision;
+use crate::ring::Driver;
 
 /// Configures and makes a [`LocalExecutor`].
 ///
@@ -122,6 +123,26 @@ impl LocalExecutorBuilder {
     #[must_use]
     pub fn timer_precision(mut self, precision: TimerPrecision) -> LocalExecutorBuilder {
         self.config.timer_precision = precision;
+        self
+    }
+
+    /// Whether the executor uses io_uring or epoll. Default [`Driver::Auto`]: io_uring where it is allowed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{Driver, LocalExecutorBuilder};
+    ///
+    /// let executor = LocalExecutorBuilder::default().driver(Driver::Epoll).make()?;
+    /// executor.run(async {
+    ///     // Unless the environment says otherwise.
+    ///     println!("{:?}", glommio::executor().driver());
+    /// });
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[must_use]
+    pub fn driver(mut self, driver: Driver) -> LocalExecutorBuilder {
+        self.config.driver = driver;
         self
     }
 
@@ -317,8 +338,8 @@ impl LocalExecutorBuilder {
     ///
     /// `BuilderError` if the placement cannot be met; `IoError` of kind `InvalidInput` if the
     /// [timer slack](Self::timer_slack) is too long, or if the process may use none of the placement's
-    /// CPUs; `IoError` if the kernel has no io_uring, forbids it, or another resource is missing (the
-    /// text says what to change); `ReactorError(MemLockLimit)` if locked memory ran out; those of
+    /// CPUs; `IoError` if a resource is missing or, with [`Driver::IoUring`], the kernel has no io_uring or
+    /// forbids it (the text says what to change); `ReactorError(MemLockLimit)` if locked memory ran out; those of
     /// [`LocalExecutor::detect_stalls`].
     ///
     /// # Examples
@@ -328,7 +349,7 @@ impl LocalExecutorBuilder {
     ///
     /// match LocalExecutorBuilder::new(Placement::Unbound).make() {
     ///     Ok(executor) => assert_eq!(executor.run(async { 1 + 1 }), 2),
-    ///     // Says what to change, for example in a container that forbids io_uring.
+    ///     // Says what to change, for example if no descriptor is left.
     ///     Err(error) => eprintln!("cannot run: {error}"),
     /// }
     /// ```

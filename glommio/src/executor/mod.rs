@@ -87,7 +87,8 @@ use crate::panic::{self, FirstPanic};
 use crate::shares::TaskQueueHandle;
 use crate::task::OtherTask;
 
-/// A single-threaded executor with its own io_uring, tied to the thread that created it.
+/// A single-threaded executor with its own io_uring (or [epoll](crate::Driver)), tied to the thread that created
+/// it.
 ///
 /// Made by [`LocalExecutorBuilder::make`], or on a thread of its own by
 /// [`LocalExecutorBuilder::spawn`]. Dropping it drops the futures of all its unfinished tasks,

@@ -27,6 +27,7 @@ use crate::blocking::MAX_BLOCKING_CALLS;
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::Notifier;
 use crate::reactor::{PoolsSettings, Reactor, Settings, TimerPrecision};
+use crate::ring::Driver;
 use crate::sys::affinity::AffinityMask;
 use crate::waiters::Notice;
 
@@ -36,6 +37,7 @@ pub(super) struct Config {
     pub(super) spin_before_park: Duration,
     pub(super) timer_slack: Duration,
     pub(super) timer_precision: TimerPrecision,
+    pub(super) driver: Driver,
     pub(super) name: String,
     pub(super) io_memory_bytes: usize,
     ring_depth: usize,
@@ -53,6 +55,7 @@ impl Default for Config {
             spin_before_park: Duration::ZERO,
             timer_slack: Duration::ZERO,
             timer_precision: TimerPrecision::default(),
+            driver: Driver::default(),
             name: String::from("unnamed"),
             io_memory_bytes: 10 << 20,
             ring_depth: 128,
@@ -157,6 +160,7 @@ impl Planner {
                 },
                 timer_slack: self.config.timer_slack,
                 timer_precision: self.config.timer_precision,
+                driver: self.config.driver,
                 io_memory_bytes: self.config.io_memory_bytes,
                 record_io_latencies: self.config.record_io_latencies,
                 start_paused: self.config.start_paused,

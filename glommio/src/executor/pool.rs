@@ -23,6 +23,7 @@ use super::stall::StallDetectionHandler;
 use super::task_panic::TaskPanic;
 use crate::error::Result;
 use crate::reactor::TimerPrecision;
+use crate::ring::Driver;
 
 /// Configures and makes a pool of executors, called shards, that run the same program on different
 /// CPUs.
@@ -89,6 +90,28 @@ impl LocalExecutorPoolBuilder {
     #[must_use]
     pub fn timer_precision(mut self, precision: TimerPrecision) -> Self {
         self.config.timer_precision = precision;
+        self
+    }
+
+    /// Whether the shards use io_uring or epoll. Default [`Driver::Auto`]: io_uring where it is allowed. See
+    /// [`LocalExecutorBuilder::driver`](crate::LocalExecutorBuilder::driver).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{Driver, LocalExecutorPoolBuilder, PoolPlacement, executor};
+    ///
+    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
+    ///     .driver(Driver::Epoll)
+    ///     .on_all_shards(|| async { executor().driver() })?;
+    /// for driver in shards.join_all() {
+    ///     println!("{:?}", driver?);
+    /// }
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[must_use]
+    pub fn driver(mut self, driver: Driver) -> Self {
+        self.config.driver = driver;
         self
     }
 

@@ -7,6 +7,7 @@ use std::task::Poll;
 use super::current;
 use crate::error::Result;
 use crate::memory::DmaBuffer;
+use crate::ring::Driver;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::stats::{ExecutorStats, IoStats, TaskQueueStats};
 
@@ -45,6 +46,19 @@ impl ExecutorProxy {
     /// ```
     pub fn id(&self) -> usize {
         current::expect().id()
+    }
+
+    /// What the executor uses: [`Driver::IoUring`] or [`Driver::Epoll`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// assert_ne!(glommio::executor().driver(), glommio::Driver::Auto);
+    /// # });
+    /// ```
+    pub fn driver(&self) -> Driver {
+        current::expect().reactor().driver()
     }
 
     /// The metrics of the executor, to be read on any thread.

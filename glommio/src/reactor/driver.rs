@@ -205,7 +205,7 @@ impl Driver {
     /// Panics where [`try_enter`](Self::try_enter) fails.
     pub(super) fn enter(&self, wait: Wait) {
         if let Err(error) = self.try_enter(wait) {
-            panic!("io_uring_enter failed: {error}");
+            panic!("the kernel cannot be entered: {error}");
         }
     }
 

@@ -22,7 +22,7 @@ use crate::memory::DmaBuffer;
 use crate::metrics::{Parts, Registered};
 #[cfg(feature = "debugging")]
 use crate::ring::Asked;
-use crate::ring::Feature;
+use crate::ring::{Driver, Feature};
 use crate::stats::RunCounts;
 use crate::sys::origin::Origin;
 
@@ -42,6 +42,11 @@ impl Reactor {
             let timer = PoolRetryTimer::shared(this, Arc::clone(&retry).into());
             Pools::new(pools, retry, timer)
         })
+    }
+
+    /// What its ring is.
+    pub(crate) fn driver(&self) -> Driver {
+        self.driver.ring().driver()
     }
 
     /// How many submissions the ring holds.

@@ -11,7 +11,7 @@ use std::io;
 
 use crate::error::GlommioError;
 use crate::memory::{Arena, DmaBuffer};
-use crate::ring::{Feature, Ring};
+use crate::ring::{Driver, Feature, Ring};
 
 /// See the module.
 pub(super) struct IoRing {
@@ -39,9 +39,10 @@ impl IoRing {
         depth: usize,
         executors: usize,
         memory_bytes: usize,
+        driver: Driver,
     ) -> Result<Self, GlommioError<()>> {
         Ok(IoRing {
-            ring: Ring::new(depth, executors)?,
+            ring: Ring::new(depth, executors, driver)?,
             registration: Cell::default(),
             memory: Arena::new(memory_bytes),
         })

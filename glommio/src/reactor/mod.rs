@@ -147,6 +147,7 @@ pub(crate) struct Settings {
     pub(crate) spin_before_park: Duration,
     pub(crate) timer_slack: Duration,
     pub(crate) timer_precision: TimerPrecision,
+    pub(crate) driver: crate::ring::Driver,
     pub(crate) io_memory_bytes: usize,
     pub(crate) record_io_latencies: bool,
     pub(crate) start_paused: bool,
@@ -166,6 +167,7 @@ impl Reactor {
             settings.ring_depth,
             settings.executors,
             settings.io_memory_bytes,
+            settings.driver,
         )?;
         Ok(Rc::new_cyclic(|this| Reactor {
             clock: Cell::new(Clock::new(settings.start_paused, time)),
@@ -309,6 +311,7 @@ impl std::fmt::Debug for Reactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ring = self.driver.ring();
         f.debug_struct("Reactor")
+            .field("driver", &ring.driver())
             .field("mode", &ring.mode())
             .field("features", &ring.features())
             .field("in_flight", &self.driver.in_flight().borrow().len())

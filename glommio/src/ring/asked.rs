@@ -5,9 +5,7 @@
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
-use io_uring::opcode;
-
-use super::entry::Entry;
+use super::operation::{Operation, Path};
 use super::submission::Submission;
 
 /// An operation by its name, and what it is done to.
@@ -20,48 +18,50 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn by(submission: &Submission<'_>) -> Self {
-        let entry = Entry::of(submission);
-        let name = match entry.opcode {
-            opcode::PollAdd::CODE if entry.operation_flags & POLLOUT != 0 => "room to write to",
-            opcode::PollAdd::CODE => "events of",
-            opcode::Accept::CODE => "a connection of",
-            opcode::Connect::CODE => "connecting",
-            opcode::Close::CODE => "closing",
-            opcode::Read::CODE | opcode::ReadFixed::CODE => "reading",
-            opcode::Write::CODE | opcode::WriteFixed::CODE => "writing",
-            opcode::Fsync::CODE => "syncing",
-            opcode::Fallocate::CODE => "allocating space of",
-            opcode::Ftruncate::CODE => "truncating",
-            opcode::Splice::CODE => "splicing to",
-            opcode::OpenAt::CODE => "opening",
-            opcode::Statx::CODE => "looking at",
-            opcode::RenameAt::CODE => "renaming",
-            opcode::UnlinkAt::CODE => "removing",
-            opcode::LinkAt::CODE | opcode::SymlinkAt::CODE => "linking",
-            opcode::MkDirAt::CODE => "making the directory",
-            _ => "an operation on",
+        let (name, fd) = match Operation::of(submission) {
+            Operation::Poll { fd, events, .. } if events & POLLOUT != 0 => ("room to write to", fd),
+            Operation::Poll { fd, .. } => ("events of", fd),
+            Operation::Accept { listener } => ("a connection of", listener),
+            Operation::Connect { socket, .. } => ("connecting", socket),
+            Operation::Close { fd } => ("closing", fd),
+            Operation::Read(it) => ("reading", it.fd),
+            Operation::Write(it) => ("writing", it.fd),
+            Operation::Sync { fd, .. } => ("syncing", fd),
+            Operation::Allocate { fd, .. } => ("allocating space of", fd),
+            Operation::Truncate { fd, .. } => ("truncating", fd),
+            Operation::Splice { to, .. } => ("splicing to", to),
+            Operation::Open {
+                directory, path, ..
+            } => return Asked::of_path("opening", directory, path),
+            Operation::Statx {
+                directory, path, ..
+            } => return Asked::of_path("looking at", directory, path),
+            Operation::Rename { from, .. } => return Asked::of_path("renaming", from.0, from.1),
+            Operation::Unlink {
+                directory, path, ..
+            } => return Asked::of_path("removing", directory, path),
+            Operation::Link { from, .. } => return Asked::of_path("linking", from.0, from.1),
+            Operation::Symlink {
+                directory, link, ..
+            } => return Asked::of_path("linking", directory, link),
+            Operation::MakeDirectory {
+                directory, path, ..
+            } => return Asked::of_path("making the directory", directory, path),
+            Operation::Nop | Operation::Cancel { .. } => ("an operation on", -1),
         };
-        let has_path = matches!(
-            entry.opcode,
-            opcode::OpenAt::CODE
-                | opcode::Statx::CODE
-                | opcode::RenameAt::CODE
-                | opcode::UnlinkAt::CODE
-                | opcode::LinkAt::CODE
-                | opcode::MkDirAt::CODE
-        );
-        let path = has_path.then(|| {
-            let path = std::ptr::with_exposed_provenance(entry.address as usize);
-            // SAFETY: the address of these operations is that of a path, which the submission borrows.
-            Box::<CStr>::from(unsafe { CStr::from_ptr(path) })
-        });
-        // An empty one stands for the descriptor.
-        let path = path.filter(|it| !it.is_empty());
         Asked {
             name,
-            fd: entry.fd,
-            path,
+            fd,
+            path: None,
         }
+    }
+
+    fn of_path(name: &'static str, fd: RawFd, path: Path) -> Self {
+        // SAFETY: the submission borrows the path, which ends with a zero byte.
+        let path = unsafe { CStr::from_ptr(path) };
+        // An empty one stands for the descriptor.
+        let path = (!path.is_empty()).then(|| path.into());
+        Asked { name, fd, path }
     }
 }
 

@@ -4,11 +4,10 @@
 
 use std::io;
 
-use io_uring::opcode;
 use libc::c_long;
 
-use super::entry::Entry;
-use super::submission::{CURRENT_POSITION, Submission};
+use super::operation::{Operation, Transfer};
+use super::submission::Submission;
 
 /// A system call that does what an operation does.
 #[derive(Clone, Copy)]
@@ -16,59 +15,119 @@ pub(crate) struct Call {
     number: c_long,
     arguments: [c_long; 6],
     /// That in the file, for a call which has it in memory.
-    position: u64,
+    position: i64,
 }
-
-/// `IORING_FSYNC_DATASYNC`
-const DATA_ONLY: u32 = 1;
 
 impl Call {
     /// That of `submission`, if there is one.
     pub(crate) fn of(submission: &Submission<'_>) -> Option<Call> {
+        Call::that_does(Operation::of(submission))
+    }
+
+    /// That of `operation`; none of what is waited for, or is about other operations.
+    pub(super) fn that_does(operation: Operation) -> Option<Call> {
         if cfg!(not(target_pointer_width = "64")) {
             // Positions are two arguments there.
             return None;
         }
-        let entry = Entry::of(submission);
-        let (fd, flags) = (entry.fd as c_long, entry.operation_flags as c_long);
-        let (address, length) = (entry.address as c_long, entry.length as c_long);
-        let offset = entry.offset as c_long;
-        let at_current = entry.offset == CURRENT_POSITION;
-        // The fields are as io_uring_enter(2) has them.
-        let (number, arguments) = match entry.opcode {
-            opcode::OpenAt::CODE => (libc::SYS_openat, [fd, address, flags, length, 0, 0]),
-            opcode::Read::CODE if at_current => (libc::SYS_read, [fd, address, length, 0, 0, 0]),
-            opcode::Read::CODE | opcode::ReadFixed::CODE => {
-                (libc::SYS_pread64, [fd, address, length, offset, 0, 0])
+        let mut from_position = 0;
+        let (number, arguments) = match operation {
+            Operation::Nop
+            | Operation::Poll { .. }
+            | Operation::Accept { .. }
+            | Operation::Connect { .. }
+            | Operation::Cancel { .. } => return None,
+            Operation::Read(it) => transfer(it, libc::SYS_read, libc::SYS_pread64),
+            Operation::Write(it) => transfer(it, libc::SYS_write, libc::SYS_pwrite64),
+            Operation::Splice {
+                from,
+                position,
+                to,
+                length,
+                flags,
+            } => {
+                from_position = position.cast_signed();
+                let (length, flags) = (length.into(), flags.into());
+                (
+                    libc::SYS_splice,
+                    [from.into(), 0, to.into(), 0, length, flags],
+                )
             }
-            opcode::Write::CODE if at_current => (libc::SYS_write, [fd, address, length, 0, 0, 0]),
-            opcode::Write::CODE | opcode::WriteFixed::CODE => {
-                (libc::SYS_pwrite64, [fd, address, length, offset, 0, 0])
+            Operation::Sync { fd, data_only } => {
+                let number = match data_only {
+                    true => libc::SYS_fdatasync,
+                    false => libc::SYS_fsync,
+                };
+                (number, [fd.into(), 0, 0, 0, 0, 0])
             }
-            opcode::Statx::CODE => (libc::SYS_statx, [fd, address, flags, length, offset, 0]),
-            opcode::Fsync::CODE if entry.operation_flags & DATA_ONLY != 0 => {
-                (libc::SYS_fdatasync, [fd, 0, 0, 0, 0, 0])
+            Operation::Allocate {
+                fd,
+                mode,
+                offset,
+                length,
+            } => {
+                let (offset, length) = (offset as c_long, length as c_long);
+                (
+                    libc::SYS_fallocate,
+                    [fd.into(), mode.into(), offset, length, 0, 0],
+                )
             }
-            opcode::Fsync::CODE => (libc::SYS_fsync, [fd, 0, 0, 0, 0, 0]),
-            opcode::Fallocate::CODE => (libc::SYS_fallocate, [fd, length, offset, address, 0, 0]),
-            opcode::Ftruncate::CODE => (libc::SYS_ftruncate, [fd, offset, 0, 0, 0, 0]),
-            opcode::RenameAt::CODE => {
-                (libc::SYS_renameat2, [fd, address, length, offset, flags, 0])
+            Operation::Truncate { fd, size } => {
+                (libc::SYS_ftruncate, [fd.into(), size as c_long, 0, 0, 0, 0])
             }
-            opcode::UnlinkAt::CODE => (libc::SYS_unlinkat, [fd, address, flags, 0, 0, 0]),
-            opcode::LinkAt::CODE => (libc::SYS_linkat, [fd, address, length, offset, flags, 0]),
-            opcode::SymlinkAt::CODE => (libc::SYS_symlinkat, [address, fd, offset, 0, 0, 0]),
-            opcode::MkDirAt::CODE => (libc::SYS_mkdirat, [fd, address, length, 0, 0, 0]),
-            opcode::Splice::CODE => {
-                let from = entry.splice_fd as c_long;
-                (libc::SYS_splice, [from, 0, fd, 0, length, flags])
+            Operation::Open {
+                directory,
+                path,
+                flags,
+                mode,
+            } => (
+                libc::SYS_openat,
+                at(directory, path, [flags.into(), mode.into()]),
+            ),
+            Operation::Close { fd } => (libc::SYS_close, [fd.into(), 0, 0, 0, 0, 0]),
+            Operation::Statx {
+                directory,
+                path,
+                flags,
+                mask,
+                statx,
+            } => {
+                let [directory, path, flags, mask, ..] =
+                    at(directory, path, [flags.into(), mask.into()]);
+                (
+                    libc::SYS_statx,
+                    [directory, path, flags, mask, statx as c_long, 0],
+                )
             }
-            _ => return None,
+            Operation::Rename { from, to, flags } => {
+                (libc::SYS_renameat2, from_to(from, to, flags.into()))
+            }
+            Operation::Unlink {
+                directory,
+                path,
+                flags,
+            } => (libc::SYS_unlinkat, at(directory, path, [flags.into(), 0])),
+            Operation::MakeDirectory {
+                directory,
+                path,
+                mode,
+            } => (libc::SYS_mkdirat, at(directory, path, [mode.into(), 0])),
+            Operation::Symlink {
+                target,
+                directory,
+                link,
+            } => (
+                libc::SYS_symlinkat,
+                [target as c_long, directory.into(), link as c_long, 0, 0, 0],
+            ),
+            Operation::Link { from, to, flags } => {
+                (libc::SYS_linkat, from_to(from, to, flags.into()))
+            }
         };
         Some(Call {
             number,
             arguments,
-            position: entry.address,
+            position: from_position,
         })
     }
 
@@ -85,17 +144,40 @@ impl Call {
             two = (&raw mut position) as c_long;
         }
         loop {
-            // SAFETY: the arguments are those of the call (`of`). What they point to is there, by the
-            // caller's promise, and the position is until the call returns.
+            // SAFETY: the arguments are those of the call (`that_does`). What they point to is there, by
+            // the caller's promise, and the position is until the call returns.
             let result = unsafe { libc::syscall(self.number, one, two, three, four, five, six) };
             if result >= 0 {
                 // Descriptors are that small, and so is the length of each transfer.
                 return result as i32;
             }
-            let errno = io::Error::last_os_error().raw_os_error();
-            if errno != Some(libc::EINTR) {
-                return -errno.unwrap_or(libc::EIO);
+            match io::Error::last_os_error().raw_os_error() {
+                // The number may be another's by now: it is closed, whatever the error.
+                Some(libc::EINTR) if self.number != libc::SYS_close => {}
+                errno => return -errno.unwrap_or(libc::EIO),
             }
         }
+    }
+}
+
+fn at(directory: i32, path: *const libc::c_char, rest: [c_long; 2]) -> [c_long; 6] {
+    [directory.into(), path as c_long, rest[0], rest[1], 0, 0]
+}
+
+fn from_to(
+    from: (i32, *const libc::c_char),
+    to: (i32, *const libc::c_char),
+    flags: c_long,
+) -> [c_long; 6] {
+    let (old, new) = (from.1 as c_long, to.1 as c_long);
+    [from.0.into(), old, to.0.into(), new, flags, 0]
+}
+
+/// The call, which is another one where the position is that of the file.
+fn transfer(it: Transfer, at_current: c_long, at_position: c_long) -> (c_long, [c_long; 6]) {
+    let (fd, memory, length) = (it.fd.into(), it.memory as c_long, it.length.into());
+    match it.position {
+        None => (at_current, [fd, memory, length, 0, 0, 0]),
+        Some(position) => (at_position, [fd, memory, length, position as c_long, 0, 0]),
     }
 }

@@ -38,10 +38,9 @@ impl Outcome {
     }
 }
 
-#[cfg(feature = "simulation")]
 impl Completion {
     /// One that no kernel has posted.
-    pub(super) fn simulated(user_data: u64, raw: i32, has_more: bool) -> Self {
+    pub(super) fn made(user_data: u64, raw: i32, has_more: bool) -> Self {
         /// `IORING_CQE_F_MORE`
         const MORE: u32 = 1 << 1;
         Completion {

@@ -1,8 +1,10 @@
-//! A ring of the kernel, or of a [simulated](crate::simulated) one.
+//! The kernel's ring, or what takes its place.
 //!
-//! With the feature `simulation`. Which of both it is, is decided when it is made: on a thread that
-//! runs a simulation, each ring is a simulated one. All methods are those of [`KernelRing`], which
-//! documents them.
+//! Which it is, is decided when it is made: on a thread that runs a [simulation](crate::simulated), each ring
+//! is a simulated one; otherwise it is as [`Driver`] says. All methods are those of [`KernelRing`], which documents them.
+//!
+//! The kernel's stands in place and the others are boxed, so that its fields are where they would be without
+//! the choice, which then costs a comparison. What is called for each poll of a task is inlined.
 
 #![allow(unsafe_code)]
 
@@ -10,10 +12,14 @@ use std::io;
 use std::ptr::NonNull;
 use std::time::Instant;
 
+use super::choice::{Driver, is_to_fall_back};
+use super::epoll::EpollRing;
+#[cfg(feature = "simulation")]
 use super::simulated::SimulatedRing;
-use super::timespecs::TimeoutCell;
-use super::{Completion, Features, KernelRing, Mode, QueueFull, Submission, Wait};
+use super::uring::{KernelRing, Mode};
+use super::{Completion, Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::error::GlommioError;
+#[cfg(feature = "simulation")]
 use crate::simulated;
 #[cfg(feature = "metrics")]
 use crate::stats::{RingCounts, SharedCounts};
@@ -22,7 +28,9 @@ use crate::sys::origin::Origin;
 /// See the module.
 pub(crate) enum Ring {
     Kernel(KernelRing),
-    Simulated(SimulatedRing),
+    Epoll(Box<EpollRing>),
+    #[cfg(feature = "simulation")]
+    Simulated(Box<SimulatedRing>),
 }
 
 /// Calls the method of the same name.
@@ -30,20 +38,42 @@ macro_rules! of_each {
     ($ring:expr, $it:ident => $call:expr) => {
         match $ring {
             Ring::Kernel($it) => $call,
+            Ring::Epoll($it) => $call,
+            #[cfg(feature = "simulation")]
             Ring::Simulated($it) => $call,
         }
     };
 }
 
 impl Ring {
-    pub(crate) fn new(depth: usize, executors: usize) -> Result<Ring, GlommioError<()>> {
-        match simulated::current() {
-            Some(world) => Ok(Ring::Simulated(SimulatedRing::new(depth, world)?)),
-            None => KernelRing::new(depth, executors).map(Ring::Kernel),
+    /// A ring of `depth` submissions for the calling thread, for one of `executors` that share the
+    /// descriptors of the process.
+    ///
+    /// # Errors
+    ///
+    /// See [`KernelRing::new`] and [`EpollRing::new`].
+    pub(crate) fn new(
+        depth: usize,
+        executors: usize,
+        driver: Driver,
+    ) -> Result<Ring, GlommioError<()>> {
+        #[cfg(feature = "simulation")]
+        if let Some(world) = simulated::current() {
+            let ring = SimulatedRing::new(depth, world)?;
+            return Ok(Ring::Simulated(Box::new(ring)));
         }
+        let driver = driver.or_of_environment();
+        if driver != Driver::Epoll {
+            match KernelRing::new(depth, executors) {
+                Err(error) if driver == Driver::Auto && is_to_fall_back(&error) => {}
+                made => return made.map(Ring::Kernel),
+            }
+        }
+        Ok(Ring::Epoll(Box::new(EpollRing::new(depth)?)))
     }
 
     /// See [`SimulatedRing::lose_power`].
+    #[cfg(feature = "simulation")]
     pub(crate) fn lose_power(&self) {
         if let Ring::Simulated(it) = self {
             it.lose_power();
@@ -60,14 +90,28 @@ impl Ring {
         !self.origin().is_here()
     }
 
+    #[inline]
     pub(crate) fn origin(&self) -> Origin {
         of_each!(self, it => it.origin())
     }
 
-    pub(crate) fn mode(&self) -> Mode {
-        of_each!(self, it => it.mode())
+    /// Which it is: a simulated one is like io_uring.
+    pub(crate) fn driver(&self) -> Driver {
+        match self {
+            Ring::Epoll(_) => Driver::Epoll,
+            _ => Driver::IoUring,
+        }
     }
 
+    /// Of the kernel's.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        match self {
+            Ring::Kernel(it) => Some(it.mode()),
+            _ => None,
+        }
+    }
+
+    #[inline]
     pub(crate) fn features(&self) -> Features {
         of_each!(self, it => it.features())
     }
@@ -75,11 +119,13 @@ impl Ring {
     /// # Safety
     ///
     /// See [`KernelRing::push`].
+    #[inline]
     pub(crate) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         // SAFETY: the same promise.
         of_each!(self, it => unsafe { it.push(submission) })
     }
 
+    #[inline]
     pub(crate) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         of_each!(self, it => it.push_memoryless(submission))
     }
@@ -91,15 +137,17 @@ impl Ring {
         match self {
             // SAFETY: the same promise.
             Ring::Kernel(it) => unsafe { it.register(memory) },
-            // It has no pages to look up.
-            Ring::Simulated(_) => Ok(()),
+            // They have no pages to look up.
+            _ => Ok(()),
         }
     }
 
+    #[inline]
     pub(crate) fn entries(&self) -> usize {
         of_each!(self, it => it.entries())
     }
 
+    #[inline]
     pub(crate) fn queued(&self) -> usize {
         of_each!(self, it => it.queued())
     }
@@ -116,40 +164,69 @@ impl Ring {
 
     #[inline]
     pub(crate) fn needs_enter_to_reap(&self) -> bool {
-        of_each!(self, it => it.needs_enter_to_reap())
+        match self {
+            Ring::Kernel(it) => it.needs_enter_to_reap(),
+            // What is ready shows to those who ask only.
+            Ring::Epoll(_) => true,
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(it) => it.needs_enter_to_reap(),
+        }
     }
 
     #[inline]
     pub(crate) fn has_deferred_work(&self) -> bool {
-        of_each!(self, it => it.has_deferred_work())
+        match self {
+            Ring::Kernel(it) => it.has_deferred_work(),
+            Ring::Epoll(_) => false,
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(it) => it.has_deferred_work(),
+        }
     }
 
+    #[inline]
     pub(crate) fn enter(&self, wait: Wait) -> io::Result<()> {
         of_each!(self, it => it.enter(wait))
     }
 
+    #[inline]
     pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
         match self {
             Ring::Kernel(it) => it.enter_idle(wait),
+            Ring::Epoll(it) => it.enter(wait),
+            #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.enter(wait),
         }
     }
 
+    #[inline]
     pub(crate) fn submit_only(&self) -> io::Result<()> {
-        of_each!(self, it => it.submit_only())
+        match self {
+            Ring::Kernel(it) => it.submit_only(),
+            Ring::Epoll(it) => {
+                it.submit_only();
+                Ok(())
+            }
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(it) => it.submit_only(),
+        }
     }
 
     #[inline]
     pub(crate) fn assert_own(&self) {
-        if let Ring::Kernel(it) = self {
-            it.assert_own();
+        match self {
+            Ring::Kernel(it) => it.assert_own(),
+            Ring::Epoll(it) => it.assert_own(),
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(_) => {}
         }
     }
 
+    #[inline]
     pub(crate) fn reap(&self, reaped: &mut Vec<Completion>) {
         of_each!(self, it => it.reap(reaped))
     }
 
+    #[inline]
     pub(crate) fn push_timeout(
         &self,
         cell: TimeoutCell,
@@ -158,10 +235,16 @@ impl Ring {
     ) -> Result<(), QueueFull> {
         match self {
             Ring::Kernel(it) => it.push_timeout(cell, deadline, name),
+            Ring::Epoll(it) => {
+                it.push_timeout(cell, deadline, name);
+                Ok(())
+            }
+            #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.push_timeout(name),
         }
     }
 
+    #[inline]
     pub(crate) fn push_timeout_move(
         &self,
         cell: TimeoutCell,
@@ -171,12 +254,26 @@ impl Ring {
     ) -> Result<(), QueueFull> {
         match self {
             Ring::Kernel(it) => it.push_timeout_move(cell, deadline, name, user_data),
+            Ring::Epoll(it) => {
+                it.push_timeout_move(cell, deadline, name, user_data);
+                Ok(())
+            }
+            #[cfg(feature = "simulation")]
             Ring::Simulated(it) => it.push_timeout_move(name, user_data),
         }
     }
 
+    #[inline]
     pub(crate) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
-        of_each!(self, it => it.push_timeout_removal(name, user_data))
+        match self {
+            Ring::Kernel(it) => it.push_timeout_removal(name, user_data),
+            Ring::Epoll(it) => {
+                it.push_timeout_removal(name, user_data);
+                Ok(())
+            }
+            #[cfg(feature = "simulation")]
+            Ring::Simulated(it) => it.push_timeout_removal(name, user_data),
+        }
     }
 }
 
@@ -185,7 +282,7 @@ impl std::os::fd::AsRawFd for Ring {
     fn as_raw_fd(&self) -> std::os::fd::RawFd {
         match self {
             Ring::Kernel(it) => it.as_raw_fd(),
-            Ring::Simulated(_) => unreachable!("tests of descriptors are run on the kernel"),
+            _ => unreachable!("tests of descriptors are run on the kernel"),
         }
     }
 }

@@ -116,11 +116,14 @@ impl Features {
         forbidden
     }
 
-    /// Those of a simulated kernel: all that change what operations there are.
-    #[cfg(feature = "simulation")]
-    pub(super) fn simulated() -> Self {
-        let is_left_out =
-            |it: &Feature| matches!(it, Feature::Registered | Feature::RegisteredRing);
+    /// Those of a ring that is not the kernel's: all that change what operations there are.
+    pub(super) fn of_others() -> Self {
+        let is_left_out = |it: &Feature| {
+            matches!(
+                it,
+                Feature::Registered | Feature::RegisteredRing | Feature::NoIoWait
+            )
+        };
         Features::all().filter(|it| !is_left_out(it)).collect()
     }
 

@@ -1,7 +1,6 @@
 //! The ring of an executor in a [simulation](crate::simulated).
 //!
-//! It takes the submissions that the kernel's takes and reads them as the kernel does, from the 64 bytes
-//! of each. What an operation does is done when its end has come, in the turn that learns of it: until
+//! It takes the submissions that the kernel's takes. What an operation does is done when its end has come, in the turn that learns of it: until
 //! then its memory is not touched.
 //!
 //! A timeout of a slice ends after a number of looks at the ring that chance says: where a slice ends is
@@ -15,13 +14,13 @@ mod socket;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::os::fd::RawFd;
 use std::rc::Rc;
-
-use io_uring::opcode;
 
 use super::completion::Completion;
 use super::entry::Entry;
-use super::{Features, Mode, QueueFull, Submission, Wait};
+use super::operation::Operation;
+use super::{Features, QueueFull, Submission, Wait};
 use crate::simulated::disk::PendingSync;
 use crate::simulated::{Due, Event, PlannedAt, RingId, World};
 use crate::stats::{RingCounts, SharedCounts};
@@ -34,7 +33,7 @@ pub(crate) struct SimulatedRing {
     origin: Origin,
     entries: usize,
     /// Pushed and not taken.
-    queue: RefCell<VecDeque<Entry>>,
+    queue: RefCell<VecDeque<Queued>>,
     /// Taken, by user data.
     in_flight: RefCell<BTreeMap<u64, InFlight>>,
     completed: RefCell<VecDeque<Completion>>,
@@ -42,8 +41,24 @@ pub(crate) struct SimulatedRing {
     counts: SharedCounts<RingCounts>,
 }
 
+enum Queued {
+    Operation(Asked),
+    Timeout(u64),
+    TimeoutMove { name: u64, user_data: u64 },
+    TimeoutRemoval { name: u64, user_data: u64 },
+}
+
+/// What a submission asks for.
+#[derive(Clone, Copy)]
+struct Asked {
+    user_data: u64,
+    /// For the trace.
+    opcode: u8,
+    operation: Operation,
+}
+
 struct InFlight {
-    entry: Entry,
+    asked: Asked,
     what: What,
 }
 
@@ -91,44 +106,45 @@ impl SimulatedRing {
         self.origin
     }
 
-    pub(super) fn mode(&self) -> Mode {
-        Mode::Defer
-    }
-
     pub(super) fn features(&self) -> Features {
-        Features::simulated()
+        Features::of_others()
     }
 
     /// # Safety
     ///
     /// See [`KernelRing::push`](super::KernelRing::push).
     pub(super) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
-        self.push_entry(Entry::of(submission))
+        self.queue(Queued::Operation(Asked {
+            user_data: submission.user_data(),
+            opcode: Entry::of(submission).opcode,
+            operation: Operation::of(submission),
+        }))
     }
 
     pub(super) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         assert!(!submission.points_to_memory(), "its memory needs an owner");
-        self.push_entry(Entry::of(submission))
+        // SAFETY: there is no memory to keep valid.
+        unsafe { self.push(submission) }
     }
 
     pub(super) fn push_timeout(&self, name: u64) -> Result<(), QueueFull> {
-        self.push_entry(Entry::timeout(name))
+        self.queue(Queued::Timeout(name))
     }
 
     pub(super) fn push_timeout_move(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
-        self.push_entry(Entry::timeout_move(name, user_data))
+        self.queue(Queued::TimeoutMove { name, user_data })
     }
 
     pub(super) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
-        self.push_memoryless(&Submission::timeout_remove(name).with_user_data(user_data))
+        self.queue(Queued::TimeoutRemoval { name, user_data })
     }
 
-    fn push_entry(&self, entry: Entry) -> Result<(), QueueFull> {
+    fn queue(&self, queued: Queued) -> Result<(), QueueFull> {
         let mut queue = self.queue.borrow_mut();
         if queue.len() == self.entries {
             return Err(QueueFull);
         }
-        queue.push_back(entry);
+        queue.push_back(queued);
         Ok(())
     }
 
@@ -196,8 +212,8 @@ impl SimulatedRing {
     pub(super) fn submit_only(&self) -> io::Result<()> {
         let taken = std::mem::take(&mut *self.queue.borrow_mut());
         self.counts.entered(taken.len());
-        for entry in taken {
-            self.begin(entry);
+        for queued in taken {
+            self.begin(queued);
         }
         Ok(())
     }
@@ -210,12 +226,12 @@ impl SimulatedRing {
     /// then, or not, or in part; none is seen to complete.
     pub(super) fn lose_power(&self) {
         let in_flight = self.in_flight.borrow();
-        let mut on_their_way: Vec<_> = in_flight.values().map(|it| it.entry).collect();
+        let mut on_their_way: Vec<_> = in_flight.values().map(|it| it.asked.operation).collect();
         drop(in_flight);
         self.world.draw(|rng| rng.shuffle(&mut on_their_way));
-        for entry in on_their_way {
+        for operation in on_their_way {
             if self.world.draw(fastrand::Rng::bool) {
-                self.perform_unseen(entry);
+                self.perform_unseen(operation);
             }
         }
     }
@@ -231,70 +247,101 @@ impl SimulatedRing {
         let Some(ended) = in_flight.get(&user_data) else {
             return;
         };
-        let entry = ended.entry;
+        let asked = ended.asked;
         if let What::Socket = ended.what {
             if !has_more {
                 in_flight.remove(&user_data);
             }
             drop(in_flight);
-            return self.end_socket(&entry, result, has_more);
+            let socket = socket_of(asked.operation).expect("it is of one");
+            return self.end_socket(asked, socket, result, has_more);
         }
         let ended = in_flight.remove(&user_data).expect("it was there just now");
         drop(in_flight);
         let result = self.perform(ended);
         // A descriptor has the number that the process has free, which is not up to the seed.
-        let opens = entry.opcode == opcode::OpenAt::CODE;
+        let opens = matches!(asked.operation, Operation::Open { .. });
         self.world.note(Event::Completed {
             result: if opens { result.min(0) } else { result },
         });
         self.complete(user_data, result);
     }
 
-    fn begin(&self, entry: Entry) {
-        let user_data = entry.user_data;
+    fn begin(&self, queued: Queued) {
+        match queued {
+            Queued::Operation(asked) => self.begin_operation(asked),
+            Queued::Timeout(name) => {
+                if self.ring_is_on(name) {
+                    self.arm(name);
+                }
+            }
+            Queued::TimeoutMove { name, user_data } => {
+                if self.ring_is_on(user_data) {
+                    let is_armed = self.is_armed(name);
+                    if is_armed {
+                        self.arm(name);
+                    }
+                    self.complete(user_data, if is_armed { 0 } else { -libc::ENOENT });
+                }
+            }
+            Queued::TimeoutRemoval { name, user_data } => {
+                if self.ring_is_on(user_data) {
+                    let is_armed = self.is_armed(name);
+                    if is_armed {
+                        self.slice_timeout.set(None);
+                        self.complete(name, -libc::ECANCELED);
+                    }
+                    self.complete(user_data, if is_armed { 0 } else { -libc::ENOENT });
+                }
+            }
+        }
+    }
+
+    /// Otherwise nothing has an effect, and what was asked as `user_data` completes.
+    fn ring_is_on(&self, user_data: u64) -> bool {
+        let is_off = self.world.ring_is_off(self.id);
+        if is_off {
+            self.complete(user_data, -libc::ECANCELED);
+        }
+        !is_off
+    }
+
+    fn is_armed(&self, name: u64) -> bool {
+        (self.slice_timeout.get()).is_some_and(|it| it.user_data == name)
+    }
+
+    fn begin_operation(&self, asked: Asked) {
+        let Asked {
+            user_data,
+            opcode,
+            operation,
+        } = asked;
         if self.world.ring_is_off(self.id) {
             // Nothing has an effect, but what the process holds is given back.
-            let result = match entry.opcode {
-                opcode::Close::CODE => self.close(&entry),
+            let result = match operation {
+                Operation::Close { fd } => self.close(fd),
                 _ => -libc::ECANCELED,
             };
             return self.complete(user_data, result);
         }
-        match entry.opcode {
-            opcode::Timeout::CODE => self.arm(user_data),
-            opcode::TimeoutRemove::CODE => {
-                let armed = self.slice_timeout.get();
-                let is_armed = armed.is_some_and(|it| it.user_data == entry.target());
-                if is_armed && entry.moves_timeout() {
-                    self.arm(entry.target());
-                } else if is_armed {
-                    self.slice_timeout.set(None);
-                    self.complete(entry.target(), -libc::ECANCELED);
-                }
-                self.complete(user_data, if is_armed { 0 } else { -libc::ENOENT });
+        match operation {
+            Operation::Cancel { target } => return self.cancel(target, user_data),
+            Operation::Nop => return self.complete(user_data, 0),
+            _ => self.world.note(Event::Submitted { opcode }),
+        }
+        let node = self.world.node_of(self.id);
+        let is_short = node.is_some_and(|it| self.world.no_memory_until(it).is_some());
+        if is_short && !matches!(operation, Operation::Close { .. }) {
+            return self.complete(user_data, -libc::ENOMEM);
+        }
+        if let Some(socket) = socket_of(operation) {
+            return self.begin_socket(asked, socket);
+        }
+        match self.begin_file(asked) {
+            Ok(in_flight) => {
+                self.in_flight.borrow_mut().insert(user_data, in_flight);
             }
-            opcode::AsyncCancel::CODE => self.cancel(&entry),
-            #[cfg(any(feature = "bench", test))]
-            opcode::Nop::CODE => self.complete(user_data, 0),
-            _ => {
-                let opcode = entry.opcode;
-                self.world.note(Event::Submitted { opcode });
-                let node = self.world.node_of(self.id);
-                let is_short = node.is_some_and(|it| self.world.no_memory_until(it).is_some());
-                if is_short && opcode != opcode::Close::CODE {
-                    return self.complete(user_data, -libc::ENOMEM);
-                }
-                if let opcode::PollAdd::CODE | opcode::Accept::CODE | opcode::Connect::CODE = opcode
-                {
-                    return self.begin_socket(entry);
-                }
-                match self.begin_file(entry) {
-                    Ok(in_flight) => {
-                        self.in_flight.borrow_mut().insert(user_data, in_flight);
-                    }
-                    Err(errno) => self.complete(user_data, -errno),
-                }
-            }
+            Err(errno) => self.complete(user_data, -errno),
         }
     }
 
@@ -305,8 +352,7 @@ impl SimulatedRing {
     }
 
     /// What is on its way to a disk is not called back.
-    fn cancel(&self, order: &Entry) {
-        let target = order.target();
+    fn cancel(&self, target: u64, user_data: u64) {
         let mut in_flight = self.in_flight.borrow_mut();
         let result = match in_flight.get(&target) {
             None => -libc::ENOENT,
@@ -321,7 +367,7 @@ impl SimulatedRing {
             Some(_) => -libc::EALREADY,
         };
         drop(in_flight);
-        self.complete(order.user_data, result);
+        self.complete(user_data, result);
     }
 
     fn complete(&self, user_data: u64, result: i32) {
@@ -329,8 +375,18 @@ impl SimulatedRing {
     }
 
     fn post(&self, user_data: u64, result: i32, has_more: bool) {
-        let completion = Completion::simulated(user_data, result, has_more);
+        let completion = Completion::made(user_data, result, has_more);
         self.completed.borrow_mut().push_back(completion);
+    }
+}
+
+/// The socket that an operation waits for.
+fn socket_of(operation: Operation) -> Option<RawFd> {
+    match operation {
+        Operation::Poll { fd, .. } => Some(fd),
+        Operation::Accept { listener } => Some(listener),
+        Operation::Connect { socket, .. } => Some(socket),
+        _ => None,
     }
 }
 

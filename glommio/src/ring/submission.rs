@@ -26,6 +26,10 @@ pub(crate) struct Submission<'m> {
     memory: PhantomData<&'m mut ()>,
 }
 
+/// The submission queue has no free entry: enter, then push again.
+#[derive(Debug)]
+pub(crate) struct QueueFull;
+
 impl Submission<'static> {
     /// Does nothing and completes.
     #[cfg(any(feature = "bench", test))]
@@ -259,6 +263,10 @@ impl<'m> Submission<'m> {
     pub(crate) fn with_user_data(mut self, user_data: u64) -> Self {
         self.entry.set_user_data(user_data);
         self
+    }
+
+    pub(super) fn user_data(&self) -> u64 {
+        self.entry.get_user_data()
     }
 
     /// Whether the kernel reads or writes memory of ours on behalf of this submission.

@@ -1,100 +1,22 @@
-//! One ring in each of its modes. A mode that this kernel does not have steps down to the next,
-//! which the tests then run in; that is what programs get, too.
+//! What each ring does that an executor may get: the kernel's in each of its modes, and that of epoll.
 
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::instance::ENTERS;
-use super::last_worker::tests::workers;
-use super::setup::completions_wanted;
-use super::{KernelRing as Ring, *};
-use crate::sys::limits;
+use super::epoll::EpollRing;
+use super::uring::tests::rings;
+use super::*;
 
 const SLICE: TimeoutCell = TimeoutCell::Slice;
-const MODES: [Mode; 3] = [Mode::Defer, Mode::Coop, Mode::Plain];
 
-fn ring(mode: Mode, depth: usize) -> Ring {
-    Ring::with_first_mode(depth, 1, mode).expect("this machine has io_uring")
-}
-
-/// A ring that is not in the table of this thread.
-fn unregistered(mode: Mode, depth: usize) -> Ring {
-    let mut built = setup::build_best(depth, 1, mode).expect("this machine has io_uring");
-    let registered = Features::from_iter([Feature::RegisteredRing]);
-    built.features = built.features.and(registered.others());
-    Ring::of(built)
-}
-
-/// With moments and with distances in time, and by its descriptor, too.
-fn in_each_mode(depth: usize, test: impl Fn(&Ring)) {
-    for mode in MODES {
-        test(&ring(mode, depth));
-        let mut shifted = ring(mode, depth);
-        shifted.features = shifted.features.in_shifted_time();
-        test(&shifted);
-        test(&unregistered(mode, depth));
-    }
-}
-
-impl super::Ring {
-    /// Has each `enter` fail, since the descriptor is of something else and the table is empty.
-    pub(crate) fn fail_from_now_on(&self) {
-        const UNREGISTER_RING_FDS: libc::c_uint = 21;
-        for place in 0..PLACES as u64 {
-            // The number of the place, and a descriptor that does not matter.
-            let entry = [place, 0];
-            // SAFETY: the kernel reads one entry, which has this size.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_io_uring_register,
-                    self.as_raw_fd(),
-                    UNREGISTER_RING_FDS,
-                    entry.as_ptr(),
-                    1,
-                )
-            };
-        }
-        replace_descriptor(self.as_raw_fd());
-    }
-}
-
-/// Has a descriptor be one of something else.
-fn replace_descriptor(fd: RawFd) {
-    let null = std::fs::File::open("/dev/null").expect("there is such a device");
-    // SAFETY: the ring owns the descriptor as before, and closes it.
-    let replaced = unsafe { nix::unistd::dup2_raw(null, fd) };
-    let _ = replaced.expect("both are open").into_raw_fd();
-}
-
-/// Of the table of each thread.
-const PLACES: usize = 16;
-
-/// Enters often enough for the ring to be put into the table.
-fn settle(ring: &Ring) {
-    for _ in 0..ENTERS {
-        ring.enter(Wait::Now).expect("entering works");
-    }
-}
-
-/// Whether it is in the table of this thread. Its descriptor is lost.
-fn is_registered(ring: &Ring) -> bool {
-    settle(ring);
-    replace_descriptor(ring.as_raw_fd());
-    push(ring, nop(1));
-    ring.enter(Wait::Now).is_ok() && reap(ring).len() == 1
-}
-
-fn is_registering(ring: &Ring) -> bool {
-    let is_used = ring.features().has(Feature::RegisteredRing);
-    if !is_used {
-        eprintln!("skipped: this kernel has no table of rings for each thread, or is told so");
-    }
-    is_used
+fn in_each(depth: usize, test: impl Fn(&Ring)) {
+    rings(depth).map(Ring::Kernel).iter().for_each(&test);
+    let epoll = EpollRing::new(depth).expect("descriptors are left");
+    test(&Ring::Epoll(Box::new(epoll)));
 }
 
 fn reap(ring: &Ring) -> Vec<Completion> {
@@ -134,7 +56,7 @@ fn signal(eventfd: &EventFd) {
 
 #[test]
 fn what_is_pushed_completes_once_under_its_name() {
-    in_each_mode(8, |ring| {
+    in_each(8, |ring| {
         (1..=5).for_each(|name| push(ring, nop(name)));
         assert_eq!(ring.queued(), 5);
         let mut names: Vec<_> = collect(ring, 5).iter().map(|it| it.user_data).collect();
@@ -149,7 +71,7 @@ fn what_is_pushed_completes_once_under_its_name() {
 #[test]
 fn a_full_queue_says_so_and_takes_more_after_an_enter() {
     for depth in [1, 2, 4] {
-        in_each_mode(depth, |ring| {
+        in_each(depth, |ring| {
             (0..depth).for_each(|name| push(ring, nop(name as u64)));
             assert!(ring.push_memoryless(&nop(99)).is_err());
             assert_eq!(ring.queued(), depth, "what was refused is not queued");
@@ -162,80 +84,8 @@ fn a_full_queue_says_so_and_takes_more_after_an_enter() {
 }
 
 #[test]
-fn a_depth_beyond_the_kernels_is_clamped() {
-    for depth in [32_769, 100_000, usize::MAX] {
-        let ring = ring(Mode::Defer, depth);
-        push(&ring, nop(1));
-        assert_eq!(collect(&ring, 1).len(), 1);
-    }
-}
-
-/// The kernel has a list for each 32 completions, and 256 at most. A cancellation looks through one.
-#[test]
-fn one_of_many_idle_connections_is_found_in_one_of_many_lists() {
-    let lists =
-        |depth, descriptors| (completions_wanted(depth, descriptors, u64::MAX) / 32).min(256);
-    assert_eq!(
-        [4, 64, 128, 1024].map(|depth| lists(depth, 1024)),
-        [0, 8, 16, 128]
-    );
-    // The longest list has as many connections as with 1024 descriptors, or a few times as many.
-    assert_eq!(
-        [1024, 8192, 20_000, u64::MAX].map(|it| lists(128, it)),
-        [16, 128, 256, 256]
-    );
-    // A ring that did not fit into what may be locked would be waited for.
-    assert_eq!(
-        [0, 64 << 10, 1 << 20].map(|lockable| completions_wanted(128, u64::MAX, lockable)),
-        [512, 1024, 8192]
-    );
-    let (descriptors, lockable) = (
-        limits::descriptor_limit(),
-        limits::locked_memory_limit_bytes(),
-    );
-    for depth in [4, 64, 128, 1024] {
-        // Rings of other tests may have their shares of what may be locked.
-        let range = |descriptors| {
-            let wanted = |lockable| completions_wanted(depth as u32, descriptors, lockable);
-            wanted(0)..=wanted(lockable)
-        };
-        in_each_mode(depth, |ring| {
-            assert!(range(descriptors).contains(&ring.ring.params().cq_entries()));
-        });
-        let shared = setup::build_best(depth, 8, Mode::Defer).expect("this machine has io_uring");
-        assert!(range(descriptors / 8).contains(&shared.ring.params().cq_entries()));
-    }
-}
-
-#[test]
-fn more_completions_than_the_queue_holds_are_all_delivered() {
-    in_each_mode(2, |ring| {
-        const COUNT: usize = 500;
-        let mut reaped = Vec::new();
-        for name in 0..COUNT {
-            while ring.push_memoryless(&nop(name as u64)).is_err() {
-                // Nothing reaps: the completion queue of 8 overflows inside the kernel, which may
-                // then refuse to take more.
-                let queued = ring.queued();
-                ring.enter(Wait::Now).unwrap();
-                if ring.queued() == queued {
-                    ring.reap(&mut reaped);
-                }
-            }
-        }
-        while reaped.len() < COUNT {
-            ring.enter(Wait::Forever).unwrap();
-            ring.reap(&mut reaped);
-        }
-        let mut names: Vec<_> = reaped.iter().map(|it| it.user_data as usize).collect();
-        names.sort_unstable();
-        assert!(names.iter().copied().eq(0..COUNT), "{} names", names.len());
-    });
-}
-
-#[test]
 fn errors_keep_their_errno() {
-    in_each_mode(4, |ring| {
+    in_each(4, |ring| {
         push(
             ring,
             Submission::poll_once(-1, libc::POLLIN as u32).with_user_data(7),
@@ -249,7 +99,7 @@ fn errors_keep_their_errno() {
 
 #[test]
 fn a_wait_ends_at_its_deadline_and_not_before() {
-    in_each_mode(4, |ring| {
+    in_each(4, |ring| {
         let deadline = Instant::now() + Duration::from_millis(5);
         while Instant::now() < deadline {
             ring.enter(Wait::Until(deadline)).unwrap();
@@ -262,7 +112,7 @@ fn a_wait_ends_at_its_deadline_and_not_before() {
 
 #[test]
 fn a_wait_for_what_is_there_already_returns() {
-    in_each_mode(4, |ring| {
+    in_each(4, |ring| {
         push(ring, nop(1));
         ring.enter(Wait::Now).unwrap();
         ring.enter(Wait::Forever).unwrap();
@@ -272,7 +122,7 @@ fn a_wait_for_what_is_there_already_returns() {
 
 #[test]
 fn a_timeout_shows_without_a_system_call_of_the_waiting_thread() {
-    in_each_mode(4, |ring| {
+    in_each(4, |ring| {
         let deadline = Instant::now() + Duration::from_millis(5);
         ring.push_timeout(SLICE, deadline, 3).unwrap();
         ring.submit_only().unwrap();
@@ -288,56 +138,9 @@ fn a_timeout_shows_without_a_system_call_of_the_waiting_thread() {
     });
 }
 
-/// Between the push and the system call the machine may stand still.
-#[test]
-fn the_distance_to_a_deadline_is_measured_when_it_is_submitted() {
-    let mut ring = ring(Mode::Defer, 4);
-    ring.features = ring.features.in_shifted_time();
-    let step = Duration::from_millis(50);
-    let first = Instant::now() + step * 3;
-    ring.push_timeout(SLICE, first, 1).unwrap();
-    std::thread::sleep(step * 2);
-    ring.push_timeout(TimeoutCell::Sleep, first + step, 2)
-        .unwrap();
-    let names: Vec<_> = collect(&ring, 2).iter().map(|it| it.user_data).collect();
-    assert_eq!(names, [1, 2]);
-}
-
-/// A connect to a Unix socket with a full backlog blocks one of the kernel's threads.
-#[test]
-fn operations_that_may_take_any_time_do_not_take_all_threads() {
-    const OPERATIONS: usize = 100;
-    let folder = tempfile::tempdir().expect("the disk has room");
-    let address = SockAddr::unix(folder.path().join("socket")).expect("it is short");
-    let socket = || Socket::new(Domain::UNIX, Type::STREAM, None).expect("descriptors are free");
-    let listener = socket();
-    listener.bind(&address).expect("it is free");
-    listener.listen(0).expect("it is bound");
-    let first = socket();
-    first.connect(&address).expect("there is room for one");
-    let ring = ring(Mode::Defer, OPERATIONS);
-    let clients: Vec<_> = (0..OPERATIONS).map(|_| socket()).collect();
-    for client in &clients {
-        let connect = Submission::connect(client.as_raw_fd(), &address);
-        // SAFETY: the address is there until all have completed, at the end.
-        unsafe { ring.push(&connect) }.expect("there is room");
-    }
-    let most = setup::UNBOUND_WORKERS as usize;
-    let end = Instant::now() + Duration::from_secs(20);
-    while workers() < most && Instant::now() < end {
-        ring.enter(Wait::Until(Instant::now() + Duration::from_millis(1)))
-            .unwrap();
-    }
-    std::thread::sleep(Duration::from_millis(20));
-    // One more is for files, at most.
-    assert!((most..=most + 1).contains(&workers()), "{}", workers());
-    drop(listener);
-    collect(&ring, OPERATIONS);
-}
-
 #[test]
 fn a_timeout_is_moved_both_ways() {
-    in_each_mode(4, |ring| {
+    in_each(4, |ring| {
         let hour = Duration::from_secs(3600);
         ring.push_timeout(SLICE, Instant::now() + hour, 3).unwrap();
         ring.submit_only().unwrap();
@@ -366,7 +169,7 @@ fn a_timeout_is_moved_both_ways() {
 
 #[test]
 fn a_timeout_taken_back_completes_as_cancelled() {
-    in_each_mode(4, |ring| {
+    in_each(4, |ring| {
         ring.push_timeout(SLICE, Instant::now() + Duration::from_secs(3600), 3)
             .unwrap();
         ring.submit_only().unwrap();
@@ -382,7 +185,7 @@ fn a_timeout_taken_back_completes_as_cancelled() {
 
 #[test]
 fn removing_or_moving_a_timeout_that_has_fired_is_an_error_and_nothing_else() {
-    in_each_mode(4, |ring| {
+    in_each(4, |ring| {
         ring.push_timeout(SLICE, Instant::now(), 3).unwrap();
         assert_eq!(collect(ring, 1)[0].user_data, 3);
         ring.push_timeout_removal(3, 4).unwrap();
@@ -395,7 +198,7 @@ fn removing_or_moving_a_timeout_that_has_fired_is_an_error_and_nothing_else() {
 
 #[test]
 fn deadlines_that_the_kernel_cannot_count_to_are_accepted() {
-    in_each_mode(4, |ring| {
+    in_each(4, |ring| {
         let never = crate::reactor::deadline_after(Instant::now(), Duration::MAX);
         ring.push_timeout(SLICE, never, 3).unwrap();
         ring.submit_only().unwrap();
@@ -409,7 +212,7 @@ fn deadlines_that_the_kernel_cannot_count_to_are_accepted() {
 
 #[test]
 fn a_poll_completes_once_and_a_watch_again_and_again() {
-    in_each_mode(8, |ring| {
+    in_each(8, |ring| {
         let (once, always) = (eventfd(), eventfd());
         let events = libc::POLLIN as u32;
         push(
@@ -445,7 +248,7 @@ fn a_poll_completes_once_and_a_watch_again_and_again() {
 
 #[test]
 fn one_submission_accepts_one_connection() {
-    in_each_mode(8, |ring| {
+    in_each(8, |ring| {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
         push(
@@ -469,7 +272,7 @@ fn one_submission_accepts_one_connection() {
 
 #[test]
 fn a_cancelled_poll_completes_as_cancelled() {
-    in_each_mode(8, |ring| {
+    in_each(8, |ring| {
         let quiet = eventfd();
         push(
             ring,
@@ -487,96 +290,9 @@ fn a_cancelled_poll_completes_as_cancelled() {
 }
 
 #[test]
-fn programs_that_are_started_do_not_inherit_the_ring() {
-    in_each_mode(4, |ring| {
-        // SAFETY: asking for the flags of a descriptor touches no memory.
-        let flags = unsafe { libc::fcntl(ring.as_raw_fd(), libc::F_GETFD) };
-        assert!(flags >= 0 && flags & libc::FD_CLOEXEC != 0, "{flags}");
-    });
-}
-
-#[test]
 #[should_panic(expected = "its memory needs an owner")]
 fn memory_does_not_slip_past_its_owner() {
-    let ring = ring(Mode::Defer, 4);
+    let ring = Ring::Epoll(Box::new(EpollRing::new(4).expect("descriptors are left")));
     let address = socket2::SockAddr::from(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
     let _ = ring.push_memoryless(&Submission::connect(-1, &address));
-}
-
-#[test]
-fn a_ring_is_in_the_table_of_its_thread_as_long_as_it_is_there() {
-    if !is_registering(&ring(Mode::Defer, 4)) {
-        return;
-    }
-    for _ in 0..3 * PLACES {
-        assert!(is_registered(&ring(Mode::Defer, 4)), "a place is free");
-    }
-    assert!(!is_registered(&unregistered(Mode::Defer, 4)));
-    // One that is soon over does not pay for it.
-    let young = ring(Mode::Defer, 4);
-    replace_descriptor(young.as_raw_fd());
-    assert!(young.enter(Wait::Now).is_err());
-}
-
-#[test]
-fn where_the_table_is_full_a_ring_has_its_descriptor() {
-    let many: Vec<_> = (0..PLACES + 4).map(|_| ring(Mode::Defer, 4)).collect();
-    for ring in many.iter().rev() {
-        settle(ring);
-        push(ring, nop(1));
-        assert_eq!(collect(ring, 1).len(), 1);
-    }
-    if is_registering(&many[0]) {
-        let registered = many.iter().filter(|ring| is_registered(ring)).count();
-        assert_eq!(registered, PLACES);
-    }
-}
-
-/// The table would keep it, and with it what is in flight.
-#[test]
-fn a_dropped_ring_lets_go_of_what_it_was_asked_about() {
-    for mode in MODES {
-        let (reader, writer) = nix::unistd::pipe().expect("descriptors are left");
-        let ring = ring(mode, 4);
-        let events = libc::POLLIN as u32;
-        push(&ring, Submission::poll_once(reader.as_raw_fd(), events));
-        settle(&ring);
-        drop((reader, ring));
-        // The kernel takes a ring apart some milliseconds later.
-        let patience = Instant::now() + Duration::from_secs(20);
-        while nix::unistd::write(&writer, b"1") != Err(nix::errno::Errno::EPIPE) {
-            assert!(Instant::now() < patience, "the pipe is still read from");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-/// There, its place in the table may be that of another ring, as may the memory of its queues.
-#[test]
-fn a_ring_dropped_in_a_forked_child_leaves_those_of_the_child_alone() {
-    let inherited = ring(Mode::Defer, 4);
-    settle(&inherited);
-    // SAFETY: the child makes a ring and ends by `_exit`; the allocator can be used there.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "a process is free");
-    if pid == 0 {
-        // SAFETY: it takes a number.
-        unsafe { libc::alarm(100) };
-        let own = ring(Mode::Defer, 4);
-        settle(&own);
-        let is_used = own.features().has(Feature::RegisteredRing);
-        drop(inherited);
-        let is_well = is_registered(&own) == is_used;
-        // SAFETY: always allowed.
-        unsafe { libc::_exit(if is_well { 42 } else { 1 }) };
-    }
-    let mut status = 0;
-    // SAFETY: `status` is a place for a number.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert!(
-        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42,
-        "{status:#x}"
-    );
-    push(&inherited, nop(1));
-    assert_eq!(collect(&inherited, 1).len(), 1);
 }

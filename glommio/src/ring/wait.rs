@@ -23,6 +23,13 @@ pub(crate) enum Wait {
     Until(Instant),
 }
 
+/// One of the two timeouts that a ring may hold. Two with the same may not be queued at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TimeoutCell {
+    Slice,
+    Sleep,
+}
+
 pub(super) enum Resolved {
     Now,
     Forever,
@@ -69,7 +76,7 @@ impl ClockAnchor {
     pub(super) fn new() -> Self {
         let instant = clock::real();
         let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC)
-            .expect("CLOCK_MONOTONIC exists on every kernel that has io_uring");
+            .expect("CLOCK_MONOTONIC exists on every kernel");
         ClockAnchor {
             instant,
             monotonic: monotonic.into(),
@@ -77,9 +84,14 @@ impl ClockAnchor {
     }
 
     /// The absolute monotonic time of `deadline`; `None` if the kernel cannot count that far.
-    pub(super) fn timespec_at(&self, deadline: Instant) -> Option<Timespec> {
+    pub(super) fn moment_at(&self, deadline: Instant) -> Option<Duration> {
         let distance = deadline.saturating_duration_since(self.instant);
-        (distance < LONGEST).then(|| Timespec::from(self.monotonic + distance))
+        (distance < LONGEST).then(|| self.monotonic + distance)
+    }
+
+    /// The same for io_uring.
+    pub(super) fn timespec_at(&self, deadline: Instant) -> Option<Timespec> {
+        self.moment_at(deadline).map(Timespec::from)
     }
 }
 

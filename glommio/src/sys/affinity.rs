@@ -45,11 +45,16 @@ impl AffinityMask {
     /// are not always there to be read in a container.
     pub(crate) fn of_process() -> Option<Self> {
         let ask = || -> io::Result<Option<Self>> {
-            sched_setaffinity(CALLING_THREAD, &AffinityMask::from_cpus(0..CPU_IDS)?.0)?;
+            sched_setaffinity(CALLING_THREAD, &AffinityMask::of_every_cpu()?.0)?;
             AffinityMask::of_calling_thread()
         };
         let asking = thread::Builder::new().spawn(ask).ok()?;
         asking.join().ok()?.ok()?
+    }
+
+    /// As many CPUs as a mask has: the kernel makes of it those that the process may use.
+    pub(crate) fn of_every_cpu() -> io::Result<Self> {
+        AffinityMask::from_cpus(0..CPU_IDS)
     }
 
     /// The mask of exactly these CPUs.

@@ -2,7 +2,8 @@
 //!
 //! The number of the process lies in a page that the kernel gives to every child as zeros
 //! (`MADV_WIPEONFORK`, Linux 4.14), however the child is forked: it is not a matter of handlers
-//! that a raw `clone(2)` does not call. Numbers are unique among a process and its ancestors, which
+//! that a raw `clone(2)` does not call. Where the kernel does not know of it, as gVisor does not, such a
+//! handler it is: of the C library's `fork`. Numbers are unique among a process and its ancestors, which
 //! is all that can ever be compared.
 
 #![allow(unsafe_code)]
@@ -55,6 +56,19 @@ impl Origin {
     pub(crate) fn is_here(self) -> bool {
         self.current.load(Ordering::Relaxed) == self.number
     }
+
+    /// For what belongs to an executor of the process.
+    ///
+    /// # Panics
+    ///
+    /// Panics in a child of the process.
+    #[inline]
+    pub(crate) fn assert_here(self) {
+        assert!(
+            self.is_here(),
+            "this LocalExecutor belongs to the process that this one was forked from: make a new one here"
+        );
+    }
 }
 
 /// A value that each process has for itself, made when it is first asked for. A forked child begins
@@ -106,9 +120,10 @@ impl<T: Default + Send + Sync> PerProcess<T> {
     }
 }
 
+static CURRENT: OnceLock<&'static AtomicU64> = OnceLock::new();
+
 /// The word that is wiped.
 fn current() -> io::Result<&'static AtomicU64> {
-    static CURRENT: OnceLock<&'static AtomicU64> = OnceLock::new();
     if let Some(current) = CURRENT.get() {
         return Ok(current);
     }
@@ -123,12 +138,29 @@ fn current() -> io::Result<&'static AtomicU64> {
         )
     }?;
     // SAFETY: the page was just mapped and is not known elsewhere, and it keeps its contents here.
-    unsafe { madvise(page, LENGTH.get(), MmapAdvise::MADV_WIPEONFORK) }?;
+    let marked = unsafe { madvise(page, LENGTH.get(), MmapAdvise::MADV_WIPEONFORK) };
+    if marked.is_err() {
+        wipe_on_fork()?;
+    }
     // SAFETY: (1) the page is readable, writable, aligned, and never unmapped: if another thread
     // was quicker, it is leaked. (2) It is only ever used as this atomic, zeros are a value of
     // it, and a child in which the kernel wipes it has no other thread yet.
     let current = unsafe { page.cast::<AtomicU64>().as_ref() };
     Ok(CURRENT.get_or_init(|| current))
+}
+
+/// Has the C library's `fork` do what the kernel does not.
+fn wipe_on_fork() -> io::Result<()> {
+    extern "C" fn wipe() {
+        if let Some(current) = CURRENT.get() {
+            current.store(0, Ordering::Relaxed);
+        }
+    }
+    // SAFETY: in the child, `wipe` stores a number that it finds by two loads.
+    match unsafe { libc::pthread_atfork(None, None, Some(wipe)) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
 }
 
 #[cfg(test)]

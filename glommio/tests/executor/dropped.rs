@@ -7,13 +7,14 @@ use glommio::net::UdpSocket;
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, spawn_local};
 
-use crate::common::{in_child, panic_of};
-use crate::faults::deny;
+use crate::common::{in_child_with, panic_of};
+use crate::faults::{ON_RING, deny};
 
 #[test]
 fn completions_that_the_kernel_has_dropped_are_reported_and_not_waited_for() {
-    in_child(
+    in_child_with(
         "dropped::completions_that_the_kernel_has_dropped_are_reported_and_not_waited_for",
+        &ON_RING,
         || {
             let executor = LocalExecutor::default();
             executor.run(async {

@@ -13,6 +13,7 @@ use glommio::timer::sleep;
 use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::common::{DropCount, in_child, on_drop, panic_of};
+use crate::faults::{basic_workload, deny};
 
 const MESSAGE: &str = "belongs to the process that this one was forked from";
 
@@ -245,4 +246,21 @@ fn a_child_that_panics_past_an_inherited_executor_runs_no_destructor_of_a_task()
             assert!(ran.get());
         },
     );
+}
+
+/// As gVisor has it.
+#[test]
+fn where_the_kernel_does_not_wipe_pages_a_fork_is_seen_all_the_same() {
+    let name = "fork::where_the_kernel_does_not_wipe_pages_a_fork_is_seen_all_the_same";
+    in_child(name, || {
+        deny(libc::SYS_madvise, libc::EINVAL);
+        basic_workload();
+        let executor = LocalExecutor::default();
+        executor.run(sleep(Duration::from_millis(1)));
+        fork(|| {
+            assert!(panic_of(|| executor.run(async {})).contains(MESSAGE));
+            basic_workload();
+        });
+        executor.run(sleep(Duration::from_millis(1)));
+    });
 }

@@ -13,10 +13,10 @@ use glommio::{
 };
 use nix::sys::resource::Resource;
 
-use super::faults::{become_an_ordinary_user, deny};
+use super::faults::{ON_RING, become_an_ordinary_user, deny};
 use crate::common::log::{Heard, hearing_everywhere};
 use crate::common::skipped::skipped;
-use crate::common::{in_child, set_limit, watchdog};
+use crate::common::{in_child_with, set_limit, watchdog};
 
 /// What systemd gives a service.
 const USUAL: u64 = 8 << 20;
@@ -38,8 +38,9 @@ fn is_warning(event: &&Heard) -> bool {
 
 #[test]
 fn executors_leave_each_other_locked_memory_and_the_limit_is_named_in_time() {
-    in_child(
+    in_child_with(
         "locked_memory::executors_leave_each_other_locked_memory_and_the_limit_is_named_in_time",
+        &ON_RING,
         || {
             if !under_a_limit_of(USUAL) {
                 return;
@@ -77,8 +78,9 @@ fn executors_leave_each_other_locked_memory_and_the_limit_is_named_in_time() {
 
 #[test]
 fn the_shards_of_a_pool_leave_each_other_locked_memory() {
-    in_child(
+    in_child_with(
         "locked_memory::the_shards_of_a_pool_leave_each_other_locked_memory",
+        &ON_RING,
         || {
             const SHARDS: usize = 4;
             // What they need, twice.
@@ -108,8 +110,9 @@ fn the_shards_of_a_pool_leave_each_other_locked_memory() {
 /// Where the limit is not the reason, it is not blamed.
 #[test]
 fn a_kernel_without_memory_is_not_taken_for_a_low_limit() {
-    in_child(
+    in_child_with(
         "locked_memory::a_kernel_without_memory_is_not_taken_for_a_low_limit",
+        &ON_RING,
         || {
             set_limit(Resource::RLIMIT_MEMLOCK, u64::MAX);
             deny(libc::SYS_io_uring_setup, libc::ENOMEM);

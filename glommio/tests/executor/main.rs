@@ -15,6 +15,7 @@ mod budget;
 mod builder;
 #[path = "../common/counting.rs"]
 mod counting;
+mod drivers;
 mod drop_panics;
 mod dropped;
 mod faults;

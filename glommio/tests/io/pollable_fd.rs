@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::yield_now;
 use glommio::io::{PollState, PollableFd};
-use glommio::spawn_local;
+use glommio::{Driver, executor, spawn_local};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
@@ -298,6 +298,10 @@ fn closed_descriptors_are_errors() {
             assert!(error.to_string().contains("Polling"), "{error}");
             assert_eq!(errno_of(number.writable().await), Some(libc::EBADF));
 
+            if executor().driver() == Driver::Epoll {
+                // It forgets the file.
+                return Ok(());
+            }
             // Closed behind a wait: that goes on with the file.
             let (reader, mut other_writer) = pipe_ends();
             let number = PollableFd::new(Number(reader.as_raw_fd()))?;

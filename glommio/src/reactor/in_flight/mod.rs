@@ -184,7 +184,16 @@ impl InFlight {
     }
 
     /// Pushes cancellations, then new operations, until all are pushed or the ring is full.
+    #[inline]
     pub(super) fn flush(&mut self, ring: &Ring) -> Result<(), QueueFull> {
+        // As a rule: sockets that are read often have their polls in the ring.
+        if self.cancels.is_empty() && self.backlog.keys.is_empty() {
+            return Ok(());
+        }
+        self.push_all(ring)
+    }
+
+    fn push_all(&mut self, ring: &Ring) -> Result<(), QueueFull> {
         while let Some(&key) = self.cancels.front() {
             if self.record(key).is_some() {
                 let cancel = Submission::cancel(key.user_data()).with_user_data(IGNORED);

@@ -62,6 +62,7 @@ fn settings(ring_depth: usize) -> Settings {
         spin_before_park: Duration::ZERO,
         timer_slack: Duration::ZERO,
         timer_precision: TimerPrecision::Balanced,
+        driver: crate::ring::Driver::IoUring,
         io_memory_bytes: 0,
         record_io_latencies: false,
         start_paused: false,

@@ -3,42 +3,36 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 
-use io_uring::opcode;
 use socket2::SockAddr;
 
-use super::{InFlight, SimulatedRing, What};
-use crate::ring::entry::Entry;
+use super::{Asked, InFlight, SimulatedRing, What};
+use crate::ring::operation::Operation;
 use crate::simulated::Wait;
 use crate::simulated::network::{Errno, SocketId};
 use crate::sys::socket::simulated::{placeholder, simulated_address};
 
-/// `IORING_POLL_ADD_MULTI`
-const MULTISHOT: u32 = 1;
-
 impl SimulatedRing {
-    pub(super) fn begin_socket(&self, entry: Entry) {
-        let user_data = entry.user_data;
-        let Some((_, socket)) = self.world.socket(entry.fd) else {
+    pub(super) fn begin_socket(&self, asked: Asked, fd: RawFd) {
+        let user_data = asked.user_data;
+        let Some((_, socket)) = self.world.socket(fd) else {
             return self.complete(user_data, -libc::EBADF);
         };
-        let wait = match entry.opcode {
-            opcode::PollAdd::CODE => Wait {
+        let wait = match asked.operation {
+            Operation::Poll {
+                events, is_multi, ..
+            } => Wait {
                 socket,
                 // The events of poll(2) have sixteen bits.
-                events: entry.operation_flags as i16,
-                is_multi: entry.length & MULTISHOT != 0,
+                events: events as i16,
+                is_multi,
                 is_poll: true,
             },
-            opcode::Accept::CODE => Wait {
-                socket,
-                events: libc::POLLIN,
-                is_multi: false,
-                is_poll: false,
-            },
-            _ => {
-                let connected = self.connect(&entry, socket);
+            Operation::Connect {
+                address, length, ..
+            } => {
+                let connected = self.connect((address, length), socket);
                 if connected != -libc::EINPROGRESS {
                     return self.complete(user_data, connected);
                 }
@@ -49,23 +43,32 @@ impl SimulatedRing {
                     is_poll: false,
                 }
             }
+            _ => Wait {
+                socket,
+                events: libc::POLLIN,
+                is_multi: false,
+                is_poll: false,
+            },
         };
         let what = What::Socket;
         let mut in_flight = self.in_flight.borrow_mut();
-        in_flight.insert(user_data, InFlight { entry, what });
+        in_flight.insert(user_data, InFlight { asked, what });
         drop(in_flight);
         self.world.wait(self.id, user_data, wait);
     }
 
     /// Begins to connect. The result as the kernel gives it.
-    fn connect(&self, entry: &Entry, socket: SocketId) -> i32 {
-        // SAFETY: `push` promises that the address, whose length is the offset of the submission,
-        // stays where it is until the completion. No more is copied than there is room for.
+    fn connect(
+        &self,
+        (bytes, count): (*const libc::sockaddr, libc::socklen_t),
+        socket: SocketId,
+    ) -> i32 {
+        // SAFETY: `push` promises that the address stays where it is until the completion. No more is copied than there is room for.
         let address = unsafe {
             SockAddr::try_init(|storage, length| {
-                *length = (*length).min(entry.offset as libc::socklen_t);
+                *length = (*length).min(count);
                 std::ptr::copy_nonoverlapping(
-                    entry.address as *const u8,
+                    bytes.cast::<u8>(),
                     storage.cast::<u8>(),
                     *length as usize,
                 );
@@ -86,15 +89,15 @@ impl SimulatedRing {
     }
 
     /// The socket of an operation is as it waits for.
-    pub(super) fn end_socket(&self, entry: &Entry, result: Option<i32>, has_more: bool) {
-        let user_data = entry.user_data;
+    pub(super) fn end_socket(&self, asked: Asked, fd: RawFd, result: Option<i32>, has_more: bool) {
+        let user_data = asked.user_data;
         if let Some(events) = result {
             return self.post(user_data, events, has_more);
         }
-        let Some((node, socket)) = self.world.socket(entry.fd) else {
+        let Some((node, socket)) = self.world.socket(fd) else {
             return self.complete(user_data, -libc::EBADF);
         };
-        if entry.opcode == opcode::Connect::CODE {
+        if let Operation::Connect { .. } = asked.operation {
             let error = self
                 .world
                 .with_network(|network| network.take_error(socket));
@@ -105,6 +108,7 @@ impl SimulatedRing {
             return self.complete(user_data, result);
         }
         // First, as the kernel has it: without one the connection stays where it is.
+        let listener = fd;
         let kind = self.world.with_network(|network| network.kind(socket));
         let fd = match kind {
             Ok(kind) => self.world.may_open(node).and_then(|()| placeholder(kind)),
@@ -124,7 +128,7 @@ impl SimulatedRing {
                 self.complete(user_data, fd.into_raw_fd());
             }
             // Another one was faster.
-            Err(Errno(libc::EAGAIN)) => self.begin_socket(*entry),
+            Err(Errno(libc::EAGAIN)) => self.begin_socket(asked, listener),
             Err(Errno(number)) => self.complete(user_data, -number),
         }
     }

@@ -6,9 +6,9 @@
 
 use std::time::Instant;
 
-use super::submission::Timespec;
-use super::timespecs::TimeoutCell;
-use super::{Feature, KernelRing, QueueFull, Submission};
+use super::KernelRing;
+use crate::ring::submission::Timespec;
+use crate::ring::{Feature, QueueFull, Submission, TimeoutCell};
 
 impl KernelRing {
     /// Pushes a timeout that completes as `name` at `deadline`.

@@ -12,9 +12,9 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::submission::Timespec;
-use super::wait::ClockAnchor;
 use crate::clock;
+use crate::ring::submission::Timespec;
+use crate::ring::wait::{ClockAnchor, TimeoutCell};
 
 /// Stable places for the times of queued timeout submissions.
 #[derive(Default)]
@@ -25,13 +25,6 @@ struct Place {
     timespec: Cell<Timespec>,
     /// What to measure the distance to, from the push until the kernel has taken the submission.
     distance_to: Cell<Option<Instant>>,
-}
-
-/// Which place a timeout uses. Two timeouts with the same may not be queued at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum TimeoutCell {
-    Slice,
-    Sleep,
 }
 
 /// Further off than any slice; stands in for deadlines that the kernel cannot count to.

@@ -11,7 +11,7 @@
 //! larger queue with the third. Capabilities are found by trying, not by reading version strings.
 //! The environment variable `GLOMMIO_RING` (`defer`, `coop` or `plain`) starts the ladder lower,
 //! which tests the step-down on a modern kernel and works around a kernel's defect without a new
-//! build. What may be had or not, whatever the mode, is in [`features`](super::features).
+//! build. What may be had or not, whatever the mode, is in [`features`](crate::ring::features).
 //!
 //! Every ring says in the log, at the level `debug`, what became of it: its `mode`, which modes the
 //! kernel `refused`, its `entries`, the features that it `uses`, that it `lacks` here, and those
@@ -26,10 +26,10 @@ use std::{fmt, fs, io, thread};
 
 use io_uring::{IoUring, Parameters, Probe, opcode};
 
-use super::features::{Features, KernelFlags};
 use super::instance;
 use super::last_worker::replace_last_worker;
 use crate::error::{GlommioError, ReactorErrorKind, advised};
+use crate::ring::features::{Features, KernelFlags};
 use crate::sys::limits;
 use crate::sys::origin::Origin;
 use crate::sys::time_namespace::is_clock_shifted;
@@ -104,7 +104,7 @@ pub(super) struct Built {
 }
 
 /// Builds a ring of the first mode from `first` on that the kernel takes. See
-/// [`Ring::new`](super::Ring::new).
+/// [`KernelRing::new`](super::KernelRing::new).
 pub(super) fn build_best(
     depth: usize,
     executors: usize,

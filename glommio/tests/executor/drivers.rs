@@ -1,0 +1,227 @@
+//! io_uring or epoll: which one an executor gets. Most cases are processes of their own.
+
+use std::fs::File;
+use std::time::Duration;
+use std::{fs, io};
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::io::{BufferedFile, DmaFile};
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::sleep;
+use glommio::{
+    Driver, GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
+    PoolPlacement, executor, spawn_local,
+};
+use nix::sys::resource::Resource;
+use tempfile::tempdir;
+
+use crate::common::log::{Heard, hearing, hearing_everywhere};
+use crate::common::{in_child, in_child_with, set_limit, watchdog};
+use crate::faults::{basic_workload, deny};
+
+fn with(driver: Driver) -> Result<LocalExecutor, GlommioError<()>> {
+    LocalExecutorBuilder::default().driver(driver).make()
+}
+
+/// Timers, threads, preemption, a connection and files.
+fn all_kinds_of_work() {
+    basic_workload();
+    LocalExecutor::default().run(async {
+        assert_eq!(executor().driver(), Driver::Epoll);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let echo = spawn_local(async move {
+            let mut stream = listener.accept().await.expect("a client connects");
+            let mut bytes = [0; 4];
+            stream.read_exact(&mut bytes).await.expect("it sends");
+            stream.write_all(&bytes).await.expect("it receives");
+        });
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let mut bytes = *b"echo";
+        stream.write_all(&bytes).await.expect("it receives");
+        stream.read_exact(&mut bytes).await.expect("it answers");
+        assert_eq!(&bytes, b"echo");
+        echo.await;
+
+        let folder = tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let file = BufferedFile::create(&path).await.expect("it is ours");
+        let written = file.write_at(vec![7; 10_000], 0).await;
+        assert_eq!(written.expect("there is room"), 10_000);
+        file.fdatasync().await.expect("it is a file");
+        assert_eq!(file.file_size().await.expect("it is open"), 10_000);
+        file.close().await.expect("it was written");
+        let file = DmaFile::open(&path).await.expect("it is there");
+        let read = file.read_at(4096, 512).await.expect("it is readable");
+        assert_eq!(&*read, [7; 512]);
+        file.close().await.expect("it is open");
+        assert_eq!(fs::read(&path).expect("it is there"), [7; 10_000]);
+    });
+}
+
+/// Each call that a profile may deny, with each answer that profiles and sandboxes were seen to give.
+#[test]
+fn where_io_uring_is_forbidden_an_executor_uses_epoll() {
+    let calls = [
+        (libc::SYS_io_uring_setup, "setup"),
+        (libc::SYS_io_uring_register, "register"),
+        (libc::SYS_io_uring_enter, "enter"),
+    ];
+    let name = "drivers::where_io_uring_is_forbidden_an_executor_uses_epoll";
+    for errno in [libc::EPERM, libc::ENOSYS, libc::EACCES] {
+        for (call, denied) in calls {
+            let denied = format!("{denied} {errno}");
+            let environment = [("GLOMMIO_DRIVER", "auto"), ("DENIED", &denied)];
+            in_child_with(name, &environment, || {
+                // The child has one of them.
+                if std::env::var("DENIED").is_ok_and(|it| it == denied) {
+                    deny(call, errno);
+                    all_kinds_of_work();
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_process_says_once_that_it_does_without_io_uring() {
+    let name = "drivers::a_process_says_once_that_it_does_without_io_uring";
+    in_child_with(name, &[("GLOMMIO_DRIVER", "auto")], || {
+        let heard = hearing_everywhere();
+        deny(libc::SYS_io_uring_setup, libc::EPERM);
+        let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
+            .on_all_shards(|| async { executor().driver() })
+            .expect("nothing is lacking");
+        for shard in shards.join_all() {
+            assert_eq!(shard.expect("it ends well"), Driver::Epoll);
+        }
+        drop(LocalExecutor::default());
+        let heard = heard();
+        let mut warnings = heard.iter().filter(|it| it.level == tracing::Level::WARN);
+        let (Some(warning), None) = (warnings.next(), warnings.next()) else {
+            panic!("one warning: {heard:?}");
+        };
+        assert_eq!(warning.field("driver"), Some("epoll"));
+        for word in ["io_uring is forbidden", "seccomp", "GLOMMIO_DRIVER=epoll"] {
+            assert!(warning.message.contains(word), "{}", warning.message);
+        }
+    });
+}
+
+#[test]
+fn what_a_program_asks_for_it_gets() {
+    let name = "drivers::what_a_program_asks_for_it_gets";
+    // As if it were not set.
+    in_child_with(name, &[("GLOMMIO_DRIVER", "kqueue")], || {
+        let (made, heard) = hearing(|| with(Driver::Epoll));
+        let of = |it: &LocalExecutor| it.run(async { executor().driver() });
+        assert_eq!(of(&made.expect("it needs no ring")), Driver::Epoll);
+        let ignored = |it: &&Heard| it.message.contains("GLOMMIO_DRIVER=kqueue");
+        assert_eq!(heard.iter().filter(ignored).count(), 1, "{heard:?}");
+        let on_ring = with(Driver::IoUring).expect("this machine has io_uring");
+        assert_eq!(of(&on_ring), Driver::IoUring);
+        assert_eq!(of(&with(Driver::Auto).expect("as before")), Driver::IoUring);
+        deny(libc::SYS_io_uring_setup, libc::EPERM);
+        match with(Driver::IoUring) {
+            Err(GlommioError::IoError(error)) => {
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            }
+            other => panic!("{other:?}"),
+        }
+        // What one thread may not goes for it alone, and each executor decides for itself.
+        assert_eq!(
+            of(&with(Driver::Auto).expect("it needs none")),
+            Driver::Epoll
+        );
+        assert_eq!(of(&on_ring), Driver::IoUring);
+    });
+}
+
+#[test]
+fn the_environment_goes_before_what_a_program_says() {
+    let name = "drivers::the_environment_goes_before_what_a_program_says";
+    in_child_with(name, &[("GLOMMIO_DRIVER", "epoll")], || {
+        let executor = with(Driver::IoUring).expect("it needs no ring");
+        assert_eq!(
+            executor.run(async { glommio::executor().driver() }),
+            Driver::Epoll
+        );
+        let debug = format!("{executor:?}");
+        assert!(debug.contains("Epoll"), "{debug}");
+    });
+}
+
+/// Falling back would hide what is to be mended.
+#[test]
+fn want_of_memory_or_descriptors_is_an_error_of_the_ring() {
+    let name = "drivers::want_of_memory_or_descriptors_is_an_error_of_the_ring";
+    in_child_with(name, &[("GLOMMIO_DRIVER", "auto")], || {
+        for errno in [libc::ENOMEM, libc::EMFILE] {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    deny(libc::SYS_io_uring_setup, errno);
+                    let error = LocalExecutorBuilder::default().make().map(drop);
+                    error.expect_err("there is no ring");
+                });
+            });
+        }
+    });
+}
+
+#[test]
+fn executors_with_different_drivers_work_together() {
+    let _watchdog = watchdog();
+    let pool = |driver| {
+        LocalExecutorBuilder::default()
+            .driver(driver)
+            .spawn(move || async move {
+                // It sleeps in the meantime, whatever it does so by.
+                let (send, receive) = glommio::channels::oneshot::shared();
+                let other = if driver == Driver::Epoll {
+                    Driver::IoUring
+                } else {
+                    Driver::Epoll
+                };
+                let thread = LocalExecutorBuilder::default()
+                    .driver(other)
+                    .spawn(move || async move {
+                        sleep(Duration::from_millis(5)).await;
+                        send.send(7).expect("it is waited for");
+                    })
+                    .expect("a thread is free");
+                assert_eq!(receive.await.expect("it is sent"), 7);
+                executor()
+                    .spawn_blocking(|| thread.join())
+                    .await
+                    .expect("it ends well");
+            })
+            .expect("a thread is free")
+    };
+    for driver in [Driver::Epoll, Driver::IoUring] {
+        pool(driver).join().expect("it ends well");
+    }
+}
+
+#[test]
+fn an_executor_without_descriptors_for_epoll_is_an_error_and_leaks_none() {
+    let name = "drivers::an_executor_without_descriptors_for_epoll_is_an_error_and_leaks_none";
+    in_child(name, || {
+        set_limit(Resource::RLIMIT_NOFILE, 64);
+        let mut files = Vec::new();
+        while let Ok(file) = File::open("/dev/null") {
+            files.push(file);
+        }
+        // For the mailbox, the timer, the threads and epoll.
+        for free in 0..4 {
+            with(Driver::Epoll)
+                .map(drop)
+                .expect_err("one is lacking at least");
+            drop(files.pop());
+            let mut others: Vec<_> = (0..=free).map(|_| File::open("/dev/null")).collect();
+            assert!(others.iter().all(Result::is_ok), "some were leaked");
+            assert!(File::open("/dev/null").is_err());
+            others.clear();
+        }
+        drop(with(Driver::Epoll).expect("four are enough"));
+    });
+}
