@@ -45,4 +45,8 @@ pub(super) async fn run(
 }
 
 /// Enough to hold an executor for longer than a slice.
-const EACH: usize = 40_000;
+const EACH: usize = if cfg!(debug_assertions) {
+    5_000
+} else {
+    40_000
+};
