@@ -9,6 +9,8 @@ mod model;
 mod multishot;
 mod operations;
 mod ops;
+#[cfg(feature = "simulation")]
+mod paused;
 mod reap;
 mod rounds;
 mod shutdown;

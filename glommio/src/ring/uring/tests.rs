@@ -68,6 +68,38 @@ impl crate::ring::Ring {
     }
 }
 
+impl crate::ring::Ring {
+    /// Marks work as put off by the kernel, though there is none.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn mark_deferred_work(&self) {
+        use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+        use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        const TASKRUN: u32 = 1 << 2;
+        // `struct io_uring_params`, whose `sq_off.flags` says where the flags are.
+        let mut params = [0_u32; 30];
+        // SAFETY: the kernel reads and writes one such struct, which has this size, and gives a new descriptor.
+        let _ring = unsafe {
+            let fd = libc::syscall(libc::SYS_io_uring_setup, 1, params.as_mut_ptr());
+            OwnedFd::from_raw_fd(fd.try_into().expect("it is a descriptor"))
+        };
+        let page = std::num::NonZero::new(4096).expect("it is not zero");
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a mapping of its own of memory that the kernel shares with all that map it, in which one number is
+        // changed atomically, as the kernel does.
+        unsafe {
+            let fd = BorrowedFd::borrow_raw(self.as_raw_fd());
+            let rings =
+                mmap(None, page, access, MapFlags::MAP_SHARED, fd, 0).expect("it is mapped");
+            let flags = rings.byte_add(params[14] as usize).cast::<AtomicU32>();
+            flags.as_ref().fetch_or(TASKRUN, Ordering::Relaxed);
+            munmap(rings, page.get()).expect("it was mapped");
+        }
+        assert!(self.has_deferred_work());
+    }
+}
+
 /// Has a descriptor be one of something else.
 fn replace_descriptor(fd: RawFd) {
     let null = std::fs::File::open("/dev/null").expect("there is such a device");
