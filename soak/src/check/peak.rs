@@ -143,9 +143,8 @@ fn elsewhere(checker: &Checker) -> i64 {
     checker.control.live_timers() - checker.live()
 }
 
-/// What fills up once and stays: the model's memory of the past, 3.7 MiB, histograms, and a start. That of all others
-/// takes long without optimisation, and falls into the first peak.
-const KEPT_BYTES: u64 = if cfg!(debug_assertions) { 32 } else { 8 } << 20;
+/// What fills up once and stays: the model's memory of the past, 3.7 MiB, histograms, and a start.
+const KEPT_BYTES: u64 = 8 << 20;
 
 /// What may stay behind by design. The timer queue keeps its pages, 48 bytes a timer, for two
 /// windows of four seconds in case the peak comes again, and the room in which it sorts, up to 32

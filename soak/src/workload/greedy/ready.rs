@@ -6,7 +6,7 @@ use glommio::net::lookup_host;
 use glommio::timer::{sleep, sleep_until};
 use glommio::{GlommioError, spawn_local};
 
-use super::sizes::Sizes;
+use super::sizes::{SLOWNESS, Sizes};
 use super::turns::Turns;
 use crate::check::checker::Checker;
 use crate::clock;
@@ -18,6 +18,7 @@ pub(super) async fn run(
     sizes: Sizes,
 ) -> Result<(), GlommioError<()>> {
     while !checker.control.is_draining() {
+        sleep(sizes.every * 5).await;
         for _ in 0..EACH {
             spawn_local(async {}).await;
             turns.operation();
@@ -39,14 +40,9 @@ pub(super) async fn run(
             sleep_until(due).await;
             turns.operation();
         }
-        sleep(sizes.every * 3).await;
     }
     Ok(())
 }
 
 /// Enough to hold an executor for longer than a slice.
-const EACH: usize = if cfg!(debug_assertions) {
-    5_000
-} else {
-    40_000
-};
+const EACH: usize = 40_000 / SLOWNESS;

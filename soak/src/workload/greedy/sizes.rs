@@ -15,3 +15,6 @@ pub(super) struct Sizes {
     /// From one round to the next.
     pub(super) every: Duration,
 }
+
+/// So many times as long does an operation take without optimisation, at the least: fewer hold an executor for as long.
+pub(super) const SLOWNESS: usize = if cfg!(debug_assertions) { 16 } else { 1 };
