@@ -17,11 +17,12 @@ pub(in crate::io) use state::Settings;
 use state::{Phase, WriterState};
 
 use super::is_closed;
-use crate::executor::spawn_local;
+use crate::executor::{Task, current, spawn_local, spawn_local_into};
 use crate::io::Result;
 use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
 use crate::io::waiters::Waiters;
 use crate::reactor::budget;
+use crate::shares::TaskQueueHandle;
 
 /// What a [`DmaStreamWriter`] writes to, and how.
 #[derive(Debug)]
@@ -149,13 +150,15 @@ struct Writer {
     waiters: Arc<Waiters>,
     /// Those of the tasks that wait in `poll_flush`, until they see its end.
     flushers: Waiters,
+    /// Where these run.
+    queues: RefCell<Vec<TaskQueueHandle>>,
 }
 
 impl Writer {
     /// Polls what is under way, then `look`, until that is ready or nothing moves any more. Neither
     /// wakes or drops a waker of others, so the state may be borrowed.
     fn poll<R>(
-        &self,
+        self: &Rc<Self>,
         cx: &Context<'_>,
         mut look: impl FnMut(&mut WriterState) -> Poll<R>,
     ) -> Poll<R> {
@@ -177,21 +180,45 @@ impl Writer {
 
     /// Calls `drive`, which polls what is under way. If that finds the time over that a flush has to
     /// be seen, the timer is gone with it, and the writes are woken here.
-    fn drive<R>(&self, drive: impl FnOnce(&mut WriterState, &mut Context<'_>) -> R) -> R {
+    fn drive<R>(self: &Rc<Self>, drive: impl FnOnce(&mut WriterState, &mut Context<'_>) -> R) -> R {
         let all = Waker::from(Arc::clone(&self.waiters));
         let mut state = self.state.borrow_mut();
-        let kept_waiting = state.tells_of_flush();
+        let (kept_waiting, told) = (state.tells_of_flush(), state.told());
         let driven = drive(&mut state, &mut Context::from_waker(&all));
         let may_go_on = kept_waiting && !state.tells_of_flush();
+        let tells = (state.told() != told).then(|| state.told());
         drop(state);
+        if let Some(told) = tells {
+            self.wait_for_flushers(told);
+        }
         if may_go_on {
             self.waiters.wake_all();
         }
         driven
     }
 
+    /// Finds out when those who wait for a flush, who were woken, have had their turn, which may be long
+    /// after in a queue of few shares: a task that is queued behind each comes then.
+    fn wait_for_flushers(self: &Rc<Self>, told: u64) {
+        let last = scopeguard::guard(Rc::clone(self), move |writer| {
+            writer.drive(|state, cx_of_all| {
+                state.flushers_have_run(told);
+                state.drive(cx_of_all);
+            });
+        });
+        let last = Rc::new(last);
+        for queue in self.queues.take() {
+            let behind = Rc::clone(&last);
+            current::with(|core| {
+                // A queue that is gone has no tasks to wait for.
+                let spawned = core.map(|_| spawn_local_into(async move { drop(behind) }, queue));
+                spawned.and_then(Result::ok).map(Task::detach)
+            });
+        }
+    }
+
     /// Writes what was accepted, and gives the file its exact size. Gives the file out.
-    async fn finish(&self) -> Result<DmaFile> {
+    async fn finish(self: &Rc<Self>) -> Result<DmaFile> {
         poll_fn(|cx| self.poll(cx, |state| state.flush())).await?;
         let (file, padding, syncs) = {
             let mut state = self.state.borrow_mut();
@@ -211,7 +238,7 @@ impl Writer {
         Ok(file)
     }
 
-    async fn close(&self) {
+    async fn close(self: &Rc<Self>) {
         // The executor may end first.
         let cut_off = scopeguard::guard((), |()| self.end(None));
         let closed = match self.finish().await {
@@ -253,6 +280,7 @@ impl DmaStreamWriter {
                 state: RefCell::new(WriterState::new(file, settings)),
                 waiters: Arc::default(),
                 flushers: Waiters::default(),
+                queues: RefCell::default(),
             }),
         }
     }
@@ -363,7 +391,7 @@ impl DmaStreamWriter {
     }
 
     fn poll_accepted(&self, cx: &Context<'_>, buf: &[u8]) -> Poll<Result<usize>> {
-        let writer = &*self.writer;
+        let writer = &self.writer;
         let accepted = writer.poll(cx, |state| state.accept(buf));
         if accepted.is_pending() && writer.state.borrow().tells_of_flush() {
             // One that waited for the flush itself has given that up, or looks after it next, in
@@ -375,10 +403,12 @@ impl DmaStreamWriter {
 
     fn poll_flush_ref(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         let leave = budget::poll_leave(cx);
-        let writer = &*self.writer;
+        let writer = &self.writer;
         // A flush begins without leave, as writes wait from then on: they may take all of the budget
         // in each poll before it is asked for.
-        if leave.is_pending() && !writer.state.borrow().has_flush_to_begin() {
+        // Nor does it need leave to see its end, or the task would come behind the one that waits for it.
+        let goes_first = |it: &WriterState| it.has_flush_to_begin() || it.tells_of_flush();
+        if leave.is_pending() && !goes_first(&writer.state.borrow()) {
             return Poll::Pending;
         }
         let is_first = !writer.state.borrow().is_flush_awaited();
@@ -387,8 +417,14 @@ impl DmaStreamWriter {
             if is_first {
                 // Those are of earlier flushes, which were given up.
                 writer.flushers.clear();
+                writer.queues.take();
             }
             writer.flushers.add(cx.waker());
+            let queue = current::with(|core| core.map(|it| it.current_queue()));
+            let mut queues = writer.queues.borrow_mut();
+            if let Some(queue) = queue.filter(|it| !queues.contains(it)) {
+                queues.push(queue);
+            }
             return Poll::Pending;
         }
         writer.leave_flush(cx.waker());

@@ -15,7 +15,8 @@
 //!
 //! A task that waits in `poll_flush` tells no goal of its own, and a flush that begins anew looks
 //! like one that goes on. So when it has ended, nothing is accepted until those who waited have
-//! looked ([`WriterState::tells_of_flush`]): a flush ends, however fast others write.
+//! looked ([`WriterState::tells_of_flush`]): a flush ends, however fast others write. Who has had a turn since
+//! and has not looked within [`PATIENCE`] has given it up.
 //!
 //! Padding is cut off at the end: not before the kernel is done with the write that brings it, and
 //! no part of what the file had before.
@@ -88,18 +89,21 @@ pub(super) struct WriterState {
     is_flush_awaited: bool,
     /// Such a flush has ended, and the tasks are to see that.
     telling: Option<Telling>,
+    /// How many have.
+    told: u64,
     /// How much was flushed when it began.
     syncing: Option<(u64, OpHandle<Sync>)>,
     /// The first one. Everything fails from then on.
     error: Option<GlommioError<()>>,
 }
 
-/// How long nothing is accepted for a flush that has ended, if those who waited for it do not look:
-/// they have given it up, and do not say so.
+/// How long nothing is accepted for a flush that has ended, from the turn on of those who waited for it, if
+/// they do not look: they have given it up, and do not say so.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 struct Telling {
-    until: Instant,
+    /// Since they have had their turn.
+    until: Option<Instant>,
     timer: TimerEntry,
 }
 
@@ -138,6 +142,7 @@ impl WriterState {
             is_flushing: false,
             is_flush_awaited: false,
             telling: None,
+            told: 0,
             syncing: None,
             error: None,
         }
@@ -256,7 +261,8 @@ impl WriterState {
             }
         }
         if let Some(telling) = &mut self.telling
-            && telling.timer.is_past_or_arm(telling.until, cx.waker())
+            && let Some(until) = telling.until
+            && telling.timer.is_past_or_arm(until, cx.waker())
         {
             has_moved = true;
             self.telling = None;
@@ -285,10 +291,23 @@ impl WriterState {
 
     fn tell_of_flush(&mut self) {
         let Some(file) = &self.file else { return };
+        self.told += 1;
         self.telling = Some(Telling {
-            until: clock::now() + PATIENCE,
+            until: None,
             timer: TimerEntry::new(file.submitter().weak()),
         });
+    }
+
+    /// How many flushes have ended that tasks waited for.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Those who waited for the flush that was the `told`th have had their turn.
+    pub(super) fn flushers_have_run(&mut self, told: u64) {
+        if let Some(telling) = self.telling.as_mut().filter(|_| told == self.told) {
+            telling.until = Some(clock::now() + PATIENCE);
+        }
     }
 
     /// Whether a flush has ended and nothing is accepted, so that those who wait for it see that.
