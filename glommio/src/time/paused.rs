@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::clock;
-
-use crate::reactor::{current, deadline_after, settled};
+use crate::reactor::settling::settled;
+use crate::reactor::{current, deadline_after};
 use crate::timer::sleep_until;
 
 /// Pauses the clock of the executor on this thread; see [the module](super#paused-clocks). Changes

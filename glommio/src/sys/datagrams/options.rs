@@ -8,8 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 
-#[cfg(feature = "simulation")]
-use crate::simulated::socket as simulated_socket;
+use crate::sys::door::door;
 use crate::sys::socket::Socket;
 
 /// What a receiver can be told of datagrams.
@@ -57,13 +56,10 @@ fn is_v6(socket: &Socket) -> io::Result<bool> {
 ///
 /// What `setsockopt(2)` gives; kind `Unsupported` in a simulation.
 pub(crate) fn set_transmit_times(socket: &Socket) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    if simulated_socket(socket.as_raw_fd()).is_some() {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "a simulated network holds no datagrams until a time: leave transmit times off",
-        ));
-    }
+    door!(socket(socket.as_fd()) => Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "a simulated network holds no datagrams until a time: leave transmit times off",
+    )));
     let option = libc::sock_txtime {
         clockid: libc::CLOCK_MONOTONIC,
         flags: 0,
