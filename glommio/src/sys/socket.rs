@@ -171,47 +171,39 @@ pub(crate) fn set_tcp_option(
 ///
 /// What `getsockopt(2)` gives.
 pub(crate) fn tcp_option(fd: BorrowedFd<'_>, option: libc::c_int) -> io::Result<libc::c_int> {
-    let mut value = 0;
-    let mut length = size_of_val(&value) as libc::socklen_t;
+    let mut value = [0; size_of::<libc::c_int>()];
+    read_option(fd, libc::SOL_TCP, option, &mut value)?;
+    Ok(libc::c_int::from_ne_bytes(value))
+}
+
+/// Reads an option. Returns how many bytes it has, if there is room for all.
+///
+/// # Errors
+///
+/// What `getsockopt(2)` gives.
+pub(crate) fn read_option(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = value.len() as libc::socklen_t;
+    let place = value.as_mut_ptr().cast();
     // SAFETY: the kernel writes no more than `length` bytes to `value`, and the length; both
     // outlive the call.
-    let failed = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_TCP,
-            option,
-            (&raw mut value).cast(),
-            &raw mut length,
-        )
-    };
-    if failed == 0 {
-        Ok(value)
-    } else {
-        Err(io::Error::last_os_error())
+    let failed = unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, place, &raw mut length) };
+    match failed {
+        0 => Ok(length as usize),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
 /// Whether something between TCP and the user changes what is received (`TCP_ULP`), such as the
 /// kernel's TLS.
 pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
-    let mut name = [0_u8; 16];
-    let mut length = size_of_val(&name) as libc::socklen_t;
-    // SAFETY: the kernel writes no more than `length` bytes to `name`, and the length; both outlive
-    // the call.
-    let failed = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_TCP,
-            libc::TCP_ULP,
-            name.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if failed == 0 {
-        Ok(length > 0 && name[0] != 0)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    let mut name = [0; 16];
+    let length = read_option(fd, libc::SOL_TCP, libc::TCP_ULP, &mut name)?;
+    Ok(length > 0 && name[0] != 0)
 }
 
 /// As [`receive`], for a socket with the kernel's TLS: from no more than one record, whose content
