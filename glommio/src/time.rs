@@ -44,16 +44,15 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "simulation")]
-use std::sync::Arc;
-#[cfg(feature = "simulation")]
-use std::time::Duration;
+mod paused;
+
 use std::time::Instant;
 
+#[cfg(feature = "simulation")]
+#[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
+pub use paused::{advance, pause, resume};
+
 use crate::clock;
-#[cfg(feature = "simulation")]
-use crate::reactor::{current, deadline_after, settled};
-#[cfg(feature = "simulation")]
-use crate::timer::sleep_until;
 
 /// What the clock of the executor on this thread says; that of the system, as [`Instant::now`], if no
 /// executor runs here or its clock was never paused.
@@ -111,7 +110,7 @@ pub fn now() -> Instant {
 pub fn hold() -> Hold {
     Hold {
         #[cfg(feature = "simulation")]
-        _clock: current::try_current().map(|it| it.hold_clock()),
+        _clock: crate::reactor::current::try_current().map(|it| it.hold_clock()),
     }
 }
 
@@ -120,90 +119,5 @@ pub fn hold() -> Hold {
 #[must_use = "dropping it ends the hold"]
 pub struct Hold {
     #[cfg(feature = "simulation")]
-    _clock: Option<Arc<()>>,
-}
-
-/// Pauses the clock of the executor on this thread; see [the module](self#paused-clocks). Changes
-/// nothing if it is paused.
-///
-/// # Panics
-///
-/// Panics if no executor is running on this thread.
-///
-/// # Examples
-///
-/// ```
-/// use glommio::{time, timer::sleep};
-/// use std::time::{Duration, Instant};
-///
-/// glommio::LocalExecutor::default().run(async {
-///     time::pause();
-///     sleep(Duration::from_secs(3600)).await; // takes no time
-///     time::resume();
-///     let resumed = Instant::now();
-///     sleep(Duration::from_millis(1)).await; // takes a millisecond
-///     assert!(resumed.elapsed() >= Duration::from_millis(1));
-/// });
-/// ```
-#[cfg(feature = "simulation")]
-#[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
-pub fn pause() {
-    let _running = current::expect();
-    clock::pause_at(clock::now());
-}
-
-/// Has the clock of the executor on this thread go on, at the pace of the system's, from what it
-/// says: see [`pause`]. Changes nothing if it is not paused.
-///
-/// # Panics
-///
-/// Panics if no executor is running on this thread.
-#[cfg(feature = "simulation")]
-#[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
-pub fn resume() {
-    current::expect().resume_clock();
-}
-
-/// Pauses the clock of the executor on this thread, and moves it on by `duration`.
-///
-/// It stops at each deadline on the way, until all tasks wait again, so that everything happens in
-/// its order and at its time. When this is over, what is due at the last moment has happened, too:
-/// `advance(Duration::ZERO)` waits until nothing can go on but the clock.
-///
-/// # Panics
-///
-/// Panics when it is first polled if no executor is running on this thread.
-///
-/// # Cancel safety
-///
-/// Dropped, it leaves the clock paused, where it is.
-///
-/// # Examples
-///
-/// ```
-/// use glommio::{spawn_local, time, timer::sleep};
-/// use std::{cell::Cell, rc::Rc, time::Duration};
-///
-/// glommio::LocalExecutor::default().run(async {
-///     let retries = Rc::new(Cell::new(0));
-///     let counted = Rc::clone(&retries);
-///     spawn_local(async move {
-///         for wait in [1, 2, 4, 8] {
-///             sleep(Duration::from_secs(wait)).await;
-///             counted.set(counted.get() + 1);
-///         }
-///     })
-///     .detach();
-///     time::advance(Duration::from_secs(3)).await;
-///     assert_eq!(retries.get(), 2);
-///     time::advance(Duration::from_secs(12)).await;
-///     assert_eq!(retries.get(), 4);
-/// });
-/// ```
-#[cfg(feature = "simulation")]
-#[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
-pub async fn advance(duration: Duration) {
-    pause();
-    sleep_until(deadline_after(clock::now(), duration)).await;
-    settled().await;
+    _clock: Option<std::sync::Arc<()>>,
 }

@@ -104,7 +104,7 @@ impl BlockingPool {
     /// been woken does the call count no more.
     #[cfg(feature = "simulation")]
     pub(crate) fn is_busy(&self) -> bool {
-        self.0.is_busy()
+        !self.0.is_retrying.get() && self.0.shared.lock().outstanding > 0
     }
 
     /// Discards what has not started; running calls finish in the background, and their results are

@@ -14,8 +14,7 @@ use super::state::{PoolShared, Queued, Threads};
 use super::threads::Reinforced;
 use crate::clock;
 use crate::panic::{self, FirstPanic, wake};
-#[cfg(feature = "simulation")]
-use crate::simulated;
+use crate::sys::door;
 
 /// How long to wait before the system is asked again for a thread.
 const RETRY: Duration = Duration::from_millis(100);
@@ -38,7 +37,7 @@ pub(super) struct Pool {
     pub(super) shared: Arc<PoolShared>,
     retry_timer: Rc<dyn RetryTimer>,
     /// Calls are queued, there are fewer threads than they need, and the executor is to ask again.
-    is_retrying: Cell<bool>,
+    pub(super) is_retrying: Cell<bool>,
 }
 
 impl Pool {
@@ -84,10 +83,9 @@ impl Pool {
         if state.is_closed {
             return Err(Refused::Closed);
         }
-        #[cfg(feature = "simulation")]
-        if let Some(world) = simulated::current() {
+        if door::is_simulated() {
             drop(state);
-            world.block(job);
+            door::block(job);
             return Ok(());
         }
         if ticket.is_some_and(|ticket| !state.waiting.contains_key(&ticket)) {
@@ -135,12 +133,6 @@ impl Pool {
             }
         }
         Ok(())
-    }
-
-    /// See [`BlockingPool::is_busy`](super::BlockingPool::is_busy).
-    #[cfg(feature = "simulation")]
-    pub(super) fn is_busy(&self) -> bool {
-        !self.is_retrying.get() && self.shared.lock().outstanding > 0
     }
 
     fn retry_later(&self) {

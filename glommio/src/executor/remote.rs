@@ -5,8 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
-#[cfg(feature = "simulation")]
-use crate::simulated;
+use crate::sys::door::looks_too_early;
 use crate::task::{Biased, BiasedRef, Local, RemoteWake};
 
 thread_local! {
@@ -66,8 +65,7 @@ impl Remote {
 
     /// Whether other threads have sent something since this was last called.
     pub(super) fn take_notification(&self) -> bool {
-        #[cfg(feature = "simulation")]
-        if self.handle.notifier.is_notified() && simulated::look_is_too_early() {
+        if self.handle.notifier.is_notified() && looks_too_early() {
             return false;
         }
         self.handle.notifier.take()

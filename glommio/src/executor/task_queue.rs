@@ -7,10 +7,13 @@ use super::task_panic::TaskPanic;
 use crate::clock;
 use crate::fair_queue::VirtualRuntime;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
-#[cfg(feature = "simulation")]
-use crate::simulated;
 use crate::stats::TaskQueueStats;
+use crate::sys::door;
 use crate::task::{RunQueue, Runnable};
+
+/// Tasks that are looked at for the next one to run in a random order: enough for each order of those that a
+/// test has, and few, as they are in a list.
+const TASKS_SEEN: usize = 16;
 
 pub(super) struct TaskQueue {
     handle: TaskQueueHandle,
@@ -108,8 +111,7 @@ impl TaskQueue {
             self.queued_before.set(queued);
         }
         self.queued.set(queued + 1);
-        #[cfg(feature = "simulation")]
-        let has_yielded = has_yielded && !simulated::is_task_order_random();
+        let has_yielded = has_yielded && !door::is_task_order_random();
         match has_yielded {
             false => self.runnable.push(task),
             true => self.runnable.push_yielded(task),
@@ -118,9 +120,8 @@ impl TaskQueue {
 
     #[inline]
     pub(super) fn pop(&self) -> Option<Runnable> {
-        #[cfg(feature = "simulation")]
-        if simulated::is_task_order_random() {
-            return (self.runnable).pop_any(simulated::TASKS_SEEN, simulated::draw_task);
+        if door::is_task_order_random() {
+            return self.runnable.pop_any(TASKS_SEEN, door::draw_task);
         }
         self.runnable.pop()
     }

@@ -6,6 +6,8 @@
 mod join;
 #[cfg(feature = "macros")]
 mod maybe_done;
+#[cfg(all(feature = "macros", feature = "simulation"))]
+mod simulated;
 #[cfg(feature = "macros")]
 pub mod support;
 mod task_local;

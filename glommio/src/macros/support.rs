@@ -4,16 +4,14 @@ use std::cell::Cell;
 pub use std::future::{Future, IntoFuture, poll_fn};
 pub use std::option::Option;
 pub use std::pin::pin;
-#[cfg(feature = "simulation")]
-use std::rc::Rc;
 pub use std::result::Result;
 pub use std::task::Poll;
 
 pub use super::maybe_done::MaybeDone;
+#[cfg(feature = "simulation")]
+pub use super::simulated::{run_paused, run_simulated};
 use crate::executor::LocalExecutorBuilder;
 use crate::executor::placement::Placement;
-#[cfg(feature = "simulation")]
-use crate::simulation::Simulation;
 
 /// Runs the body of a function with `#[main]` or `#[test]`.
 #[track_caller]
@@ -21,42 +19,8 @@ pub fn run<T>(placement: Placement, body: impl Future<Output = T>) -> T {
     run_in(LocalExecutorBuilder::new(placement), body)
 }
 
-/// The same with `start_paused = true`.
-#[cfg(feature = "simulation")]
 #[track_caller]
-pub fn run_paused<T>(placement: Placement, body: impl Future<Output = T>) -> T {
-    run_in(
-        LocalExecutorBuilder::new(placement).start_paused(true),
-        body,
-    )
-}
-
-/// The same with `simulated`.
-///
-/// # Panics
-///
-/// Panics if the simulation fails, with all that it tells.
-#[cfg(feature = "simulation")]
-#[track_caller]
-pub fn run_simulated<F>(body: impl FnOnce() -> F + 'static) -> F::Output
-where
-    F: Future<Output: 'static> + 'static,
-{
-    let output = Rc::new(Cell::new(None));
-    let (body, place) = (Cell::new(Some(body)), Rc::clone(&output));
-    let client = Simulation::builder().client("test", move || {
-        let body = body.take().expect("a test starts once");
-        let place = Rc::clone(&place);
-        async move { place.set(Some(body().await)) }
-    });
-    match client.run() {
-        Ok(_) => output.take().expect("the test is over"),
-        Err(failure) => panic!("{failure}"),
-    }
-}
-
-#[track_caller]
-fn run_in<T>(builder: LocalExecutorBuilder, body: impl Future<Output = T>) -> T {
+pub(super) fn run_in<T>(builder: LocalExecutorBuilder, body: impl Future<Output = T>) -> T {
     match builder.make() {
         Ok(executor) => executor.run(body),
         Err(error) => panic!("building the executor failed: {error}"),

@@ -8,20 +8,16 @@
 
 use std::iter::Chain;
 use std::net::{SocketAddr, ToSocketAddrs};
-#[cfg(feature = "simulation")]
-use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::rc::Weak;
 use std::{io, option, vec};
 
-use socket2::{SockAddr, SockRef};
+use socket2::SockAddr;
 
 use super::Result;
 use super::host_name::HostName;
 use crate::reactor::{Reactor, budget, current, executor_is_gone};
-#[cfg(feature = "simulation")]
-use crate::simulated;
-use crate::sys::socket::Socket;
+use crate::sys::socket::{self, Socket};
 
 /// Socket addresses, in the order in which they are to be tried. A single one takes no allocation.
 pub(super) type Addresses = Chain<option::IntoIter<SocketAddr>, vec::IntoIter<SocketAddr>>;
@@ -68,21 +64,11 @@ pub(super) fn bind_first<T>(
     mut bind: impl FnMut(SocketAddr) -> io::Result<T>,
 ) -> io::Result<T> {
     let mut last_error = empty();
-    #[cfg(feature = "simulation")]
-    if simulated::is_any()
-        && let Some(name) = HostName::of(&address)
-    {
-        let addresses = match name.literal() {
-            Some(address) => vec![address],
-            None => name.to_owned().look_up()?.collect(),
-        };
-        return addresses
-            .into_iter()
-            .map(bind)
-            .next()
-            .unwrap_or(Err(last_error));
-    }
-    for address in address.to_socket_addrs()? {
+    let addresses = match HostName::of(&address) {
+        Some(name) if name.literal().is_none() => collect(name.to_owned().look_up()?),
+        _ => collect(address.to_socket_addrs()?),
+    };
+    for address in addresses {
         match bind(address) {
             Ok(bound) => return Ok(bound),
             Err(error) => last_error = error,
@@ -153,12 +139,7 @@ pub(super) fn peer_addr(socket: &Socket) -> io::Result<SocketAddr> {
 
 /// What the internet socket `fd` is connected to.
 pub(super) fn peer_addr_of(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated::socket(fd.as_raw_fd()) {
-        let address = socket.with(|network, id| network.peer_addr(id))?;
-        return simulated::internet(&address).ok_or_else(no_internet_address);
-    }
-    from_kernel(&SockRef::from(&fd).peer_addr()?)
+    from_kernel(&socket::peer_addr(fd)?)
 }
 
 fn from_kernel(address: &SockAddr) -> io::Result<SocketAddr> {

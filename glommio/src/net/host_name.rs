@@ -9,11 +9,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::{io, ptr, vec};
 
-#[cfg(feature = "simulation")]
-use crate::simulated;
+use crate::sys::socket;
 
 /// A host, by name or by IP literal, and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,32 +61,10 @@ pub(crate) enum OwnedHostName {
 impl OwnedHostName {
     /// Asks the system's resolver, which blocks the calling thread until it has answered.
     pub(crate) fn look_up(&self) -> io::Result<vec::IntoIter<SocketAddr>> {
-        #[cfg(feature = "simulation")]
-        if simulated::is_any() {
-            return self.look_up_in_simulation();
-        }
         match self {
-            OwnedHostName::WithPort(text) => text.to_socket_addrs(),
-            OwnedHostName::AndPort(host, port) => (host.as_str(), *port).to_socket_addrs(),
+            OwnedHostName::WithPort(text) => socket::look_up(text, None),
+            OwnedHostName::AndPort(host, port) => socket::look_up(host, Some(*port)),
         }
-    }
-}
-
-#[cfg(feature = "simulation")]
-impl OwnedHostName {
-    fn look_up_in_simulation(&self) -> io::Result<vec::IntoIter<SocketAddr>> {
-        let (host, port) = match self {
-            OwnedHostName::AndPort(host, port) => (host.as_str(), *port),
-            OwnedHostName::WithPort(text) => text
-                .rsplit_once(':')
-                .and_then(|(host, port)| Some((host, port.parse().ok()?)))
-                .ok_or_else(|| {
-                    io::Error::new(io::ErrorKind::InvalidInput, "invalid socket address")
-                })?,
-        };
-        let found = simulated::look_up(host);
-        let address = found.expect("a simulation runs on this thread")?;
-        Ok(vec![SocketAddr::new(address, port)].into_iter())
     }
 }
 

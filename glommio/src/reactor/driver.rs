@@ -187,17 +187,6 @@ impl Driver {
         self.ring().work_pending()
     }
 
-    /// Whether an exchange would have an effect.
-    #[cfg(feature = "simulation")]
-    pub(super) fn has_work(&self) -> bool {
-        let ring = self.ring();
-        ring.queued() > 0
-            || ring.completions_posted()
-            || ring.needs_enter_to_reap()
-            || self.completions.are_undelivered()
-            || self.in_flight.borrow().has_backlog()
-    }
-
     /// Enters the kernel.
     ///
     /// # Panics

@@ -52,7 +52,7 @@ mod preempt;
 mod retry_timer;
 mod round_end;
 #[cfg(feature = "simulation")]
-mod settling;
+pub(crate) mod settling;
 mod shutdown;
 mod sleep;
 mod sleep_timeout;
@@ -81,16 +81,12 @@ use io_ring::IoRing;
 pub(crate) use op::Op;
 pub(crate) use op::{AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
-#[cfg(feature = "simulation")]
-use paused::PausedClock;
 pub(crate) use polls::{Polls, TaskPoll};
 use pools::Pools;
 pub(crate) use pools::PoolsSettings;
 use preempt::Preempt;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
-#[cfg(feature = "simulation")]
-pub(crate) use settling::settled;
 use sleep::Sleep;
 pub use timed_wait::TimerPrecision;
 pub(crate) use timer_entry::TimerEntry;
@@ -103,8 +99,7 @@ use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 pub(crate) use crate::panic::wake;
 use crate::panic::{self, FirstPanic};
-#[cfg(feature = "simulation")]
-use crate::simulated;
+use crate::sys::door::is_simulated;
 use crate::sys::prefetch::prefetch;
 
 /// The reactor of one executor.
@@ -112,7 +107,7 @@ pub(crate) struct Reactor {
     /// As it was when the executor was last left.
     clock: Cell<Clock>,
     #[cfg(feature = "simulation")]
-    paused: PausedClock,
+    paused: paused::PausedClock,
     driver: Driver,
     timers: Timers,
     preempt: Preempt,
@@ -172,7 +167,7 @@ impl Reactor {
         Ok(Rc::new_cyclic(|this| Reactor {
             clock: Cell::new(Clock::new(settings.start_paused, time)),
             #[cfg(feature = "simulation")]
-            paused: PausedClock::new(time),
+            paused: paused::PausedClock::new(time),
             driver: Driver::new(ring, IoCounters::new(settings.record_io_latencies)),
             timers: Timers::new(time, settings.timer_slack),
             preempt: Preempt::new(Arc::clone(&notifier), now),
@@ -240,18 +235,19 @@ impl Reactor {
 
     fn park(&self, is_idle: &impl Fn() -> bool) {
         self.preempt.disarm_slice_timeout(&self.driver);
-        #[cfg(feature = "simulation")]
-        if simulated::is_any() {
+        if is_simulated() {
             // The others have their turns, and then the clock moves.
             return self.driver.exchange();
         }
         #[cfg(feature = "simulation")]
-        if clock::is_paused() {
-            let is_idle = || is_idle() && !self.sleep.is_notified();
-            let (driver, timers, pools) = (&self.driver, &self.timers, &self.pools);
-            if self.paused.goes_on(driver, timers, pools, is_idle) {
-                return;
-            }
+        if clock::is_paused()
+            && self
+                .paused
+                .goes_on(&self.driver, &self.timers, &self.pools, || {
+                    is_idle() && !self.sleep.is_notified()
+                })
+        {
+            return;
         }
         let round_start = self.preempt.round_start();
         self.sleep

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use super::driver::Driver;
 use super::pools::Pools;
 use super::timers::Timers;
+use crate::blocking::BlockingPool;
 use crate::clock;
 use crate::panic::wake;
 use crate::ring::Wait;
@@ -80,7 +81,7 @@ impl PausedClock {
         if driver.in_flight().borrow().waits_for_device() {
             return false;
         }
-        if pools.are_busy() || Arc::strong_count(&self.held) > 1 {
+        if pools.made().any(BlockingPool::is_busy) || Arc::strong_count(&self.held) > 1 {
             driver.enter(Wait::Until(clock::real() + LOOK));
             driver.reap();
             return true;

@@ -95,12 +95,6 @@ impl Pools {
         }
     }
 
-    /// Whether a thread makes a call, or soon will.
-    #[cfg(feature = "simulation")]
-    pub(super) fn are_busy(&self) -> bool {
-        self.made().any(BlockingPool::is_busy)
-    }
-
     #[cfg(feature = "metrics")]
     pub(super) fn counts(&self) -> [SharedCounts<PoolCounts>; 3] {
         [self.blocking(), self.files(), self.lookups()].map(BlockingPool::counts)
@@ -147,7 +141,7 @@ impl Pools {
         })
     }
 
-    fn made(&self) -> impl Iterator<Item = &BlockingPool> {
+    pub(super) fn made(&self) -> impl Iterator<Item = &BlockingPool> {
         let pools = [&self.blocking, &self.files, &self.lookups];
         pools.into_iter().filter_map(OnceCell::get)
     }

@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use super::{Reactor, current};
 use crate::clock::{self, Clock};
-use crate::simulated;
+use crate::sys::door::is_simulated;
 
 impl Reactor {
     /// The clock of the executor, which runs here, goes on.
     pub(crate) fn resume_clock(&self) {
         // That of a simulation is not the executor's.
-        if !simulated::is_any() {
+        if !is_simulated() {
             clock::resume();
             self.paused.wake_waiting();
         }
@@ -36,7 +36,11 @@ impl Reactor {
             || self.round_ends.are_any()
             || self.timers.has_more_due()
             || self.next_deadline().is_some_and(|next| next <= now)
-            || self.driver.has_work()
+            || self.driver.ring().queued() > 0
+            || self.driver.ring().completions_posted()
+            || self.driver.ring().needs_enter_to_reap()
+            || self.driver.completions().are_undelivered()
+            || self.driver.in_flight().borrow().has_backlog()
     }
 
     /// The earliest deadline of its timers, if it is ever to be reached.

@@ -83,7 +83,7 @@ impl Sleep {
     }
 
     /// Whether another thread has sent something.
-    #[cfg(feature = "simulation")]
+    #[inline]
     pub(super) fn is_notified(&self) -> bool {
         self.notifier.is_notified()
     }
@@ -96,7 +96,7 @@ impl Sleep {
             driver.exchange();
             let now = clock::real();
             // What is due expires in the turn that follows, which has one budget for it.
-            if !is_idle() || self.notifier.is_notified() || timers.want_pass_at(clock::at(now)) {
+            if !is_idle() || self.is_notified() || timers.want_pass_at(clock::at(now)) {
                 return false;
             }
             if now >= end {
@@ -110,7 +110,7 @@ impl Sleep {
     pub(super) fn poll_near(&self, driver: &Driver, wait: Wait) -> bool {
         let Wait::Until(end) = wait else { return false };
         let mut has_waited = false;
-        while clock::real() < end && !self.notifier.is_notified() && !driver.work_pending() {
+        while clock::real() < end && !self.is_notified() && !driver.work_pending() {
             has_waited = true;
             std::hint::spin_loop();
         }

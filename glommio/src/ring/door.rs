@@ -14,13 +14,9 @@ use std::time::Instant;
 
 use super::choice::{Driver, is_to_fall_back};
 use super::epoll::EpollRing;
-#[cfg(feature = "simulation")]
-use super::simulated::SimulatedRing;
 use super::uring::{KernelRing, Mode};
 use super::{Completion, Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::error::GlommioError;
-#[cfg(feature = "simulation")]
-use crate::simulated;
 #[cfg(feature = "metrics")]
 use crate::stats::{RingCounts, SharedCounts};
 use crate::sys::origin::Origin;
@@ -30,7 +26,7 @@ pub(crate) enum Ring {
     Kernel(KernelRing),
     Epoll(Box<EpollRing>),
     #[cfg(feature = "simulation")]
-    Simulated(Box<SimulatedRing>),
+    Simulated(Box<super::simulated::SimulatedRing>),
 }
 
 /// Calls the method of the same name.
@@ -58,8 +54,8 @@ impl Ring {
         driver: Driver,
     ) -> Result<Ring, GlommioError<()>> {
         #[cfg(feature = "simulation")]
-        if let Some(world) = simulated::current() {
-            let ring = SimulatedRing::new(depth, world)?;
+        if let Some(world) = crate::simulated::current() {
+            let ring = super::simulated::SimulatedRing::new(depth, world)?;
             return Ok(Ring::Simulated(Box::new(ring)));
         }
         let driver = driver.or_of_environment();
@@ -72,7 +68,7 @@ impl Ring {
         Ok(Ring::Epoll(Box::new(EpollRing::new(depth)?)))
     }
 
-    /// See [`SimulatedRing::lose_power`].
+    /// See [`SimulatedRing::lose_power`](super::simulated::SimulatedRing::lose_power).
     #[cfg(feature = "simulation")]
     pub(crate) fn lose_power(&self) {
         if let Ring::Simulated(it) = self {
@@ -164,23 +160,12 @@ impl Ring {
 
     #[inline]
     pub(crate) fn needs_enter_to_reap(&self) -> bool {
-        match self {
-            Ring::Kernel(it) => it.needs_enter_to_reap(),
-            // What is ready shows to those who ask only.
-            Ring::Epoll(_) => true,
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(it) => it.needs_enter_to_reap(),
-        }
+        of_each!(self, it => it.needs_enter_to_reap())
     }
 
     #[inline]
     pub(crate) fn has_deferred_work(&self) -> bool {
-        match self {
-            Ring::Kernel(it) => it.has_deferred_work(),
-            Ring::Epoll(_) => false,
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(it) => it.has_deferred_work(),
-        }
+        of_each!(self, it => it.has_deferred_work())
     }
 
     #[inline]
@@ -192,33 +177,18 @@ impl Ring {
     pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
         match self {
             Ring::Kernel(it) => it.enter_idle(wait),
-            Ring::Epoll(it) => it.enter(wait),
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(it) => it.enter(wait),
+            _ => self.enter(wait),
         }
     }
 
     #[inline]
     pub(crate) fn submit_only(&self) -> io::Result<()> {
-        match self {
-            Ring::Kernel(it) => it.submit_only(),
-            Ring::Epoll(it) => {
-                it.submit_only();
-                Ok(())
-            }
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(it) => it.submit_only(),
-        }
+        of_each!(self, it => it.submit_only())
     }
 
     #[inline]
     pub(crate) fn assert_own(&self) {
-        match self {
-            Ring::Kernel(it) => it.assert_own(),
-            Ring::Epoll(it) => it.assert_own(),
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(_) => {}
-        }
+        of_each!(self, it => it.assert_own());
     }
 
     #[inline]
@@ -233,15 +203,7 @@ impl Ring {
         deadline: Instant,
         name: u64,
     ) -> Result<(), QueueFull> {
-        match self {
-            Ring::Kernel(it) => it.push_timeout(cell, deadline, name),
-            Ring::Epoll(it) => {
-                it.push_timeout(cell, deadline, name);
-                Ok(())
-            }
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(it) => it.push_timeout(name),
-        }
+        of_each!(self, it => it.push_timeout(cell, deadline, name))
     }
 
     #[inline]
@@ -252,28 +214,12 @@ impl Ring {
         name: u64,
         user_data: u64,
     ) -> Result<(), QueueFull> {
-        match self {
-            Ring::Kernel(it) => it.push_timeout_move(cell, deadline, name, user_data),
-            Ring::Epoll(it) => {
-                it.push_timeout_move(cell, deadline, name, user_data);
-                Ok(())
-            }
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(it) => it.push_timeout_move(name, user_data),
-        }
+        of_each!(self, it => it.push_timeout_move(cell, deadline, name, user_data))
     }
 
     #[inline]
     pub(crate) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
-        match self {
-            Ring::Kernel(it) => it.push_timeout_removal(name, user_data),
-            Ring::Epoll(it) => {
-                it.push_timeout_removal(name, user_data);
-                Ok(())
-            }
-            #[cfg(feature = "simulation")]
-            Ring::Simulated(it) => it.push_timeout_removal(name, user_data),
-        }
+        of_each!(self, it => it.push_timeout_removal(name, user_data))
     }
 }
 

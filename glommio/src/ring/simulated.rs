@@ -16,11 +16,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::RawFd;
 use std::rc::Rc;
+use std::time::Instant;
 
 use super::completion::Completion;
 use super::entry::Entry;
 use super::operation::Operation;
-use super::{Features, QueueFull, Submission, Wait};
+use super::{Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::simulated::disk::PendingSync;
 use crate::simulated::{Due, Event, PlannedAt, RingId, World};
 use crate::stats::{RingCounts, SharedCounts};
@@ -127,11 +128,22 @@ impl SimulatedRing {
         unsafe { self.push(submission) }
     }
 
-    pub(super) fn push_timeout(&self, name: u64) -> Result<(), QueueFull> {
+    pub(super) fn push_timeout(
+        &self,
+        _: TimeoutCell,
+        _: Instant,
+        name: u64,
+    ) -> Result<(), QueueFull> {
         self.queue(Queued::Timeout(name))
     }
 
-    pub(super) fn push_timeout_move(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
+    pub(super) fn push_timeout_move(
+        &self,
+        _: TimeoutCell,
+        _: Instant,
+        name: u64,
+        user_data: u64,
+    ) -> Result<(), QueueFull> {
         self.queue(Queued::TimeoutMove { name, user_data })
     }
 
@@ -173,6 +185,10 @@ impl SimulatedRing {
 
     pub(super) fn completions_posted(&self) -> bool {
         !self.completed.borrow().is_empty()
+    }
+
+    pub(super) fn assert_own(&self) {
+        self.origin.assert_here();
     }
 
     pub(super) fn needs_enter_to_reap(&self) -> bool {

@@ -18,18 +18,6 @@ pub(crate) fn current() -> Option<Rc<World>> {
     CURRENT.with(|current| current.borrow().clone())
 }
 
-/// Calls `call` with the simulation that runs on this thread, if one does.
-#[inline]
-pub(super) fn with_current<T>(call: impl FnOnce(&World) -> T) -> Option<T> {
-    CURRENT.with(|current| current.borrow().as_deref().map(call))
-}
-
-/// Whether a simulation runs on this thread.
-#[inline]
-pub(crate) fn is_any() -> bool {
-    CURRENT.with(|current| current.borrow().is_some())
-}
-
 /// Makes `world` that of this thread until the guard is dropped.
 ///
 /// # Panics

@@ -1,11 +1,13 @@
 //! Which descriptor is which open file of which node's disk.
 
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 use super::current::current;
-use super::disk::{Disk, FileId, Result, Stat};
+use super::disk::{Disk, FileId, Result};
 use super::ids::NodeId;
 use super::world::World;
 
@@ -18,37 +20,10 @@ pub(crate) struct SimulatedFile {
 }
 
 /// What `fd` is in the simulation on this thread, if that is a file of it.
-pub(crate) fn file(fd: RawFd) -> Option<SimulatedFile> {
+pub(crate) fn file(fd: impl AsRawFd) -> Option<SimulatedFile> {
     let world = current()?;
-    let (node, id) = world.file(fd)?;
+    let (node, id) = world.file(fd.as_raw_fd())?;
     Some(SimulatedFile { world, node, id })
-}
-
-/// Calls `call` with the disk of the node whose code runs; `None` outside of a simulation.
-pub(crate) fn with_disk<T>(call: impl FnOnce(&mut Disk) -> Result<T>) -> Option<io::Result<T>> {
-    let world = current()?;
-    let node = world.here()?;
-    Some(
-        world
-            .with_disk(node, call)
-            .map_err(io::Error::from_raw_os_error),
-    )
-}
-
-/// Opens `path` on the disk of the node whose code runs; `None` outside of a simulation.
-pub(crate) fn open(path: &[u8], flags: i32) -> Option<io::Result<OwnedFd>> {
-    let world = current()?;
-    let node = world.here()?;
-    let opened = world.with_disk(node, |disk| disk.open(None, path, flags, 0));
-    let opened = opened.map_err(io::Error::from_raw_os_error);
-    Some(opened.and_then(|file| world.open_descriptor(node, file)))
-}
-
-/// The descriptor `fd` is about to be closed: so is what it is in the simulation on this thread.
-pub(crate) fn closing(fd: RawFd) {
-    if let Some(world) = current() {
-        world.forget(fd);
-    }
 }
 
 impl SimulatedFile {
@@ -65,8 +40,21 @@ impl SimulatedFile {
         called.map_err(io::Error::from_raw_os_error)
     }
 
-    pub(crate) fn stat(&self) -> io::Result<Stat> {
-        self.with(|disk, file| disk.stat(file))
+    pub(crate) fn set_direct(&self) -> io::Result<()> {
+        self.with(|disk, file| disk.set_flags(file, disk.flags(file)? | libc::O_DIRECT))
+    }
+
+    pub(crate) fn read_cached(&self, buf: &mut [u8], position: u64) -> io::Result<usize> {
+        self.with(|disk, file| disk.read_cached(file, Some(position), buf))
+    }
+
+    pub(crate) fn truncate(&self, size: u64) -> io::Result<()> {
+        self.with(|disk, file| disk.truncate(file, size))
+    }
+
+    /// Has a directory be read from its first name on.
+    pub(crate) fn rewind(&self) -> io::Result<()> {
+        self.with(|disk, file| disk.set_position(file, 0))
     }
 
     /// Copies up to `len` bytes to another one.
@@ -74,32 +62,33 @@ impl SimulatedFile {
     /// # Errors
     ///
     /// `EXDEV` if that is on another disk.
-    pub(crate) fn copy(
+    pub(crate) fn copy_range(
         &self,
-        offset: u64,
-        to: &SimulatedFile,
-        to_offset: u64,
+        position: u64,
+        to: BorrowedFd<'_>,
+        to_position: u64,
         len: usize,
     ) -> io::Result<usize> {
-        if self.node != to.node {
-            return Err(io::Error::from_raw_os_error(libc::EXDEV));
+        match file(to) {
+            Some(to) if to.node == self.node => {
+                self.with(|disk, from| disk.copy_range(from, position, to.id, to_position, len))
+            }
+            _ => Err(io::Error::from_raw_os_error(libc::EXDEV)),
         }
-        self.with(|disk, from| disk.copy_range(from, offset, to.id, to_offset, len))
     }
 
-    /// See [`World::may_open`].
-    pub(crate) fn may_open(&self) -> io::Result<()> {
-        self.world.may_open(self.node)
-    }
-
-    /// `fd` is a further descriptor of the file.
-    pub(crate) fn is_also(&self, fd: RawFd) {
-        self.world.add_file(fd, self.node, self.id);
+    /// A further descriptor beside `fd`, which is one of the file.
+    pub(crate) fn duplicate(&self, fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+        self.world.may_open(self.node)?;
+        let duplicate = fd.try_clone_to_owned()?;
+        let number = duplicate.as_raw_fd();
+        self.world.add_file(number, self.node, self.id);
+        Ok(duplicate)
     }
 
     /// Opens `path` relative to the file, which is a directory.
-    pub(crate) fn open(&self, path: &[u8], flags: i32) -> io::Result<OwnedFd> {
-        let opened = self.with(|disk, from| disk.open(Some(from), path, flags, 0))?;
+    pub(crate) fn open(&self, path: &OsStr, flags: i32) -> io::Result<OwnedFd> {
+        let opened = self.with(|disk, from| disk.open(Some(from), path.as_bytes(), flags, 0))?;
         self.world.open_descriptor(self.node, opened)
     }
 }

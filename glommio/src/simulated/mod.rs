@@ -45,6 +45,7 @@ mod ids;
     )
 )]
 pub(crate) mod network;
+mod node;
 mod passed;
 mod socket;
 mod sockets;
@@ -52,15 +53,11 @@ mod trace;
 mod used_up;
 mod world;
 
-pub(crate) use chance::{
-    TASKS_SEEN, attempt_is_too_early, draw_task, is_task_order_random, look_is_too_early,
-};
-pub(crate) use current::{current, enter, is_any};
-pub(crate) use files::{closing, file, open, with_disk};
+pub(crate) use current::{current, enter};
+pub(crate) use files::{SimulatedFile, file};
 pub(crate) use ids::{NodeId, RingId, Time};
-pub(crate) use socket::{
-    SimulatedSocket, add_pair, add_socket, internet, look_up, may_open, socket,
-};
+pub(crate) use node::node;
+pub(crate) use socket::{SimulatedSocket, add_pair, add_socket, internet, socket};
 pub(crate) use sockets::Wait;
 pub(crate) use trace::Event;
 pub(crate) use world::{Due, PlannedAt, World};

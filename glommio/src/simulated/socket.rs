@@ -1,8 +1,8 @@
 //! A socket of the simulated network, as calls on its descriptor see it.
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut, PipeReader, Read};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use super::current::current;
@@ -23,23 +23,10 @@ const PASSED_MAX: usize = 253;
 
 /// What `fd` is in the simulation on this thread, if that is a socket of it.
 #[inline]
-pub(crate) fn socket(fd: RawFd) -> Option<SimulatedSocket> {
+pub(crate) fn socket(fd: impl AsRawFd) -> Option<SimulatedSocket> {
     let world = current()?;
-    let (node, id) = world.socket(fd)?;
+    let (node, id) = world.socket(fd.as_raw_fd())?;
     Some(SimulatedSocket { world, node, id })
-}
-
-/// Whether a descriptor of the node whose code runs is free. So it is outside of a simulation, as far as this
-/// knows.
-///
-/// # Errors
-///
-/// `EMFILE` if not.
-pub(crate) fn may_open() -> io::Result<()> {
-    match current() {
-        Some(world) => world.here().map_or(Ok(()), |node| world.may_open(node)),
-        None => Ok(()),
-    }
 }
 
 /// `fd` is a new socket of the node whose code runs; nothing outside of a simulation.
@@ -65,18 +52,6 @@ pub(crate) fn add_pair(fds: (RawFd, RawFd), kind: Kind) -> io::Result<()> {
     Ok(())
 }
 
-/// The address of a host in the simulation on this thread; `None` outside of one.
-pub(crate) fn look_up(host: &str) -> Option<io::Result<std::net::IpAddr>> {
-    let world = current()?;
-    let node = world.here()?;
-    let found = world.with_network(|network| network.resolve(node.into(), host));
-    Some(
-        found.ok_or_else(|| {
-            io::Error::other(format!("there is no node {host:?} in the simulation"))
-        }),
-    )
-}
-
 impl SimulatedSocket {
     /// `fd` is a further descriptor of the socket.
     pub(crate) fn is_also(&self, fd: RawFd) {
@@ -96,16 +71,88 @@ impl SimulatedSocket {
         called.map_err(|errno| io::Error::from_raw_os_error(errno.0))
     }
 
-    pub(crate) fn receive(&self, buf: &mut [u8], peeks: bool) -> io::Result<Received> {
+    pub(crate) fn recv(&self, buf: &mut [u8], peeks: bool) -> io::Result<Received> {
         self.with(|network, id| network.recv(id, buf, peeks))
+    }
+
+    pub(crate) fn receive(&self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.recv(buf, false)?.len)
+    }
+
+    pub(crate) fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.recv(buf, true)?.len)
+    }
+
+    pub(crate) fn receive_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut whole = vec![0; bufs.iter().map(|buf| buf.len()).sum()];
+        let received = self.receive(&mut whole)?;
+        let mut rest = &whole[..received];
+        for buf in bufs {
+            let (part, left) = rest.split_at(rest.len().min(buf.len()));
+            buf[..part.len()].copy_from_slice(part);
+            rest = left;
+        }
+        Ok(received)
+    }
+
+    /// Nothing says of what kind the record is: there is no TLS.
+    pub(crate) fn receive_record(&self, buf: &mut [u8]) -> io::Result<(usize, Option<u8>)> {
+        Ok((self.receive(buf)?, None))
     }
 
     pub(crate) fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.with(|network, id| network.send(id, buf))
     }
 
+    pub(crate) fn send_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+        let whole: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+        self.send(&whole)
+    }
+
+    /// Sends one segment at a time, as a network does that takes none.
+    pub(crate) fn send_segments(
+        &self,
+        bytes: &[u8],
+        to: Option<SocketAddr>,
+        segment_bytes: Option<u16>,
+    ) -> io::Result<()> {
+        let one = |bytes: &[u8]| match to {
+            Some(to) => self.send_to(bytes, &Address::Ip(to)),
+            None => self.send(bytes),
+        };
+        let Some(segment_bytes) = segment_bytes else {
+            return one(bytes).map(drop);
+        };
+        for (index, segment) in bytes.chunks(segment_bytes.into()).enumerate() {
+            match one(segment) {
+                // As a network drops what there is no space for.
+                Err(error) if index > 0 && error.kind() == io::ErrorKind::WouldBlock => break,
+                sent => sent.map(drop)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends up to `bytes` bytes of a pipe, which are there. The rest is put back: nothing fills it meanwhile.
+    pub(crate) fn drain_pipe(
+        &self,
+        (mut reader, writer, capacity): (&PipeReader, BorrowedFd<'_>, usize),
+        bytes: usize,
+    ) -> io::Result<usize> {
+        let mut all = vec![0; capacity];
+        let count = reader.read(&mut all)?;
+        let sent = self.send(&all[..count.min(bytes)]);
+        let rest = &all[sent.as_ref().map_or(0, |sent| *sent)..count];
+        let put_back = nix::unistd::write(writer, rest)?;
+        debug_assert_eq!(put_back, rest.len(), "there was room for it");
+        sent
+    }
+
     /// Sends, and with the first byte duplicates of `fds`.
     pub(crate) fn send_passing(&self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+        if fds.is_empty() {
+            return self.send(buf);
+        }
         if fds.len() > PASSED_MAX {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
@@ -138,9 +185,10 @@ impl SimulatedSocket {
         self.with(|network, id| network.shutdown(id, how))
     }
 
-    pub(crate) fn readiness(&self) -> i16 {
-        self.world
-            .with_network(|network| network.readiness(self.id))
+    /// Whether any of `events` of `poll(2)` is there.
+    pub(crate) fn is_ready(&self, events: i16) -> bool {
+        let ready = (self.world).with_network(|network| network.readiness(self.id));
+        ready & events != 0
     }
 }
 

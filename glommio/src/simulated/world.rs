@@ -153,7 +153,7 @@ impl World {
         self.has_random_task_order.set(is_random);
     }
 
-    pub(super) fn has_random_task_order(&self) -> bool {
+    pub(crate) fn has_random_task_order(&self) -> bool {
         self.has_random_task_order.get()
     }
 

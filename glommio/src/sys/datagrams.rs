@@ -6,6 +6,8 @@ mod name;
 mod options;
 mod receive;
 mod send;
+#[cfg(feature = "simulation")]
+mod simulated;
 #[cfg(test)]
 mod tests;
 

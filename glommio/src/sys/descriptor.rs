@@ -9,8 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
-#[cfg(feature = "simulation")]
-use crate::simulated;
+use super::door::closing;
 
 /// One of the owners of a descriptor. The last one closes it, or hands it on.
 #[derive(Clone, Debug)]
@@ -75,8 +74,7 @@ impl FdGuard {
 ///
 /// What `close(2)` gives: data that was written before may be lost.
 pub(crate) fn close(fd: OwnedFd) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    simulated::closing(fd.as_raw_fd());
+    closing(fd.as_raw_fd());
     match nix::unistd::close(fd) {
         // Closed all the same on Linux.
         Err(nix::errno::Errno::EINTR) => Ok(()),
@@ -116,13 +114,9 @@ impl Drop for SharedDescriptor {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = self.fd.take() {
-            let on_close = on_close.take();
-            #[cfg(feature = "simulation")]
-            if on_close.is_none() {
-                simulated::closing(fd.as_raw_fd());
-            }
-            if let Some(on_close) = on_close {
-                on_close(fd);
+            match on_close.take() {
+                Some(on_close) => on_close(fd),
+                None => closing(fd.as_raw_fd()),
             }
         }
     }

@@ -7,15 +7,14 @@ use std::os::fd::RawFd;
 
 use nix::sys::socket::{SockaddrLike, SockaddrStorage, getpeername, getsockname};
 
+use super::door::door;
+
 /// A file by its path, a socket by its addresses, a child process by its number.
 ///
 /// The descriptor may be closed, or be that of something else by now: then this says so, or says
 /// what that is.
 pub(crate) fn of(fd: RawFd) -> String {
-    #[cfg(feature = "simulation")]
-    if crate::simulated::socket(fd).is_some() {
-        return format!("a simulated socket {fd}");
-    }
+    door!(socket(fd) => format!("a simulated socket {fd}"));
     let Ok(target) = fs::read_link(format!("/proc/self/fd/{fd}")) else {
         return format!("descriptor {fd}");
     };

@@ -4,34 +4,25 @@
 
 pub(crate) mod entries;
 pub(crate) mod removal;
+#[cfg(feature = "simulation")]
+mod simulated;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
-#[cfg(feature = "simulation")]
-use std::ffi::OsString;
 use std::fs::Permissions;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-#[cfg(feature = "simulation")]
-use std::os::unix::ffi::OsStringExt;
-#[cfg(feature = "simulation")]
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-#[cfg(feature = "simulation")]
-use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::statfs::{FsType, fstatfs};
 
-#[cfg(feature = "simulation")]
-use crate::simulated;
-#[cfg(feature = "simulation")]
-use crate::simulated::disk::{Lock, Stat};
+use super::door::door;
 
 /// What the kernel says of a file, and the memory that it says it in.
 pub(crate) struct Statx(libc::statx);
@@ -54,10 +45,7 @@ impl Statx {
 
     /// The attributes of `fd` as this machine knows them: never asks a server.
     pub(crate) fn now(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        #[cfg(feature = "simulation")]
-        if let Some(file) = simulated::file(fd.as_raw_fd()) {
-            return Ok(Statx::simulated(&file.stat()?));
-        }
+        door!(file(fd).statx());
         let mut statx = Statx::zeroed();
         // SAFETY: the path is a string, and the kernel writes one `statx` to the last argument.
         // Both live until the call returns.
@@ -75,35 +63,6 @@ impl Statx {
             0 => Ok(statx),
             _ => Err(io::Error::last_os_error()),
         }
-    }
-
-    /// Of a file on a simulated disk.
-    #[cfg(feature = "simulation")]
-    pub(crate) fn simulated(stat: &Stat) -> Self {
-        let time = |since_epoch: Duration| {
-            let mut time = Statx::zeroed().0.stx_mtime;
-            time.tv_sec = since_epoch.as_secs().cast_signed();
-            time.tv_nsec = since_epoch.subsec_nanos();
-            time
-        };
-        let mut statx = Statx::zeroed().0;
-        statx.stx_mask = libc::STATX_BASIC_STATS | libc::STATX_BTIME | libc::STATX_DIOALIGN;
-        statx.stx_ino = stat.ino;
-        // The kind and the permissions have sixteen bits.
-        statx.stx_mode = stat.mode as u16;
-        statx.stx_nlink = stat.links;
-        statx.stx_size = stat.size;
-        statx.stx_blocks = stat.blocks;
-        statx.stx_blksize = stat.block_bytes;
-        statx.stx_dio_offset_align = stat.direct_offset_alignment;
-        statx.stx_dio_mem_align = stat.direct_memory_alignment;
-        statx.stx_atime = time(stat.accessed);
-        statx.stx_mtime = time(stat.modified);
-        statx.stx_ctime = time(stat.changed);
-        statx.stx_btime = time(stat.born);
-        // No device of this machine.
-        statx.stx_dev_major = u32::MAX;
-        Statx(statx)
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -206,10 +165,7 @@ impl Filesystem {
     /// That of the file `fd`, whose attributes are `statx`. Asked for once for each mount, since
     /// the kernel may have to ask a server; before 6.8 each time.
     pub(crate) fn of(fd: BorrowedFd<'_>, statx: &Statx) -> io::Result<Self> {
-        #[cfg(feature = "simulation")]
-        if simulated::file(fd.as_raw_fd()).is_some() {
-            return Ok(Filesystem::Local);
-        }
+        door!(file(fd) => Ok(Filesystem::Local));
         // The name of a device is on a tmpfs as a rule. What is in it is not.
         if statx.is_block_device() {
             return Ok(Filesystem::Other);
@@ -254,10 +210,7 @@ mod magic {
 
 /// Switches `fd` to direct I/O, and keeps its other flags.
 pub(crate) fn set_direct(fd: BorrowedFd<'_>) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    if let Some(file) = simulated::file(fd.as_raw_fd()) {
-        return file.with(|disk, file| disk.set_flags(file, disk.flags(file)? | libc::O_DIRECT));
-    }
+    door!(file(fd).set_direct());
     let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
     fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_DIRECT))?;
     Ok(())
@@ -279,23 +232,14 @@ pub(crate) fn refuses_direct(fd: BorrowedFd<'_>) -> bool {
 
 /// Another descriptor of the same open file, which children do not inherit.
 pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    #[cfg(feature = "simulation")]
-    if let Some(file) = simulated::file(fd.as_raw_fd()) {
-        file.may_open()?;
-        let duplicate = fd.try_clone_to_owned()?;
-        file.is_also(duplicate.as_raw_fd());
-        return Ok(duplicate);
-    }
+    door!(file(fd).duplicate(fd));
     fd.try_clone_to_owned()
 }
 
 /// Reads what the page cache holds at `position` into `buf`, without waiting for a device. `EAGAIN`
 /// if nothing of it is there.
 pub(crate) fn read_cached(fd: RawFd, buf: &mut [u8], position: u64) -> io::Result<usize> {
-    #[cfg(feature = "simulation")]
-    if let Some(file) = simulated::file(fd) {
-        return file.with(|disk, file| disk.read_cached(file, Some(position), buf));
-    }
+    door!(file(fd).read_cached(buf, position));
     let slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
@@ -319,10 +263,7 @@ pub(crate) fn read_cached(fd: RawFd, buf: &mut [u8], position: u64) -> io::Resul
 
 /// Sets the size of a file. May wait.
 pub(crate) fn truncate(fd: impl AsFd, size: u64) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    if let Some(file) = simulated::file(fd.as_fd().as_raw_fd()) {
-        return file.with(|disk, file| disk.truncate(file, size));
-    }
+    door!(file(fd.as_fd()).truncate(size));
     let size = offset(size)?;
     Ok(nix::unistd::ftruncate(fd, size)?)
 }
@@ -335,12 +276,7 @@ pub(crate) fn copy_range(
     to_position: u64,
     len: usize,
 ) -> io::Result<usize> {
-    #[cfg(feature = "simulation")]
-    if let Some(from) = simulated::file(from.as_fd().as_raw_fd())
-        && let Some(to) = simulated::file(to.as_fd().as_raw_fd())
-    {
-        return from.copy(from_position, &to, to_position, len);
-    }
+    door!(file(from.as_fd()).copy_range(from_position, to.as_fd(), to_position, len));
     let (mut from_position, mut to_position) = (offset(from_position)?, offset(to_position)?);
     Ok(nix::fcntl::copy_file_range(
         from,
@@ -374,43 +310,25 @@ pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
 
 /// The file that the symbolic link at `path` names. May wait.
 pub(crate) fn read_link(path: &Path) -> io::Result<PathBuf> {
-    #[cfg(feature = "simulation")]
-    if let Some(read) =
-        simulated::with_disk(|disk| disk.read_link(None, path.as_os_str().as_bytes()))
-    {
-        return Ok(PathBuf::from(OsString::from_vec(read?)));
-    }
+    door!(node().read_link(path));
     std::fs::read_link(path)
 }
 
 /// Whether there is a symbolic link at `path`. May wait.
 pub(crate) fn is_link(path: &Path) -> io::Result<bool> {
-    #[cfg(feature = "simulation")]
-    if let Some(stat) =
-        simulated::with_disk(|disk| disk.stat_at(None, path.as_os_str().as_bytes(), false))
-    {
-        return Ok(stat?.mode & libc::S_IFMT == libc::S_IFLNK);
-    }
+    door!(node().is_link(path));
     Ok(std::fs::symlink_metadata(path)?.is_symlink())
 }
 
 /// Sets the permissions of the file at `path`. May wait.
 pub(crate) fn set_permissions(path: &Path, permissions: Permissions) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    if let Some(set) = simulated::with_disk(|disk| {
-        disk.set_mode_at(None, path.as_os_str().as_bytes(), permissions.mode())
-    }) {
-        return set;
-    }
+    door!(node().set_permissions(path, permissions));
     std::fs::set_permissions(path, permissions)
 }
 
 /// Where relative paths begin.
 pub(crate) fn working_directory() -> io::Result<PathBuf> {
-    #[cfg(feature = "simulation")]
-    if simulated::is_any() {
-        return Ok(PathBuf::from("/"));
-    }
+    door!(current() => Ok(PathBuf::from("/")));
     std::env::current_dir()
 }
 
@@ -425,15 +343,7 @@ pub(crate) enum Flock {
 /// Changes the lock that the open file behind `fd` holds, without waiting for another holder:
 /// `EWOULDBLOCK` if there is one in the way.
 pub(crate) fn flock(fd: BorrowedFd<'_>, lock: Flock) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    if let Some(file) = simulated::file(fd.as_raw_fd()) {
-        let lock = match lock {
-            Flock::Shared => Some(Lock::Shared),
-            Flock::Exclusive => Some(Lock::Exclusive),
-            Flock::Unlocked => None,
-        };
-        return file.with(|disk, file| disk.lock(file, lock));
-    }
+    door!(file(fd).flock(lock));
     let operation = match lock {
         Flock::Shared => libc::LOCK_SH,
         Flock::Exclusive => libc::LOCK_EX,
@@ -468,10 +378,7 @@ mod ioctls {
 
 /// Asks the filesystem to allocate `fd` in extents of `bytes` bytes.
 pub(crate) fn hint_extent_size(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<i32> {
-    #[cfg(feature = "simulation")]
-    if simulated::file(fd.as_raw_fd()).is_some() {
-        return Ok(0);
-    }
+    door!(file(fd) => Ok(0));
     let extent_bytes =
         u32::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let mut attributes = MaybeUninit::<FsXattr>::zeroed();

@@ -4,6 +4,7 @@ pub(crate) mod affinity;
 pub(crate) mod block_device;
 pub(crate) mod datagrams;
 pub(crate) mod descriptor;
+pub(crate) mod door;
 #[cfg(feature = "debugging")]
 pub(crate) mod fd_name;
 pub(crate) mod file;

@@ -8,8 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
-#[cfg(feature = "simulation")]
-use crate::simulated;
+use super::door::door;
 
 /// Sends as much of `buf` as there is room for, and with its first byte `fds`, without waiting.
 ///
@@ -18,13 +17,7 @@ use crate::simulated;
 /// What `sendmsg(2)` gives: `EINVAL` for more than 253 descriptors (`SCM_MAX_FD`), `ETOOMANYREFS` if too many are on
 /// their way. Nothing was sent then.
 pub fn send(socket: RawFd, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated::socket(socket) {
-        if fds.is_empty() {
-            return socket.send(buf);
-        }
-        return socket.send_passing(buf, fds);
-    }
+    door!(socket(socket).send_passing(buf, fds));
     let fds: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
     let rights = [ControlMessage::ScmRights(&fds)];
     let rights = if fds.is_empty() { &[][..] } else { &rights };
@@ -53,10 +46,7 @@ const CONTROL_BYTES: usize = 2048;
 /// What `recvmsg(2)` gives. `EMFILE` if there was no room for all of the descriptors: the data and
 /// those that there was room for are gone with the others.
 pub fn receive(socket: RawFd, buf: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated::socket(socket) {
-        return socket.receive_passed(buf);
-    }
+    door!(socket(socket).receive_passed(buf));
     let mut control = Control([MaybeUninit::uninit(); CONTROL_BYTES]);
     let mut slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),

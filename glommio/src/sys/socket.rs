@@ -11,25 +11,29 @@ pub(crate) mod simulated;
 #[cfg(test)]
 mod tests;
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{MaybeUninit, offset_of};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::vec;
 
+use nix::sys::socket::{self, MsgFlags};
 #[cfg(feature = "simulation")]
 pub(crate) use simulated::Socket;
-use socket2::SockAddr;
 #[cfg(not(feature = "simulation"))]
 pub(crate) use socket2::Socket;
+use socket2::{SockAddr, SockRef};
 
-#[cfg(feature = "simulation")]
-use crate::simulated::socket as simulated_socket;
+use super::door::door;
+
+pub(crate) const SEND: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
+
+/// The kernel refuses more slices in one call (`UIO_MAXIOV`).
+pub(crate) const MAX_SLICES: usize = 1024;
 
 /// Receives what is there into `buf`, without waiting.
 pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated_socket(fd) {
-        return Ok(socket.receive(buf, false)?.len);
-    }
+    door!(socket(fd).receive(buf));
     // SAFETY: the kernel writes to no more than the `buf.len()` bytes at `buf`, which is borrowed
     // for the call; no address is asked for.
     let received = unsafe {
@@ -48,10 +52,7 @@ pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
 
 /// Sends as much of `buf` as there is room for, without waiting and without `SIGPIPE`.
 pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated_socket(fd) {
-        return socket.send(buf);
-    }
+    door!(socket(fd).send(buf));
     // SAFETY: the kernel reads no more than the `buf.len()` bytes at `buf`, which is borrowed for
     // the call; there is no address.
     let sent = unsafe {
@@ -68,6 +69,42 @@ pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
     count(sent)
 }
 
+/// As [`receive`], but the data stays in the socket.
+pub(crate) fn peek(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
+    door!(socket(fd).peek(buf));
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
+    Ok(socket::recv(fd, buf, flags)?)
+}
+
+/// As [`receive`], into no more than [`MAX_SLICES`].
+pub(crate) fn receive_vectored(fd: RawFd, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    door!(socket(fd).receive_vectored(bufs));
+    let message = socket::recvmsg::<()>(fd, bufs, None, MsgFlags::MSG_DONTWAIT)?;
+    Ok(message.bytes)
+}
+
+/// As [`send`], from no more than [`MAX_SLICES`].
+pub(crate) fn send_vectored(fd: RawFd, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+    door!(socket(fd).send_vectored(bufs));
+    let count = bufs.len().min(MAX_SLICES);
+    Ok(socket::sendmsg::<()>(fd, &bufs[..count], &[], SEND, None)?)
+}
+
+/// The addresses of `host`, a name or a literal; without `port`, with its own. Blocks until the resolver has answered.
+pub(crate) fn look_up(host: &str, port: Option<u16>) -> io::Result<vec::IntoIter<SocketAddr>> {
+    door!(node().look_up(host, port));
+    match port {
+        Some(port) => (host, port).to_socket_addrs(),
+        None => host.to_socket_addrs(),
+    }
+}
+
+/// What `fd` is connected to.
+pub(crate) fn peer_addr(fd: BorrowedFd<'_>) -> io::Result<SockAddr> {
+    door!(socket(fd).peer_addr());
+    SockRef::from(&fd).peer_addr()
+}
+
 /// Whether there is urgent data that was not received yet (`POLLPRI`).
 pub(crate) fn has_urgent_data(fd: RawFd) -> bool {
     is_ready(fd, libc::POLLPRI)
@@ -78,11 +115,13 @@ pub(crate) fn is_readable(fd: RawFd) -> bool {
     is_ready(fd, libc::POLLIN)
 }
 
+/// Whether a send would not block now.
+pub(crate) fn is_writable(fd: RawFd) -> bool {
+    is_ready(fd, libc::POLLOUT)
+}
+
 fn is_ready(fd: RawFd, events: libc::c_short) -> bool {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated_socket(fd) {
-        return socket.readiness() & events != 0;
-    }
+    door!(socket(fd).is_ready(events));
     let mut polled = libc::pollfd {
         fd,
         events,
@@ -132,47 +171,39 @@ pub(crate) fn set_tcp_option(
 ///
 /// What `getsockopt(2)` gives.
 pub(crate) fn tcp_option(fd: BorrowedFd<'_>, option: libc::c_int) -> io::Result<libc::c_int> {
-    let mut value = 0;
-    let mut length = size_of_val(&value) as libc::socklen_t;
+    let mut value = [0; size_of::<libc::c_int>()];
+    read_option(fd, libc::SOL_TCP, option, &mut value)?;
+    Ok(libc::c_int::from_ne_bytes(value))
+}
+
+/// Reads an option. Returns how many bytes it has, if there is room for all.
+///
+/// # Errors
+///
+/// What `getsockopt(2)` gives.
+pub(crate) fn read_option(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = value.len() as libc::socklen_t;
+    let place = value.as_mut_ptr().cast();
     // SAFETY: the kernel writes no more than `length` bytes to `value`, and the length; both
     // outlive the call.
-    let failed = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_TCP,
-            option,
-            (&raw mut value).cast(),
-            &raw mut length,
-        )
-    };
-    if failed == 0 {
-        Ok(value)
-    } else {
-        Err(io::Error::last_os_error())
+    let failed = unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, place, &raw mut length) };
+    match failed {
+        0 => Ok(length as usize),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
 /// Whether something between TCP and the user changes what is received (`TCP_ULP`), such as the
 /// kernel's TLS.
 pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
-    let mut name = [0_u8; 16];
-    let mut length = size_of_val(&name) as libc::socklen_t;
-    // SAFETY: the kernel writes no more than `length` bytes to `name`, and the length; both outlive
-    // the call.
-    let failed = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_TCP,
-            libc::TCP_ULP,
-            name.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if failed == 0 {
-        Ok(length > 0 && name[0] != 0)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    let mut name = [0; 16];
+    let length = read_option(fd, libc::SOL_TCP, libc::TCP_ULP, &mut name)?;
+    Ok(length > 0 && name[0] != 0)
 }
 
 /// As [`receive`], for a socket with the kernel's TLS: from no more than one record, whose content
@@ -182,10 +213,7 @@ pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
 ///
 /// As [`receive`], but a record that is not application data is none.
 pub(crate) fn receive_record(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, Option<u8>)> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated_socket(fd) {
-        return Ok((socket.receive(buf, false)?.len, None));
-    }
+    door!(socket(fd).receive_record(buf));
     let mut slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
@@ -248,12 +276,7 @@ pub(crate) fn receive_from(
     buf: &mut [u8],
     flags: libc::c_int,
 ) -> io::Result<(usize, SockAddr)> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated_socket(fd) {
-        let received = socket.receive(buf, flags & libc::MSG_PEEK != 0)?;
-        let from = received.from.as_ref().map(simulated::kernel_address);
-        return Ok((received.len, from.transpose()?.unwrap_or_else(no_address)));
-    }
+    door!(socket(fd).receive_from(buf, flags));
     // SAFETY: of the address, which is zeroed before, the kernel writes as much as it says, in the
     // form that belongs to the family in it, and no more than the length that it is given; to
     // `buf` it writes no more than its `buf.len()` bytes. All three outlive the call.
@@ -270,13 +293,6 @@ pub(crate) fn receive_from(
             ))
         })
     }
-}
-
-/// That of a connection: of no length.
-#[cfg(feature = "simulation")]
-fn no_address() -> SockAddr {
-    // SAFETY: nothing of an address of no length is read.
-    unsafe { SockAddr::new(MaybeUninit::zeroed().assume_init(), 0) }
 }
 
 fn count(returned: libc::c_long) -> io::Result<usize> {

@@ -2,21 +2,16 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(feature = "simulation")]
-use std::io::Read;
 use std::io::{self, PipeReader};
 use std::mem::MaybeUninit;
-#[cfg(feature = "simulation")]
-use std::os::fd::AsRawFd;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
 use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
 
 use super::descriptor::Descriptor;
+use super::door::{door, may_open};
 use super::origin::Origin;
-#[cfg(feature = "simulation")]
-use crate::simulated;
 
 /// A file that [`TcpStream::send_file`](crate::net::TcpStream::send_file) can send: a
 /// [`BufferedFile`](crate::io::BufferedFile) or a [`DmaFile`](crate::io::DmaFile). No other type
@@ -44,9 +39,6 @@ pub(crate) struct Pipe {
     pub(crate) writer: Descriptor,
     /// How much it holds at once.
     pub(crate) capacity: usize,
-    /// In a simulation: what was taken out and no socket has taken in yet.
-    #[cfg(feature = "simulation")]
-    taken: std::cell::RefCell<std::collections::VecDeque<u8>>,
 }
 
 impl Pipe {
@@ -56,8 +48,7 @@ impl Pipe {
     ///
     /// What `pipe2(2)` gives, such as `EMFILE`.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
-        #[cfg(feature = "simulation")]
-        simulated::may_open()?;
+        may_open()?;
         let (reader, writer) = io::pipe()?;
         let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
         let resized = fcntl(&reader, FcntlArg::F_SETPIPE_SZ(wanted));
@@ -67,8 +58,6 @@ impl Pipe {
             reader,
             writer: Descriptor::new(OwnedFd::from(writer)),
             capacity: capacity as usize,
-            #[cfg(feature = "simulation")]
-            taken: Default::default(),
         })
     }
 
@@ -84,10 +73,7 @@ impl Pipe {
         bytes: usize,
         has_more: bool,
     ) -> io::Result<usize> {
-        #[cfg(feature = "simulation")]
-        if let Some(socket) = simulated::socket(socket.as_raw_fd()) {
-            return self.drain_into(&socket, bytes);
-        }
+        door!(socket(socket).drain_pipe((&self.reader, self.writer.as_fd(), self.capacity), bytes));
         let mut flags = SpliceFFlags::SPLICE_F_NONBLOCK;
         flags.set(SpliceFFlags::SPLICE_F_MORE, has_more);
         let moved = without_sigpipe(|| {
@@ -99,23 +85,6 @@ impl Pipe {
             0 => Err(io::ErrorKind::WriteZero.into()),
             _ => Ok(moved),
         }
-    }
-}
-
-#[cfg(feature = "simulation")]
-impl Pipe {
-    /// The same, to a socket of a simulation.
-    fn drain_into(&self, socket: &simulated::SimulatedSocket, bytes: usize) -> io::Result<usize> {
-        let mut taken = self.taken.borrow_mut();
-        if taken.is_empty() {
-            let mut buf = vec![0; bytes];
-            let count = (&self.reader).read(&mut buf)?;
-            taken.extend(&buf[..count]);
-        }
-        let count = taken.len().min(bytes);
-        let sent = socket.send(&taken.make_contiguous()[..count])?;
-        taken.drain(..sent);
-        Ok(sent)
     }
 }
 

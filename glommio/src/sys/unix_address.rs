@@ -6,56 +6,26 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(feature = "simulation")]
-use std::ffi::OsStr;
 use std::io;
 use std::mem::{ManuallyDrop, offset_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
-#[cfg(feature = "simulation")]
-use std::os::linux::net::SocketAddrExt;
-#[cfg(feature = "simulation")]
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use nix::sys::socket::{SockaddrLike, UnixAddr};
 use socket2::SockAddr;
 
-#[cfg(feature = "simulation")]
-use crate::simulated;
-#[cfg(feature = "simulation")]
-use crate::simulated::network::{Address, UnixName};
+use super::door::door;
 
 /// Where `socket` is bound.
 pub(crate) fn local_addr(socket: BorrowedFd<'_>) -> io::Result<SocketAddr> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated::socket(socket.as_raw_fd()) {
-        return socket
-            .with(|network, id| network.local_addr(id))
-            .and_then(|it| of_simulated(&it));
-    }
+    door!(socket(socket).unix_local_addr());
     as_std(&socket).local_addr()
 }
 
 /// What `socket` is connected to.
 pub(crate) fn peer_addr(socket: BorrowedFd<'_>) -> io::Result<SocketAddr> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated::socket(socket.as_raw_fd()) {
-        return socket
-            .with(|network, id| network.peer_addr(id))
-            .and_then(|it| of_simulated(&it));
-    }
+    door!(socket(socket).unix_peer_addr());
     as_std(&socket).peer_addr()
-}
-
-/// The address of a socket of the simulated network.
-#[cfg(feature = "simulation")]
-fn of_simulated(address: &Address) -> io::Result<SocketAddr> {
-    match address {
-        Address::Unix(UnixName::Path(path)) => SocketAddr::from_pathname(OsStr::from_bytes(path)),
-        Address::Unix(UnixName::Abstract(name)) => SocketAddr::from_abstract_name(name),
-        Address::Unix(UnixName::Unnamed) => SocketAddr::from_pathname(""),
-        Address::Ip(_) => Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
-    }
 }
 
 /// The standard library takes addresses of every length. What it calls a datagram socket may be a

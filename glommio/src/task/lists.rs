@@ -89,7 +89,6 @@ impl RunQueue {
     }
 
     /// Takes out one of the first `most`: the one that `choose` says, told how many there are.
-    #[cfg(feature = "simulation")]
     pub(crate) fn pop_any(
         &self,
         most: usize,

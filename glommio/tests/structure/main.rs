@@ -224,6 +224,41 @@ fn one_file_reads_the_clock() {
     assert_eq!(readers, [Path::new("clock.rs")]);
 }
 
+/// The folders of the doors, and of what stands behind them in a simulation.
+const DOORS: [&str; 4] = ["ring", "sys", "simulated", "simulation"];
+
+/// Elsewhere they are for what is published with the feature, for parts of the reactor and the clock that
+/// ordinary builds do not have, and nowhere for a call.
+#[test]
+fn few_places_know_of_the_feature_simulation() {
+    let (mut inside, mut outside) = (Vec::new(), Vec::new());
+    for (path, text) in sources::files(&workspace().join("glommio/src")) {
+        let is_of_door = DOORS.iter().any(|door| path.starts_with(door));
+        let found = if is_of_door {
+            &mut inside
+        } else {
+            &mut outside
+        };
+        let code = (text.lines()).filter(|line| !line.trim_start().starts_with("//"));
+        let marked = code.filter(|line| line.contains("cfg") && line.contains("\"simulation\""));
+        found.extend(marked.map(|line| format!("{}: {}", path.display(), line.trim())));
+    }
+    assert!(inside.len() <= 14, "{}: {inside:#?}", inside.len());
+    assert!(outside.len() <= 24, "{}: {outside:#?}", outside.len());
+}
+
+#[test]
+fn only_the_doors_lead_into_a_simulation() {
+    let imports = Crate::read(&workspace().join("glommio/src")).imports();
+    let past_the_doors: Vec<_> = (imports.iter())
+        .filter(|(from, to)| {
+            let is_of_door = from.first().is_none_or(|top| DOORS.contains(&top.as_str()));
+            to.first().is_some_and(|top| top == "simulated") && !is_of_door
+        })
+        .collect();
+    assert!(past_the_doors.is_empty(), "{past_the_doors:#?}");
+}
+
 #[test]
 fn readings_of_the_clock_are_found() {
     let reads = |text| sources::reads_clock(&sources::tokens(text));

@@ -1,5 +1,5 @@
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, ToSocketAddrs};
 use std::rc::Rc;
 
 use super::*;

@@ -57,7 +57,7 @@ pub(super) async fn send_to(
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::now()));
         let recheck = left.map_or(RECHECK, |left| left.min(RECHECK));
-        if !nonblocking::is_writable(socket)? {
+        if !nonblocking::is_writable(socket.as_raw_fd()) {
             datagram
                 .until_writable(socket.as_raw_fd(), Some(recheck))
                 .await?;

@@ -67,6 +67,7 @@ use crate::panic;
 use crate::ring::Asked;
 use crate::ring::{Call, Completion, Outcome, QueueFull, Ring, Submission};
 use crate::sys::descriptor::Descriptor;
+use crate::sys::door::is_simulated;
 
 /// What to do, with nothing borrowed, about a reaped completion.
 pub(super) enum Delivery {
@@ -297,8 +298,7 @@ impl InFlight {
     /// Has a blocking thread do an operation that the kernel does not have. Whether there is a call
     /// that does the same, and a signal for its end.
     pub(super) fn send_elsewhere(&mut self, key: OpKey) -> bool {
-        #[cfg(feature = "simulation")]
-        if crate::simulated::is_any() {
+        if is_simulated() {
             return false;
         }
         let Some(record) = lookup(&mut self.records, key) else {

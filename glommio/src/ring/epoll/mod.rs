@@ -132,8 +132,14 @@ impl EpollRing {
     }
 
     /// There is no order to be kept with what is queued, so that it holds at once.
-    pub(super) fn push_timeout(&self, cell: TimeoutCell, at: Instant, name: u64) {
+    pub(super) fn push_timeout(
+        &self,
+        cell: TimeoutCell,
+        at: Instant,
+        name: u64,
+    ) -> Result<(), QueueFull> {
         self.timeouts[cell as usize].set(Some(Timeout { at, name }));
+        Ok(())
     }
 
     pub(super) fn push_timeout_move(
@@ -142,16 +148,17 @@ impl EpollRing {
         at: Instant,
         name: u64,
         user_data: u64,
-    ) {
+    ) -> Result<(), QueueFull> {
         let timeout = &self.timeouts[cell as usize];
         let is_armed = timeout.get().is_some_and(|it| it.name == name);
         if is_armed {
             timeout.set(Some(Timeout { at, name }));
         }
         self.complete(user_data, if is_armed { 0 } else { -libc::ENOENT });
+        Ok(())
     }
 
-    pub(super) fn push_timeout_removal(&self, name: u64, user_data: u64) {
+    pub(super) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
         let mut result = -libc::ENOENT;
         for timeout in &self.timeouts {
             if timeout.get().is_some_and(|it| it.name == name) {
@@ -161,6 +168,7 @@ impl EpollRing {
             }
         }
         self.complete(user_data, result);
+        Ok(())
     }
 
     pub(super) fn entries(&self) -> usize {
@@ -197,8 +205,17 @@ impl EpollRing {
         !self.completed.borrow().is_empty() || self.workers.have_done()
     }
 
+    /// What is ready shows to those who ask only.
+    pub(super) fn needs_enter_to_reap(&self) -> bool {
+        true
+    }
+
+    pub(super) fn has_deferred_work(&self) -> bool {
+        false
+    }
+
     pub(super) fn enter(&self, wait: Wait) -> io::Result<()> {
-        self.submit_only();
+        self.submit_only()?;
         match wait {
             Wait::Now => self.look(clock::real()),
             Wait::Forever => self.sleep(None),
@@ -206,7 +223,7 @@ impl EpollRing {
         }
     }
 
-    pub(super) fn submit_only(&self) {
+    pub(super) fn submit_only(&self) -> io::Result<()> {
         self.assert_own();
         let mut taken = mem::take(&mut *self.queue.borrow_mut());
         self.counts.entered(taken.len());
@@ -217,6 +234,7 @@ impl EpollRing {
         // Nothing in between has pushed.
         *self.queue.borrow_mut() = taken;
         self.take(found);
+        Ok(())
     }
 
     pub(super) fn reap(&self, reaped: &mut Vec<Completion>) {

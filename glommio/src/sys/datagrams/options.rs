@@ -1,16 +1,15 @@
 //! Options of UDP sockets that socket2 does not know.
 
-#![allow(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 
-#[cfg(feature = "simulation")]
-use crate::simulated::socket as simulated_socket;
-use crate::sys::socket::Socket;
+use crate::sys::door::door;
+use crate::sys::socket::{Socket, read_option};
 
 /// What a receiver can be told of datagrams.
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +56,10 @@ fn is_v6(socket: &Socket) -> io::Result<bool> {
 ///
 /// What `setsockopt(2)` gives; kind `Unsupported` in a simulation.
 pub(crate) fn set_transmit_times(socket: &Socket) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    if simulated_socket(socket.as_raw_fd()).is_some() {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "a simulated network holds no datagrams until a time: leave transmit times off",
-        ));
-    }
+    door!(socket(socket.as_fd()) => Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "a simulated network holds no datagrams until a time: leave transmit times off",
+    )));
     let option = libc::sock_txtime {
         clockid: libc::CLOCK_MONOTONIC,
         flags: 0,
@@ -89,22 +85,13 @@ pub(crate) fn has_segments(socket: &Socket) -> bool {
 /// What `getsockopt(2)` gives.
 pub(crate) fn receive_drops(socket: &Socket) -> io::Result<u32> {
     // `SK_MEMINFO_VARS` of them, Linux 4.12.
-    let mut values = [0_u32; 9];
-    let mut length = size_of_val(&values) as libc::socklen_t;
-    // SAFETY: the kernel writes no more than `length` bytes to `values`, and the length; both
-    // outlive the call.
-    let failed = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            values.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if failed != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let [.., drops] = values;
-    Ok(drops)
+    let mut values = [0; 9 * size_of::<u32>()];
+    read_option(
+        socket.as_fd(),
+        libc::SOL_SOCKET,
+        libc::SO_MEMINFO,
+        &mut values,
+    )?;
+    let [.., a, b, c, d] = values;
+    Ok(u32::from_ne_bytes([a, b, c, d]))
 }

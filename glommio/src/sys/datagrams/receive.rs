@@ -10,10 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use super::control::{BATCH, Control, ControlMessages};
 use super::name::Name;
-#[cfg(feature = "simulation")]
-use super::name::no_internet_address;
-#[cfg(feature = "simulation")]
-use crate::simulated::{internet, socket as simulated_socket};
+use crate::sys::door::door;
 
 /// What was received into one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +30,10 @@ pub(crate) struct Message {
 
 /// Memory for what the kernel says of the datagrams of one call.
 pub(crate) struct Headers {
-    headers: [libc::mmsghdr; BATCH],
+    pub(super) headers: [libc::mmsghdr; BATCH],
     slices: [libc::iovec; BATCH],
-    names: [Name; BATCH],
+    pub(super) names: [Name; BATCH],
     controls: [Received; BATCH],
-    #[cfg(feature = "simulation")]
-    simulated: Vec<Message>,
 }
 
 /// Space for all control messages that this crate asks for, and some more.
@@ -58,8 +53,6 @@ impl Headers {
             slices,
             names: [Name::EMPTY; BATCH],
             controls: [Received::EMPTY; BATCH],
-            #[cfg(feature = "simulation")]
-            simulated: Vec::new(),
         })
     }
 
@@ -71,13 +64,7 @@ impl Headers {
     ///
     /// What `recvmmsg(2)` gives, if it is the first message that fails.
     pub(crate) fn receive(&mut self, fd: RawFd, buffers: &mut [Box<[u8]>]) -> io::Result<usize> {
-        #[cfg(feature = "simulation")]
-        {
-            self.simulated.clear();
-            if simulated_socket(fd).is_some() {
-                return self.receive_simulated(fd, buffers);
-            }
-        }
+        door!(socket(fd).receive_many(self, buffers));
         let count = buffers.len().min(BATCH);
         for (index, buffer) in buffers.iter_mut().rev().take(count).enumerate() {
             self.slices[index] = libc::iovec {
@@ -117,10 +104,6 @@ impl Headers {
     /// Kind `InvalidData` if it came from elsewhere than from the internet: the socket is no UDP
     /// socket.
     pub(crate) fn message(&self, index: usize) -> io::Result<Message> {
-        #[cfg(feature = "simulation")]
-        if let Some(message) = self.simulated.get(index) {
-            return Ok(*message);
-        }
         let libc::mmsghdr { msg_hdr, msg_len } = &self.headers[index];
         let mut message = Message {
             length: *msg_len as usize,
@@ -136,31 +119,6 @@ impl Headers {
             message.learn(level, kind, data);
         }
         Ok(message)
-    }
-
-    /// One at a time.
-    #[cfg(feature = "simulation")]
-    fn receive_simulated(&mut self, fd: RawFd, buffers: &mut [Box<[u8]>]) -> io::Result<usize> {
-        for buffer in buffers.iter_mut().rev().take(BATCH) {
-            let Some(socket) = simulated_socket(fd) else {
-                break;
-            };
-            let received = match socket.receive(buffer, false) {
-                Err(_) if !self.simulated.is_empty() => break,
-                received => received?,
-            };
-            let from = received.from.as_ref().and_then(internet);
-            self.simulated.push(Message {
-                length: received.len,
-                from: from.ok_or_else(no_internet_address)?,
-                segment_bytes: None,
-                ecn: 0,
-                destination: None,
-                received_at: None,
-                is_truncated: received.full > received.len,
-            });
-        }
-        Ok(self.simulated.len())
     }
 }
 

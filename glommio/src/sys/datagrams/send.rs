@@ -9,8 +9,7 @@ use std::os::fd::RawFd;
 
 use super::control::{BATCH, Control};
 use super::name::Name;
-#[cfg(feature = "simulation")]
-use crate::simulated::{SimulatedSocket, network::Address, socket as simulated_socket};
+use crate::sys::door::door;
 
 /// What is sent, and how that differs from an ordinary datagram.
 #[derive(Clone, Copy, Debug)]
@@ -33,10 +32,7 @@ pub(crate) struct Sending<'a> {
 ///
 /// What `sendmsg(2)` gives.
 pub(crate) fn send(fd: RawFd, sending: &Sending<'_>) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    if let Some(socket) = simulated_socket(fd) {
-        return send_simulated(&socket, sending);
-    }
+    door!(socket(fd).send_segments(sending.bytes, sending.to, sending.segment_bytes));
     let mut parts = Parts::EMPTY;
     let header = parts.fill(sending);
     // SAFETY: the kernel reads the header and what it points to: `parts` and the bytes of `sending`,
@@ -58,12 +54,7 @@ pub(crate) fn send_many<'a>(
     fd: RawFd,
     mut many: impl Iterator<Item = Sending<'a>>,
 ) -> io::Result<usize> {
-    #[cfg(feature = "simulation")]
-    if simulated_socket(fd).is_some() {
-        return many
-            .next()
-            .map_or(Ok(0), |first| send(fd, &first).map(|()| 1));
-    }
+    door!(socket(fd) => many.next().map_or(Ok(0), |it| send(fd, &it).map(|()| 1)));
     let mut parts = [const { MaybeUninit::uninit() }; BATCH];
     // SAFETY: headers consist of pointers that may be null, and of integers.
     let mut headers: [libc::mmsghdr; BATCH] = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -164,25 +155,4 @@ impl Sending<'_> {
         }
         end
     }
-}
-
-/// One segment at a time, as a network does that takes none. What such a network has no place for is
-/// left out.
-#[cfg(feature = "simulation")]
-fn send_simulated(socket: &SimulatedSocket, sending: &Sending<'_>) -> io::Result<()> {
-    let one = |bytes: &[u8]| match sending.to {
-        Some(to) => socket.send_to(bytes, &Address::Ip(to)),
-        None => socket.send(bytes),
-    };
-    let Some(segment_bytes) = sending.segment_bytes else {
-        return one(sending.bytes).map(drop);
-    };
-    for (index, segment) in sending.bytes.chunks(segment_bytes.into()).enumerate() {
-        match one(segment) {
-            // As a network drops what there is no space for.
-            Err(error) if index > 0 && error.kind() == io::ErrorKind::WouldBlock => break,
-            sent => sent.map(drop)?,
-        }
-    }
-    Ok(())
 }

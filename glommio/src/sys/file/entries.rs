@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -12,8 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
 
-#[cfg(feature = "simulation")]
-use crate::simulated;
+use crate::sys::door::door;
 
 /// Some two thousand names. Below what allocators map and unmap anew each time.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -29,10 +29,7 @@ mod layout {
 /// The same directory, opened anew: where it stands is not shared with `fd`. May wait.
 pub(crate) fn open_anew(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    #[cfg(feature = "simulation")]
-    if let Some(directory) = simulated::file(fd.as_raw_fd()) {
-        return directory.open(b".", flags.bits());
-    }
+    door!(file(fd).open(OsStr::new("."), flags.bits()));
     match openat(fd, ".", flags, Mode::empty()) {
         // A directory that may be read and not searched has no `.` to be found, but what is open
         // has a name. Where there is no /proc, the error is the one from before.
@@ -85,14 +82,7 @@ impl Entries {
     }
 
     fn read_once(&mut self, directory: BorrowedFd<'_>) -> io::Result<usize> {
-        #[cfg(feature = "simulation")]
-        if let Some(directory) = simulated::file(directory.as_raw_fd()) {
-            let room = self.bytes.capacity() - self.bytes.len();
-            let entries = directory.with(|disk, file| disk.read_directory(file, room))?;
-            let before = self.bytes.len();
-            entries.iter().for_each(|entry| self.add(entry));
-            return Ok(self.bytes.len() - before);
-        }
+        door!(file(directory).read_entries(&mut self.bytes));
         let free = self.bytes.spare_capacity_mut();
         // SAFETY: the kernel writes no more than `free.len()` bytes to `free`, which is borrowed
         // for the call.
@@ -108,19 +98,6 @@ impl Entries {
         // SAFETY: the kernel has initialized so many bytes behind the last, within the capacity.
         unsafe { self.bytes.set_len(self.bytes.len() + count) };
         Ok(count)
-    }
-
-    /// Adds a name of a simulated directory, as the kernel writes it.
-    #[cfg(feature = "simulation")]
-    fn add(&mut self, entry: &simulated::disk::Entry) {
-        let begin = self.bytes.len();
-        self.bytes.extend_from_slice(&entry.ino.to_ne_bytes());
-        self.bytes.extend_from_slice(&entry.cookie.to_ne_bytes());
-        let bytes = u16::try_from(entry.record_bytes()).expect("names are short");
-        self.bytes.extend_from_slice(&bytes.to_ne_bytes());
-        self.bytes.push(entry.kind);
-        self.bytes.extend_from_slice(&entry.name);
-        self.bytes.resize(begin + entry.record_bytes(), 0);
     }
 
     /// The next name but for `.` and `..`.

@@ -5,8 +5,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-#[cfg(feature = "simulation")]
-use std::os::fd::AsRawFd;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -16,8 +14,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, Whence, lseek, unlinkat};
 
 use super::entries::Entries;
-#[cfg(feature = "simulation")]
-use crate::simulated;
+use crate::sys::door::door;
 
 /// What became of a block of names.
 pub(crate) struct Removed {
@@ -37,14 +34,9 @@ pub(crate) struct Failed {
 /// link. May wait.
 pub(crate) fn open_directory(parent: Option<BorrowedFd<'_>>, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    #[cfg(feature = "simulation")]
-    if let Some(opened) = match parent {
-        Some(parent) => {
-            simulated::file(parent.as_raw_fd()).map(|it| it.open(name.as_bytes(), flags.bits()))
-        }
-        None => simulated::open(name.as_bytes(), flags.bits()),
-    } {
-        return opened;
+    match parent {
+        Some(parent) => door!(file(parent).open(name, flags.bits())),
+        None => door!(node().open(name, flags.bits())),
     }
     let parent = parent.unwrap_or(AT_FDCWD);
     Ok(openat(parent, name, flags, Mode::empty())?)
@@ -90,23 +82,13 @@ pub(crate) fn remove_directory(parent: BorrowedFd<'_>, name: &OsStr) -> io::Resu
 }
 
 fn unlink(parent: BorrowedFd<'_>, name: &OsStr, flags: UnlinkatFlags) -> nix::Result<()> {
-    #[cfg(feature = "simulation")]
-    if let Some(directory) = simulated::file(parent.as_raw_fd()) {
-        let removed = directory.with(|disk, from| match flags {
-            UnlinkatFlags::RemoveDir => disk.remove_directory(Some(from), name.as_bytes()),
-            UnlinkatFlags::NoRemoveDir => disk.unlink(Some(from), name.as_bytes()),
-        });
-        return removed.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)));
-    }
+    door!(file(parent).unlink(name, flags));
     unlinkat(parent, name, flags)
 }
 
 /// Has the names be read from the first one on.
 pub(crate) fn rewind(directory: BorrowedFd<'_>) -> io::Result<()> {
-    #[cfg(feature = "simulation")]
-    if let Some(directory) = simulated::file(directory.as_raw_fd()) {
-        return directory.with(|disk, file| disk.set_position(file, 0));
-    }
+    door!(file(directory).rewind());
     lseek(directory, 0, Whence::SeekSet)?;
     Ok(())
 }

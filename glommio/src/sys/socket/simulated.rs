@@ -4,21 +4,25 @@
 //! descriptor is one of the kernel all the same, of the same family and type, which is never bound nor connected: it has the number,
 //! and the options that have no meaning in the simulation.
 
-#![forbid(unsafe_code)]
+#![allow(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{Shutdown, TcpListener};
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{self, UnixListener};
 use std::path::Path;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, Type};
 
-use crate::simulated;
-use crate::simulated::network::{Address, Errno, Kind, UnixName};
+use crate::simulated::network::{self, Address, Errno, Kind, Network, SocketId, UnixName};
+use crate::simulated::{self, SimulatedSocket};
+use crate::sys::door::{closing, is_simulated, may_open};
 
 /// A socket: of the kernel, or of a simulated network, as the module has it. What is not among its own methods is
 /// asked of the kernel's.
@@ -30,7 +34,7 @@ pub(crate) struct Socket(
 
 impl Socket {
     pub(crate) fn new(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Self> {
-        simulated::may_open()?;
+        may_open()?;
         let socket = Socket::from(socket2::Socket::new(domain, kind, protocol)?);
         if let Some(kind) = kind_of(domain, kind) {
             simulated::add_socket(socket.as_raw_fd(), kind);
@@ -43,8 +47,8 @@ impl Socket {
         kind: Type,
         protocol: Option<Protocol>,
     ) -> io::Result<(Self, Self)> {
-        if let Some(kind) = kind_of(domain, kind).filter(|_| simulated::is_any()) {
-            simulated::may_open()?;
+        if let Some(kind) = kind_of(domain, kind).filter(|_| is_simulated()) {
+            may_open()?;
             let (one, other) = (
                 socket2::Socket::new(domain, kind_type(kind), protocol)?,
                 socket2::Socket::new(domain, kind_type(kind), protocol)?,
@@ -61,7 +65,7 @@ impl Socket {
         let Some(socket) = simulated::socket(self.as_raw_fd()) else {
             return self.kernel().try_clone().map(Socket::from);
         };
-        simulated::may_open()?;
+        may_open()?;
         let clone = Socket::from(self.kernel().try_clone()?);
         socket.is_also(clone.as_raw_fd());
         Ok(clone)
@@ -106,14 +110,14 @@ impl Socket {
 
     pub(crate) fn local_addr(&self) -> io::Result<SockAddr> {
         match simulated::socket(self.as_raw_fd()) {
-            Some(socket) => kernel_address(&socket.with(|network, id| network.local_addr(id))?),
+            Some(socket) => socket.local_addr(),
             None => self.kernel().local_addr(),
         }
     }
 
     pub(crate) fn peer_addr(&self) -> io::Result<SockAddr> {
         match simulated::socket(self.as_raw_fd()) {
-            Some(socket) => kernel_address(&socket.with(|network, id| network.peer_addr(id))?),
+            Some(socket) => socket.peer_addr(),
             None => self.kernel().peer_addr(),
         }
     }
@@ -129,44 +133,32 @@ impl Socket {
     }
 
     pub(crate) fn set_reuse_address(&self, reuse: bool) -> io::Result<()> {
-        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
-            socket.with(|network, id| network.set_reuse_address(id, reuse))?;
-        }
+        self.simulate(|network, id| network.set_reuse_address(id, reuse))?;
         self.kernel().set_reuse_address(reuse)
     }
 
     pub(crate) fn set_reuse_port(&self, reuse: bool) -> io::Result<()> {
-        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
-            socket.with(|network, id| network.set_reuse_port(id, reuse))?;
-        }
+        self.simulate(|network, id| network.set_reuse_port(id, reuse))?;
         self.kernel().set_reuse_port(reuse)
     }
 
     pub(crate) fn set_broadcast(&self, allowed: bool) -> io::Result<()> {
-        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
-            socket.with(|network, id| network.set_broadcast(id, allowed))?;
-        }
+        self.simulate(|network, id| network.set_broadcast(id, allowed))?;
         self.kernel().set_broadcast(allowed)
     }
 
     pub(crate) fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
-        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
-            socket.with(|network, id| network.set_linger(id, linger))?;
-        }
+        self.simulate(|network, id| network.set_linger(id, linger))?;
         self.kernel().set_linger(linger)
     }
 
     pub(crate) fn set_send_buffer_size(&self, bytes: usize) -> io::Result<()> {
-        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
-            socket.with(|network, id| network.set_send_buffer(id, bytes))?;
-        }
+        self.simulate(|network, id| network.set_send_buffer(id, bytes))?;
         self.kernel().set_send_buffer_size(bytes)
     }
 
     pub(crate) fn set_recv_buffer_size(&self, bytes: usize) -> io::Result<()> {
-        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
-            socket.with(|network, id| network.set_receive_buffer(id, bytes))?;
-        }
+        self.simulate(|network, id| network.set_receive_buffer(id, bytes))?;
         self.kernel().set_recv_buffer_size(bytes)
     }
 
@@ -182,6 +174,14 @@ impl Socket {
         }
     }
 
+    /// Sets an option that has a meaning in the simulation, too.
+    fn simulate(
+        &self,
+        set: impl FnOnce(&mut Network, SocketId) -> network::Result<()>,
+    ) -> io::Result<()> {
+        simulated::socket(self.as_raw_fd()).map_or(Ok(()), |socket| socket.with(set))
+    }
+
     fn kernel(&self) -> &socket2::Socket {
         self.0.as_ref().expect("it is taken out at the end")
     }
@@ -194,7 +194,7 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let Some(socket) = &self.0 {
-            simulated::closing(socket.as_raw_fd());
+            closing(socket.as_raw_fd());
         }
     }
 }
@@ -246,6 +246,51 @@ impl AsRawFd for Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.kernel().as_fd()
+    }
+}
+
+/// What the functions beside this answer.
+impl SimulatedSocket {
+    pub(super) fn receive_from(
+        &self,
+        buf: &mut [u8],
+        flags: libc::c_int,
+    ) -> io::Result<(usize, SockAddr)> {
+        let received = self.recv(buf, flags & libc::MSG_PEEK != 0)?;
+        let from = match &received.from {
+            Some(address) => kernel_address(address)?,
+            // That of a connection is of no length.
+            // SAFETY: nothing of such an address is read.
+            None => unsafe { SockAddr::new(MaybeUninit::zeroed().assume_init(), 0) },
+        };
+        Ok((received.len, from))
+    }
+
+    pub(super) fn local_addr(&self) -> io::Result<SockAddr> {
+        kernel_address(&self.with(|network, id| network.local_addr(id))?)
+    }
+
+    pub(super) fn peer_addr(&self) -> io::Result<SockAddr> {
+        kernel_address(&self.with(|network, id| network.peer_addr(id))?)
+    }
+
+    pub(in crate::sys) fn unix_local_addr(&self) -> io::Result<net::SocketAddr> {
+        unix_address(&self.with(|network, id| network.local_addr(id))?)
+    }
+
+    pub(in crate::sys) fn unix_peer_addr(&self) -> io::Result<net::SocketAddr> {
+        unix_address(&self.with(|network, id| network.peer_addr(id))?)
+    }
+}
+
+fn unix_address(address: &Address) -> io::Result<net::SocketAddr> {
+    match address {
+        Address::Unix(UnixName::Path(path)) => {
+            net::SocketAddr::from_pathname(OsStr::from_bytes(path))
+        }
+        Address::Unix(UnixName::Abstract(name)) => net::SocketAddr::from_abstract_name(name),
+        Address::Unix(UnixName::Unnamed) => net::SocketAddr::from_pathname(""),
+        Address::Ip(_) => Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
     }
 }
 
@@ -303,12 +348,10 @@ pub(crate) fn simulated_address(address: &SockAddr) -> io::Result<Address> {
 pub(crate) fn kernel_address(address: &Address) -> io::Result<SockAddr> {
     match address {
         Address::Ip(address) => Ok(SockAddr::from(*address)),
-        Address::Unix(UnixName::Path(path)) => {
-            SockAddr::unix(Path::new(std::ffi::OsStr::from_bytes(path)))
-        }
+        Address::Unix(UnixName::Path(path)) => SockAddr::unix(Path::new(OsStr::from_bytes(path))),
         Address::Unix(UnixName::Abstract(name)) => {
             let path = [b"\0", &**name].concat();
-            SockAddr::unix(Path::new(std::ffi::OsStr::from_bytes(&path)))
+            SockAddr::unix(Path::new(OsStr::from_bytes(&path)))
         }
         Address::Unix(UnixName::Unnamed) => SockAddr::unix(""),
     }
