@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use prometheus::prometheus_text;
 
+use crate::ring::Driver;
 pub use crate::stats::Histogram;
 use crate::stats::{PoolCounts, RingCounts, RunCounts, SharedCounts, TimerCounts};
 use crate::sys::origin::PerProcess;
@@ -89,6 +90,7 @@ impl ExecutorMetrics {
             executor: parts.id,
             name: parts.name.clone(),
             shard: parts.shard,
+            driver: parts.driver,
             turns: run.turns.read(),
             parks: run.parks.read(),
             slice_overruns: run.slice_overruns.read(),
@@ -126,6 +128,8 @@ pub struct Snapshot {
     /// The number of the shard in its pool, if it is one; see
     /// [`PoolThreadHandles::handles`](crate::PoolThreadHandles::handles).
     pub shard: Option<usize>,
+    /// What the executor uses: [`Driver::IoUring`] or [`Driver::Epoll`].
+    pub driver: Driver,
     /// Turns of the reactor: looks at I/O, timers and other threads.
     pub turns: u64,
     /// Turns in which the thread went to sleep.
@@ -214,6 +218,7 @@ pub(crate) struct Parts {
     pub(crate) id: usize,
     pub(crate) name: String,
     pub(crate) shard: Option<usize>,
+    pub(crate) driver: Driver,
     pub(crate) run: SharedCounts<RunCounts>,
     pub(crate) timers: SharedCounts<TimerCounts>,
     pub(crate) ring: SharedCounts<RingCounts>,

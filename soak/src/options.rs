@@ -92,8 +92,8 @@ pub(crate) struct Options {
 
     /// Run the soak twice, with the timing wheel and with the ordered map, and show the two side
     /// by side. The program with the other timer queue is built by cargo, unless its PATH is
-    /// given.
-    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    /// given. `--compare=epoll` runs this program on io_uring and on epoll instead.
+    #[arg(long, value_name = "PATH|epoll", num_args = 0..=1, require_equals = true)]
     compare: Option<Option<PathBuf>>,
 
     /// Do the work with this seed, for the process that supervises it.
@@ -160,9 +160,11 @@ impl Options {
 
     /// What this build is compared with, if with anything.
     pub(crate) fn compared(&self) -> Option<Compared> {
-        self.compare
-            .as_ref()
-            .map(|path| path.clone().map_or(Compared::Built, Compared::With))
+        self.compare.as_ref().map(|path| match path {
+            None => Compared::Built,
+            Some(word) if word.as_os_str() == "epoll" => Compared::Drivers,
+            Some(path) => Compared::With(path.clone()),
+        })
     }
 
     /// Violations of these end the run.
@@ -177,12 +179,15 @@ impl Options {
     }
 }
 
-/// A program with the other timer queue.
+/// What this build is run beside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// To be built by cargo.
+    /// The other timer queue, in a program to be built by cargo.
     Built,
+    /// The other timer queue, in this program.
     With(PathBuf),
+    /// Itself, on the other driver.
+    Drivers,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -240,6 +245,10 @@ mod tests {
         assert_eq!(compared(&["--compare"]).ok(), Some(Some(Compared::Built)));
         let with = Compared::With(PathBuf::from("/x/soak"));
         assert_eq!(compared(&["--compare=/x/soak"]).ok(), Some(Some(with)));
+        assert_eq!(
+            compared(&["--compare=epoll"]).ok(),
+            Some(Some(Compared::Drivers))
+        );
         // A path that could be meant for another option is not taken by accident.
         assert!(compared(&["--compare", "/x/soak"]).is_err());
     }

@@ -16,6 +16,8 @@ pub(crate) struct Record {
     pub(crate) version: String,
     /// `staged timing wheel` or `classic ordered map`.
     pub(crate) timer_queue: String,
+    /// What the run is called beside another: its timer queue, or its driver.
+    pub(crate) name: String,
     pub(crate) machine: Machine,
     pub(crate) plan: PlanRecord,
     /// When the run began, in seconds since 1970, UTC.
@@ -45,7 +47,7 @@ pub(crate) struct Machine {
     pub(crate) memory_bytes: u64,
     /// `release` or `debug`.
     pub(crate) build: String,
-    /// How the ring was set up, and what it was done without. Empty: the reactor did not say.
+    /// The driver, how its ring was set up, and what it was done without. Empty: the reactor did not say.
     pub(crate) ring: String,
     /// The same in parts; more than one entry if rings differ.
     pub(crate) rings: Vec<Setup>,
@@ -56,6 +58,8 @@ pub(crate) struct Machine {
 /// How rings were set up that are alike in all but their size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
+    /// `io_uring` or `epoll`, which has no more than that.
+    pub(crate) driver: String,
     /// How completions arrive: `defer`, `coop` or `plain`.
     pub(crate) mode: String,
     /// Better modes that the kernel does not have.
@@ -76,13 +80,17 @@ impl Setup {
     /// In all but their number and size.
     pub(crate) fn is_like(&self, other: &Setup) -> bool {
         let what = |it: &Setup| (it.uses.clone(), it.lacks.clone(), it.without.clone());
-        self.mode == other.mode && self.refused == other.refused && what(self) == what(other)
+        let how = |it: &Setup| (it.driver.clone(), it.mode.clone());
+        how(self) == how(other) && self.refused == other.refused && what(self) == what(other)
     }
 }
 
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mode {}", self.mode)?;
+        f.write_str(&self.driver)?;
+        if !self.mode.is_empty() {
+            write!(f, ", mode {}", self.mode)?;
+        }
         for (words, names) in [
             ("the kernel refuses", &self.refused),
             ("uses", &self.uses),

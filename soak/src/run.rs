@@ -45,6 +45,7 @@ pub(crate) fn soak(
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timer_queue: TimerQueue::OURS.label().to_owned(),
+        name: TimerQueue::OURS.label().to_owned(),
         machine,
         plan: plan_record(&plan, &workloads, &run.executors),
         started_unix_s,
@@ -167,7 +168,7 @@ fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
         machine.cores,
         machine.build,
     );
-    print_line!("io_uring: {}", machine.ring);
+    print_line!("driver: {}", machine.ring);
     print_line!(
         "duration: {:?}   seed: {}   load: {:.2}   clients: {}   slowness: {:.2}",
         plan.duration,

@@ -16,7 +16,7 @@ fn two_seconds_end_with_a_verdict() {
     assert!(is_unbroken(run.status), "{told}");
     assert!(shown.contains("seed: 42"), "{told}");
     assert!(
-        shown.contains("in flight") && shown.contains("io_uring: mode"),
+        shown.contains("in flight") && shown.contains("driver: io_uring, mode"),
         "{told}"
     );
     // Lateness takes a longer run, and memory after peaks may.
@@ -125,10 +125,10 @@ fn the_kernels_part_is_shown() {
         .output()
         .expect("the binary was built for this test");
     let shown = String::from_utf8_lossy(&run.stdout);
-    let rings = shown.lines().find(|line| line.starts_with("io_uring: "));
+    let rings = shown.lines().find(|line| line.starts_with("driver: "));
     let rings = rings.unwrap_or_else(|| panic!("no such line: {shown}"));
-    let parts: Vec<&str> = rings["io_uring: ".len()..].split("; ").collect();
-    assert_eq!(parts[0], "mode plain", "{rings}");
+    let parts: Vec<&str> = rings["driver: ".len()..].split("; ").collect();
+    assert_eq!(parts[0], "io_uring, mode plain", "{rings}");
     assert!(!rings.contains("refuses"), "none was tried: {rings}");
     let part = |start| parts.iter().find(|part| part.starts_with(start));
     assert!(

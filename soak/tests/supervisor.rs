@@ -342,6 +342,27 @@ fn a_comparison_with_the_wrong_program_is_refused() {
     }
 }
 
+/// What each run was on, is in its first lines; both are in the table.
+#[test]
+fn both_drivers_are_compared() {
+    let run = soak()
+        .args(["--duration", "500ms", "--load", "0.05"])
+        .args(["--workload", "re-entrancy", "--compare=epoll"])
+        .output()
+        .expect("the binary was built for this test");
+    let shown = String::from_utf8_lossy(&run.stdout);
+    assert!(is_unbroken(run.status), "{shown}");
+    let drivers = shown.lines().filter_map(|it| it.strip_prefix("driver: "));
+    let drivers: Vec<_> = drivers.map(|it| it.split(',').next()).collect();
+    assert_eq!(drivers, [Some("io_uring"), Some("epoll")], "{shown}");
+    for part in [
+        "run 2 of 2: epoll",
+        " io_uring                 epoll     ratio",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
 /// Nothing was broken. So short a run does not judge how late timers were, if any fired.
 fn is_unbroken(status: ExitStatus) -> bool {
     matches!(status.code(), Some(0 | 3))

@@ -8,6 +8,11 @@ pub(crate) fn advised(kind: io::ErrorKind, advice: String, source: io::Error) ->
     io::Error::new(kind, Advised { advice, source })
 }
 
+/// Whether the system call is one that the kernel does not have, or a sandbox forbids.
+pub(crate) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM))
+}
+
 struct Advised {
     advice: String,
     source: io::Error,

@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{error, fmt, io};
 
-pub(crate) use self::advised::advised;
+pub(crate) use self::advised::{advised, is_missing};
 pub use self::kind::{
     BuilderErrorKind, ExecutorErrorKind, QueueErrorKind, ReactorErrorKind, ResourceType,
 };

@@ -16,6 +16,7 @@ use super::open_options::OpenOptions;
 use super::read_result::ReadResult;
 use super::{Result, submit};
 use crate::clock;
+use crate::error::is_missing;
 use crate::memory::DmaBuffer;
 use crate::reactor::op::{Bytes, INLINE_BYTES, Read, Write};
 use crate::reactor::{OpHandle, budget};
@@ -268,8 +269,8 @@ impl BufferedFile {
                 // There may be a gap in the cache, or the end of the file.
                 Ok(count) => read += count,
                 Err(error) => {
-                    let lacks = [libc::EOPNOTSUPP, libc::ESPIPE, libc::ENOSYS];
-                    if error.raw_os_error().is_some_and(|it| lacks.contains(&it)) {
+                    let lacks = [Some(libc::EOPNOTSUPP), Some(libc::ESPIPE)];
+                    if is_missing(&error) || lacks.contains(&error.raw_os_error()) {
                         self.lacks_cached_reads.set(true);
                     }
                     break Looked::From(read);

@@ -125,7 +125,7 @@ impl OpenFile {
             .map_err(failed)?;
         let fd = opened.await.map_err(failed)?;
         let statx = Statx::now(fd.as_fd()).map_err(failed)?;
-        let filesystem = Filesystem::of(fd.as_fd(), &statx).map_err(failed)?;
+        let filesystem = Filesystem::of(fd.as_fd(), &statx);
         // The path of a file without a name is that of a directory, which is not to be removed in
         // its place.
         let has_path = flags & libc::O_TMPFILE != libc::O_TMPFILE;

@@ -12,7 +12,8 @@ use super::{ExecutorMetrics, Snapshot, executors};
 /// The names of the rows begin with `glommio_`. Each executor has a row of its own, with its number and
 /// its name as the labels `executor` and `name`. Those of a
 /// [pool](crate::LocalExecutorPoolBuilder) also have the label `shard`, which stays the same when a
-/// shard is [restarted](crate::ShardEnd::Restart).
+/// shard is [restarted](crate::ShardEnd::Restart). The row `glommio_executor_info`, whose value is always 1, has
+/// the executor's [driver](crate::Driver) as the label `driver`.
 ///
 /// # Examples
 ///
@@ -64,6 +65,15 @@ const ROWS: &[Row] = rows! {
 };
 
 fn write(text: &mut String, executors: &[Snapshot]) -> fmt::Result {
+    let name = "glommio_executor_info";
+    writeln!(
+        text,
+        "# HELP {name} What waits for sockets, files and time.\n# TYPE {name} gauge"
+    )?;
+    for executor in executors {
+        let (labels, driver) = (labels(executor), executor.driver);
+        writeln!(text, "{name}{{{labels},driver=\"{driver}\"}} 1")?;
+    }
     for (name, help, value) in ROWS {
         let is_counter = name.ends_with("_total");
         let kind = if is_counter { "counter" } else { "gauge" };

@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::io;
 use std::mem;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::process::{ExitStatus, Output};
 use std::task::{Context, Poll, ready};
@@ -15,7 +14,7 @@ use super::{Result, orphan};
 use crate::io::PollableFd;
 use crate::reactor::budget;
 use crate::sys::origin::Origin;
-use crate::sys::pidfd;
+use crate::sys::pidfd::ChildFd;
 
 /// A child process, made by [`Command::spawn`](super::Command::spawn).
 ///
@@ -59,20 +58,20 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// What opening a pidfd gives. The caller then still has to end the child.
+    /// As [`ChildFd::open`]. The caller then still has to end the child.
     pub(super) fn new(
         child: &mut std::process::Child,
         origin: Origin,
         kill_on_drop: bool,
     ) -> Result<Self> {
-        let pidfd = pidfd::open(child.id()).map_err(explained)?;
+        let descriptor = ChildFd::open(child.id())?;
         Ok(Child {
             stdin: child.stdin.take().map(ChildStdin::new).transpose()?,
             stdout: child.stdout.take().map(ChildStdout::new).transpose()?,
             stderr: child.stderr.take().map(ChildStderr::new).transpose()?,
             process: Process {
                 id: child.id(),
-                state: ChildState::Running(PollableFd::new(pidfd)?),
+                state: ChildState::Running(PollableFd::new(descriptor)?),
                 origin,
                 kill_on_drop,
             },
@@ -127,8 +126,8 @@ impl Child {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
-            if let ChildState::Running(pidfd) = &self.process.state {
-                pidfd.readable().await?;
+            if let ChildState::Running(running) = &self.process.state {
+                running.readable().await?;
             }
         }
     }
@@ -237,15 +236,15 @@ struct Process {
 #[derive(Debug)]
 enum ChildState {
     /// Not reaped, so there is something to signal, and to wait for.
-    Running(PollableFd<OwnedFd>),
+    Running(PollableFd<ChildFd>),
     Ended(ExitStatus),
 }
 
 impl Process {
     fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         match &self.state {
-            ChildState::Running(pidfd) => {
-                let status = pidfd::try_wait(pidfd)?;
+            ChildState::Running(running) => {
+                let status = running.get_ref().try_wait()?;
                 if let Some(status) = status {
                     self.state = ChildState::Ended(status);
                 }
@@ -257,7 +256,7 @@ impl Process {
 
     fn kill(&self) -> io::Result<()> {
         match &self.state {
-            ChildState::Running(pidfd) => pidfd::send_signal(pidfd, libc::SIGKILL),
+            ChildState::Running(running) => running.get_ref().send_signal(libc::SIGKILL),
             ChildState::Ended(_) => Ok(()),
         }
     }
@@ -273,8 +272,8 @@ impl Drop for Process {
             let _ = self.kill();
         }
         let ended = ChildState::Ended(ExitStatus::default());
-        if let ChildState::Running(pidfd) = mem::replace(&mut self.state, ended) {
-            orphan::reap(pidfd.into_inner(), self.origin);
+        if let ChildState::Running(running) = mem::replace(&mut self.state, ended) {
+            orphan::reap(running.into_inner(), self.origin);
         }
     }
 }
@@ -312,19 +311,5 @@ impl<R: AsyncRead + Unpin> Rest<R> {
             }
         }
         Poll::Ready(Ok(()))
-    }
-}
-
-/// Says what to change where a sandbox, and not the lack of descriptors, is the cause.
-fn explained(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(libc::ENOSYS | libc::EPERM) => io::Error::new(
-            io::ErrorKind::Unsupported,
-            format!(
-                "pidfd_open is forbidden for this process, most likely by a container's seccomp profile: allow \
-                 pidfd_open and pidfd_send_signal ({error})"
-            ),
-        ),
-        _ => error,
     }
 }

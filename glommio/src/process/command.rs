@@ -239,8 +239,8 @@ impl Command {
     /// # Errors
     ///
     /// What [`std::process::Command::spawn`] gives, for instance kind `NotFound`. If no pidfd can be
-    /// opened, what that gives, `EMFILE` for instance, or kind `Unsupported` where a sandbox forbids
-    /// it: the program may have begun by then, and is killed and reaped before this returns.
+    /// opened, what that gives, `EMFILE` for instance: the program may have begun by then, and is killed
+    /// and reaped before this returns.
     ///
     /// # Panics
     ///

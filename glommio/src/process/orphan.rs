@@ -1,6 +1,6 @@
 //! Children that are to be reaped though their owners do not wait for them any more.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 use crate::executor::spawn_local_into;
@@ -8,20 +8,20 @@ use crate::io::PollableFd;
 use crate::reactor::current;
 use crate::shares::TaskQueueHandle;
 use crate::sys::origin::Origin;
-use crate::sys::pidfd;
+use crate::sys::pidfd::ChildFd;
 
 /// Those that outlived their executor, or were dropped where none runs.
-static LEFT: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+static LEFT: Mutex<Vec<ChildFd>> = Mutex::new(Vec::new());
 
 /// Reaps the child of the process `origin` when it has ended: at once, by a task of the executor on
 /// this thread, or in a later [`reap_left`].
-pub(super) fn reap(pidfd: OwnedFd, origin: Origin) {
+pub(super) fn reap(child: ChildFd, origin: Origin) {
     reap_left();
-    if has_ended(&pidfd) {
+    if has_ended(&child) {
         return;
     }
     let orphan = Orphan {
-        pidfd: Some(pidfd),
+        child: Some(child),
         origin,
     };
     // A forked process cannot use the ring of its parent.
@@ -42,17 +42,17 @@ pub(super) fn reap_left() {
         // Another thread is at it.
         Err(TryLockError::WouldBlock) => return,
     };
-    left.retain(|pidfd| !has_ended(pidfd));
+    left.retain(|child| !has_ended(child));
 }
 
 /// Whether the child needs not be reaped any more: it was, by this or by other code.
-fn has_ended(pidfd: &OwnedFd) -> bool {
-    !matches!(pidfd::try_wait(pidfd), Ok(None))
+fn has_ended(child: &ChildFd) -> bool {
+    !matches!(child.try_wait(), Ok(None))
 }
 
 struct Orphan {
     /// `None` once it was reaped.
-    pidfd: Option<OwnedFd>,
+    child: Option<ChildFd>,
     origin: Origin,
 }
 
@@ -64,33 +64,33 @@ impl Orphan {
         };
         while orphan.readable().await.is_ok() {
             if orphan.get_ref().has_ended() {
-                orphan.get_mut().pidfd = None;
+                orphan.get_mut().child = None;
                 return;
             }
         }
     }
 
     fn has_ended(&self) -> bool {
-        self.pidfd.as_ref().is_none_or(has_ended)
+        self.child.as_ref().is_none_or(has_ended)
     }
 }
 
 impl AsRawFd for Orphan {
     fn as_raw_fd(&self) -> RawFd {
-        let pidfd = self.pidfd.as_ref();
-        pidfd.expect("it is watched until it is reaped").as_raw_fd()
+        let child = self.child.as_ref();
+        child.expect("it is watched until it is reaped").as_raw_fd()
     }
 }
 
 /// The executor ends before the child.
 impl Drop for Orphan {
     fn drop(&mut self) {
-        if let Some(pidfd) = self.pidfd.take()
+        if let Some(child) = self.child.take()
             && self.origin.is_here()
-            && !has_ended(&pidfd)
+            && !has_ended(&child)
         {
             let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-            left.push(pidfd);
+            left.push(child);
         }
     }
 }

@@ -182,6 +182,7 @@ impl Reactor {
             id,
             name: name.to_owned(),
             shard,
+            driver: self.driver(),
             run: self.driver.counts().clone(),
             timers: self.timers.counts.clone(),
             ring: self.driver.ring().counts().clone(),

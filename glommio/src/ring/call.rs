@@ -3,11 +3,13 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::os::fd::RawFd;
 
 use libc::c_long;
 
 use super::operation::{Operation, Transfer};
 use super::submission::Submission;
+use crate::sys::file::older;
 
 /// A system call that does what an operation does.
 #[derive(Clone, Copy)]
@@ -154,8 +156,29 @@ impl Call {
             match io::Error::last_os_error().raw_os_error() {
                 // The number may be another's by now: it is closed, whatever the error.
                 Some(libc::EINTR) if self.number != libc::SYS_close => {}
+                Some(libc::ENOSYS | libc::EPERM) if self.number == libc::SYS_statx => {
+                    // SAFETY: as above.
+                    return unsafe { self.make_older_statx() };
+                }
                 errno => return -errno.unwrap_or(libc::EIO),
             }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`make`](Self::make), and it is `statx`.
+    unsafe fn make_older_statx(self) -> i32 {
+        let [directory, path, flags, _, statx, _] = self.arguments;
+        // SAFETY: it is the path of a submission, which is a string.
+        let answer = unsafe { older::statx(directory as RawFd, path as *const _, flags as i32) };
+        match answer {
+            Ok(answer) => {
+                // SAFETY: it is where the kernel would have written the same.
+                unsafe { (statx as *mut libc::statx).write(answer) };
+                0
+            }
+            Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which ring an executor gets.
 
-use std::io;
 use std::sync::OnceLock;
+use std::{fmt, io};
 
 use crate::error::GlommioError;
 
@@ -42,12 +42,23 @@ impl Driver {
     }
 
     fn named(name: &str) -> Option<Driver> {
-        match name {
-            "auto" => Some(Driver::Auto),
-            "io_uring" => Some(Driver::IoUring),
-            "epoll" => Some(Driver::Epoll),
-            _ => None,
+        let mut all = [Driver::Auto, Driver::IoUring, Driver::Epoll].into_iter();
+        all.find(|it| it.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Driver::Auto => "auto",
+            Driver::IoUring => "io_uring",
+            Driver::Epoll => "epoll",
         }
+    }
+}
+
+/// As `GLOMMIO_DRIVER` has it: `auto`, `io_uring` or `epoll`.
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

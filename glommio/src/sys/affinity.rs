@@ -89,7 +89,7 @@ impl AffinityMask {
         })
     }
 
-    fn cpus(&self) -> Vec<usize> {
+    pub(crate) fn cpus(&self) -> Vec<usize> {
         (0..CPU_IDS).filter(|&cpu| self.contains(cpu)).collect()
     }
 

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod entries;
+pub(crate) mod older;
 pub(crate) mod removal;
 #[cfg(feature = "simulation")]
 mod simulated;
@@ -23,6 +24,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::statfs::{FsType, fstatfs};
 
 use super::door::door;
+use crate::error::is_missing;
 
 /// What the kernel says of a file, and the memory that it says it in.
 pub(crate) struct Statx(libc::statx);
@@ -61,7 +63,13 @@ impl Statx {
         };
         match failed {
             0 => Ok(statx),
-            _ => Err(io::Error::last_os_error()),
+            _ => match io::Error::last_os_error() {
+                // SAFETY: the path is a string.
+                error if is_missing(&error) => unsafe {
+                    older::statx(fd.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH).map(Statx)
+                },
+                error => Err(error),
+            },
         }
     }
 
@@ -163,19 +171,22 @@ const MAX_KNOWN: usize = 256;
 
 impl Filesystem {
     /// That of the file `fd`, whose attributes are `statx`. Asked for once for each mount, since
-    /// the kernel may have to ask a server; before 6.8 each time.
-    pub(crate) fn of(fd: BorrowedFd<'_>, statx: &Statx) -> io::Result<Self> {
-        door!(file(fd) => Ok(Filesystem::Local));
+    /// the kernel may have to ask a server; before 6.8 each time. Where it does not say, nothing is known.
+    pub(crate) fn of(fd: BorrowedFd<'_>, statx: &Statx) -> Self {
+        door!(file(fd) => Filesystem::Local);
         // The name of a device is on a tmpfs as a rule. What is in it is not.
         if statx.is_block_device() {
-            return Ok(Filesystem::Other);
+            return Filesystem::Other;
         }
         let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let mount = statx.mount();
         if let Some(found) = mount.and_then(|mount| known().get(&mount).copied()) {
-            return Ok(found);
+            return found;
         }
-        let found = Self::of_type(fstatfs(fd)?.filesystem_type());
+        let Ok(statfs) = fstatfs(fd) else {
+            return Filesystem::Other;
+        };
+        let found = Self::of_type(statfs.filesystem_type());
         if let Some(mount) = mount {
             let mut known = known();
             if known.len() >= MAX_KNOWN {
@@ -183,7 +194,7 @@ impl Filesystem {
             }
             known.insert(mount, found);
         }
-        Ok(found)
+        found
     }
 
     fn of_type(kind: FsType) -> Self {
@@ -278,13 +289,19 @@ pub(crate) fn copy_range(
 ) -> io::Result<usize> {
     door!(file(from.as_fd()).copy_range(from_position, to.as_fd(), to_position, len));
     let (mut from_position, mut to_position) = (offset(from_position)?, offset(to_position)?);
-    Ok(nix::fcntl::copy_file_range(
-        from,
+    let copied = nix::fcntl::copy_file_range(
+        from.as_fd(),
         Some(&mut from_position),
-        to,
+        to.as_fd(),
         Some(&mut to_position),
         len,
-    )?)
+    );
+    match copied.map_err(io::Error::from) {
+        Err(error) if is_missing(&error) => {
+            older::copy_range(from, from_position, to, to_position, len)
+        }
+        copied => copied,
+    }
 }
 
 /// A position as the kernel has it.

@@ -9,8 +9,8 @@
 //!     node/online, node/nodeM/cpulist          which CPUs are near which memory
 //! ```
 //!
-//! Only `cpu/online` must be there. What else is missing is replaced by the plainest
-//! machine that fits: one node, one package, each CPU a core of its own. Kernels
+//! None of it must be there. What is missing is replaced by the plainest
+//! machine that fits: the CPUs that the process may use, one node, one package, each CPU a core of its own. Kernels
 //! without NUMA have no `node`, kernels before 5.3 say `thread_siblings_list` instead
 //! of `core_cpus_list`, sandboxes show little more than `online`, and a CPU
 //! may go offline between two reads and take its files along.
@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 
+use super::affinity::AffinityMask;
 use super::sysfs::{if_present, read_id_list, read_number};
 
 /// Where a CPU sits in the machine.
@@ -78,13 +79,19 @@ pub(crate) fn online_cpus(system_devices: &Path) -> io::Result<Vec<CpuLocation>>
         .collect())
 }
 
-/// The ids of the CPUs that are online now: one file, however many CPUs there are.
+/// The ids of the CPUs that are online now: one file, however many CPUs there are. Without sysfs, those
+/// that the process may use.
 ///
 /// # Errors
 ///
 /// As [`online_cpus`], of that file.
 pub(crate) fn online_ids(system_devices: &Path) -> io::Result<BTreeSet<usize>> {
-    let ids = read_id_list(&system_devices.join("cpu/online"))?;
+    let ids = match read_id_list(&system_devices.join("cpu/online")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            AffinityMask::of_process().ok_or(error)?.cpus()
+        }
+        ids => ids?,
+    };
     Ok(ids.into_iter().collect())
 }
 

@@ -27,6 +27,7 @@ pub mod log;
 pub mod loud_clone;
 pub mod polled;
 pub mod rationed;
+pub mod seccomp;
 pub mod skipped;
 
 /// Ends the process if it lives too long: a test that hangs says which one it is.

@@ -9,6 +9,7 @@ mod claims;
 mod first_server;
 mod hello;
 mod links;
+mod missing_calls;
 mod public_functions;
 mod release;
 

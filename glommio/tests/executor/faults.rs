@@ -13,43 +13,11 @@ use glommio::{
 use nix::sys::resource::Resource;
 
 use crate::common::log::hearing;
+pub(crate) use crate::common::seccomp::{deny, forbid, install};
 use crate::common::{descriptors, in_child, in_child_with, permitted_cpus, set_limit, set_of};
 
 /// For what only io_uring has.
 pub(crate) const ON_RING: [(&str, &str); 1] = [("GLOMMIO_DRIVER", "io_uring")];
-
-/// Makes a system call fail with `errno` on this thread and those that it starts.
-pub(crate) fn deny(system_call: libc::c_long, errno: libc::c_int) {
-    filter(system_call, libc::SECCOMP_RET_ERRNO | errno.cast_unsigned());
-}
-
-/// Has a system call of this thread, and of those that it starts, end the process.
-pub(crate) fn forbid(system_call: libc::c_long) {
-    filter(system_call, libc::SECCOMP_RET_KILL_PROCESS);
-}
-
-fn filter(system_call: libc::c_long, answer: u32) {
-    let code = |code: u32| u16::try_from(code).expect("instructions have 16 bits");
-    let instruction = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut filter = [
-        // The number of the system call is the first word of what a filter sees.
-        instruction(code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS), 0, 0, 0),
-        instruction(
-            code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K),
-            0,
-            1,
-            u32::try_from(system_call).expect("numbers of system calls are small"),
-        ),
-        instruction(code(libc::BPF_RET | libc::BPF_K), 0, 0, answer),
-        instruction(
-            code(libc::BPF_RET | libc::BPF_K),
-            0,
-            0,
-            libc::SECCOMP_RET_ALLOW,
-        ),
-    ];
-    install(&mut filter);
-}
 
 /// Root is exempt from the limit of locked memory, which the kernel counts by user: this process, which
 /// is a child of a test, is that of a user of its own from now on, if it may.
@@ -57,23 +25,6 @@ pub(crate) fn become_an_ordinary_user() -> bool {
     let user = 10_000 + std::process::id() % 50_000;
     // SAFETY: these take numbers only; this process does nothing else.
     unsafe { libc::setgid(user) == 0 && libc::setuid(user) == 0 }
-}
-
-/// Filters the system calls of this thread, and of those that it starts.
-pub(crate) fn install(filter: &mut [libc::sock_filter]) {
-    let program = libc::sock_fprog {
-        len: u16::try_from(filter.len()).expect("filters are short"),
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: (1) the first call takes numbers only. (2) `program` and the filter that it points to
-    // live until the second returns; the kernel copies them.
-    let results = unsafe {
-        [
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
-            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program),
-        ]
-    };
-    assert_eq!(results, [0, 0], "{}", io::Error::last_os_error());
 }
 
 /// What making an executor fails with, from `make`, from a thread of its own, and as a shard.

@@ -26,6 +26,7 @@ mod large_futures;
 mod latency;
 mod lifetimes;
 mod locked_memory;
+mod missing_calls;
 mod panics;
 mod pool;
 mod pool_start;

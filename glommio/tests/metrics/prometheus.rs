@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use glommio::metrics::prometheus_text;
 use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, executor};
+use glommio::{
+    Driver, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, executor,
+};
 
 use crate::common::watchdog;
 
@@ -73,6 +75,23 @@ fn all_that_is_counted_is_in_the_text() {
         }
     }
     assert!(kinds.len() > 20, "{kinds:?}");
+}
+
+/// Also that which an executor has fallen back to.
+#[test]
+fn the_driver_of_each_executor_is_told() {
+    for driver in [Driver::Auto, Driver::Epoll] {
+        let builder = LocalExecutorBuilder::default().name("driven");
+        let executor = builder.driver(driver).make().unwrap();
+        let uses = executor.run(async { glommio::executor().driver() });
+        assert_eq!(executor.metrics().snapshot().driver, uses);
+        let text = prometheus_text();
+        let rows = rows(&text, "glommio_executor_info", "driven-");
+        assert_eq!(rows.len(), 1, "{text}");
+        let (labels, value) = &rows[0];
+        assert!(labels.ends_with(&format!(",driver=\"{uses}\"")), "{labels}");
+        assert_eq!(*value, 1.0);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Systems that lack something, and processes that interfere.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
@@ -9,7 +9,8 @@ use glommio::GlommioError;
 use nix::sys::resource::Resource;
 
 use super::*;
-use crate::common::{descriptors, in_child, run, set_limit};
+use crate::common::seccomp::deny_all;
+use crate::common::{descriptors, in_child, in_child_with, run, set_limit, wait_until};
 
 /// No child of this process is left, neither running nor as a zombie.
 fn assert_no_children() {
@@ -66,64 +67,76 @@ fn without_descriptors_there_is_an_error_and_nothing_is_left() {
     );
 }
 
+/// In whole, or in part, as on Linux 5.3.
 #[test]
-fn where_pidfds_are_forbidden_the_error_says_so_and_nothing_is_left() {
-    in_child(
-        "faults::where_pidfds_are_forbidden_the_error_says_so_and_nothing_is_left",
-        || {
-            run(async {
-                forbid(libc::SYS_pidfd_open);
-                let error = Command::new("sleep")
-                    .arg("600")
-                    .spawn()
-                    .expect_err("it is forbidden");
-                assert!(error.to_string().contains("allow pidfd_open"), "{error}");
-                assert_eq!(io::Error::from(error).kind(), ErrorKind::Unsupported);
-                assert_no_children();
-            });
-        },
-    );
+fn children_are_started_awaited_and_killed_without_pidfds() {
+    let name = "faults::children_are_started_awaited_and_killed_without_pidfds";
+    let lacks = [
+        (vec![libc::SYS_pidfd_open], libc::ENOSYS),
+        (vec![libc::SYS_pidfd_open], libc::EPERM),
+        (vec![libc::SYS_pidfd_send_signal], libc::ENOSYS),
+        (vec![libc::SYS_pidfd_send_signal], libc::EPERM),
+        (
+            vec![libc::SYS_pidfd_open, libc::SYS_pidfd_send_signal],
+            libc::ENOSYS,
+        ),
+    ];
+    for (index, (calls, errno)) in lacks.into_iter().enumerate() {
+        let index = index.to_string();
+        in_child_with(name, &[("LACK", &index)], || {
+            // The child has one of them.
+            if std::env::var("LACK").is_ok_and(|it| it == index) {
+                deny_all(&calls, errno);
+                run(all_of_a_child());
+            }
+        });
+    }
 }
 
-/// Has a system call fail with `ENOSYS` on this thread from here on, as sandboxes do.
-fn forbid(call: libc::c_long) {
-    let step = |code: u32, jump_if_true, jump_if_false, value| libc::sock_filter {
-        code: code as u16,
-        jt: jump_if_true,
-        jf: jump_if_false,
-        k: value,
-    };
-    let mut steps = [
-        // The number of the call is the first field of what a filter is given.
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(
-            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            0,
-            1,
-            call as u32,
-        ),
-        step(
-            libc::BPF_RET | libc::BPF_K,
-            0,
-            0,
-            libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32,
-        ),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog {
-        len: steps.len() as u16,
-        filter: steps.as_mut_ptr(),
-    };
-    // SAFETY: the first call takes numbers, the second reads a program that outlives it.
-    let failed = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-            | libc::prctl(
-                libc::PR_SET_SECCOMP,
-                libc::SECCOMP_MODE_FILTER,
-                &raw const program,
-            )
-    };
-    assert_eq!(failed, 0, "{}", io::Error::last_os_error());
+async fn all_of_a_child() {
+    // What is opened once and kept.
+    let warm = Command::new("true").status().await.expect("true");
+    assert!(warm.success());
+    let descriptors_before = descriptors();
+    // Ends before, and after, it is waited for.
+    for seconds in ["0", "0.01"] {
+        let mut child = Command::new("sleep").arg(seconds).spawn().expect("sleep");
+        assert!(child.wait().await.expect("it ends").success());
+        assert!(child.wait().await.expect("it is known").success());
+    }
+    let status = shell("exit 7").status().await.expect("a shell");
+    assert_eq!(status.code(), Some(7));
+    let output = Command::new("echo").arg("hello").output().await;
+    assert_eq!(output.expect("echo").stdout, b"hello\n");
+
+    let mut child = Command::new("sleep").arg("600").spawn().expect("sleep");
+    assert_eq!(child.try_wait().expect("it runs"), None);
+    child.kill().await.expect("it is ours");
+    let status = child.wait().await.expect("it is known");
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
+
+    // Dropped, with and without a signal: reaped all the same.
+    for seconds in ["600", "0.01"] {
+        let mut command = Command::new("sleep");
+        let child = command.arg(seconds).kill_on_drop(seconds == "600").spawn();
+        let child = child.expect("sleep");
+        let id = child.id().expect("it was not waited for");
+        drop(child);
+        gone(id).await;
+    }
+
+    // Reaped by other code: an error, and no signal to a process that may have the number by now.
+    let mut child = Command::new("true").spawn().expect("true");
+    let id = child.id().expect("it was not waited for").cast_signed();
+    // SAFETY: the call is given no memory to write to.
+    assert_eq!(unsafe { libc::waitpid(id, std::ptr::null_mut(), 0) }, id);
+    let errno = |error: GlommioError<()>| io::Error::from(error).raw_os_error();
+    assert_eq!(child.start_kill().map_err(errno), Err(Some(libc::ESRCH)));
+    assert_eq!(child.wait().await.map_err(errno), Err(Some(libc::ECHILD)));
+    drop(child);
+    assert_no_children();
+    // The threads that wait have ended, and closed their pipes.
+    wait_until(|| descriptors() <= descriptors_before);
 }
 
 #[test]

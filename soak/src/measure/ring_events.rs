@@ -129,7 +129,7 @@ fn is_complaint(metadata: &Metadata<'_>) -> bool {
 }
 
 fn is_about_rings(metadata: &Metadata<'_>) -> bool {
-    metadata.target().starts_with("glommio::ring") && metadata.fields().field("mode").is_some()
+    metadata.target().starts_with("glommio::ring") && metadata.fields().field("driver").is_some()
 }
 
 impl Subscriber for Listener {
@@ -186,6 +186,7 @@ impl Reading {
         };
         match name {
             "message" => self.message = value,
+            "driver" => self.setup.driver = value,
             "mode" => self.setup.mode = value,
             "refused" => self.setup.refused = list(),
             "uses" => self.setup.uses = list(),
@@ -237,6 +238,7 @@ mod tests {
             panic!("all rings of a process are alike: {:?}", heard.setups);
         };
         assert_eq!((setup.rings, setup.entries), (3, 16));
+        assert_eq!(setup.driver, "io_uring");
         let forced = std::env::var("GLOMMIO_RING").unwrap_or_default();
         match setup.mode.as_str() {
             "defer" => assert!(setup.refused.is_empty(), "it is the best: {setup:?}"),
@@ -262,7 +264,7 @@ mod tests {
     }
 
     fn says(mode: &str, refused: &str, uses: &str, lacks: &str, without: &str) {
-        tracing::debug!(target: "glommio::ring::setup", %mode, refused, entries = 8_u32, %uses, %lacks, %without, "a ring");
+        tracing::debug!(target: "glommio::ring::setup", driver = "io_uring", %mode, refused, entries = 8_u32, %uses, %lacks, %without, "a ring");
     }
 
     #[test]
@@ -272,18 +274,20 @@ mod tests {
             says("plain", "defer,coop", "", "a,b", "");
             says("defer", "", "a", "", "b");
             says("defer", "", "a,b", "", "");
+            tracing::debug!(target: "glommio::ring::epoll", driver = "epoll", entries = 8_u32, "a ring");
         });
         let words: Vec<String> = heard.setups.iter().map(Setup::to_string).collect();
         assert_eq!(
             words,
             [
-                "mode defer; uses a, b",
-                "mode plain; the kernel refuses defer, coop; the kernel lacks a, b",
-                "mode defer; uses a; told to do without b",
+                "io_uring, mode defer; uses a, b",
+                "io_uring, mode plain; the kernel refuses defer, coop; the kernel lacks a, b",
+                "io_uring, mode defer; uses a; told to do without b",
+                "epoll",
             ]
         );
         let rings: Vec<u64> = heard.setups.iter().map(|setup| setup.rings).collect();
-        assert_eq!(rings, [2, 1, 1]);
+        assert_eq!(rings, [2, 1, 1, 1]);
     }
 
     #[test]

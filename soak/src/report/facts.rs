@@ -57,7 +57,7 @@ fn facts_of(record: &Record) -> Vec<(&'static str, String)> {
         ),
         ("Memory", Quantity::Bytes.text(machine.memory_bytes as f64)),
         (
-            "Ring",
+            "Driver",
             if machine.ring.is_empty() {
                 "–".to_owned()
             } else {

@@ -60,7 +60,7 @@ pub(super) fn tiles(record: &Record) -> Markup {
 pub(crate) fn compared(first: &Record, second: &Record) -> String {
     let row =
         |name: &str, [a, b, ratio]: [&str; 3]| format!("{name:<24}{a:>22}{b:>22}{ratio:>10}\n");
-    let mut table = row("", [&first.timer_queue, &second.timer_queue, "ratio"]);
+    let mut table = row("", [&first.name, &second.name, "ratio"]);
     for figure in &FIGURES {
         let [a, b, ratio] = figure.cells(first, second);
         table.push_str(&row(figure.0, [&a, &b, &ratio]));
@@ -71,7 +71,7 @@ pub(crate) fn compared(first: &Record, second: &Record) -> String {
 
 /// Both runs in columns, with their ratio.
 pub(super) fn comparison(first: &Record, second: &Record) -> Markup {
-    let heads = ["", &*first.timer_queue, &*second.timer_queue, "ratio"];
+    let heads = ["", &*first.name, &*second.name, "ratio"];
     let rows = (FIGURES.iter()).map(|figure| table::texts(figure.0, figure.cells(first, second)));
     table::table(heads, rows)
 }

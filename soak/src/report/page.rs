@@ -28,7 +28,7 @@ pub(super) fn page(records: &[Record]) -> String {
 fn title(records: &[Record]) -> String {
     let outcomes = records
         .iter()
-        .map(|record| format!("{}: {}", record.outcome.word(), record.timer_queue));
+        .map(|record| format!("{}: {}", record.outcome.word(), record.name));
     let outcomes: Vec<String> = outcomes.collect();
     format!("{} — glommio soak", outcomes.join(", "))
 }
@@ -41,7 +41,7 @@ fn sections(records: &[Record]) -> Markup {
             h2 { "Verdict" }
             (verdict::table(records))
             @for record in records {
-                @let of = |what| format!("{what}, {}", record.timer_queue);
+                @let of = |what| format!("{what}, {}", record.name);
                 (verdict::words("words bad", &of("First violations"), &record.words))
                 (verdict::words("words", &of("The library's log"), &record.complaints))
             }
@@ -68,10 +68,10 @@ fn head(records: &[Record]) -> Markup {
         h1 {
             @match records {
                 [first, second] => {
-                    (capital(&first.timer_queue)) " and " (second.timer_queue) " compared"
+                    (capital(&first.name)) " and " (second.name) " compared"
                 }
                 _ => {
-                    @let names = records.iter().map(|record| capital(&record.timer_queue));
+                    @let names = records.iter().map(|record| capital(&record.name));
                     (names.collect::<Vec<_>>().join(", ")) " under load"
                 }
             }
@@ -105,7 +105,7 @@ fn card(record: &Record, is_comparison: bool) -> Markup {
     };
     html! {
         div class=(class) {
-            @if is_comparison { p.state { (record.timer_queue) } }
+            @if is_comparison { p.state { (record.name) } }
             p.large { span aria-hidden="true" { (sign) } " " (record.outcome.word()) }
             p { (outcome(record)) }
             @if record.is_interrupted {

@@ -71,7 +71,7 @@ impl Series {
         };
         let first_violation = record.samples.iter().find(|sample| sample.violations > 0);
         Panel {
-            name: record.timer_queue.clone(),
+            name: record.name.clone(),
             lines: self.lines.iter().filter_map(line).collect(),
             marker: first_violation.map(|sample| (sample.at_s, "first violation")),
             shaded: if self.is_log {
@@ -111,7 +111,7 @@ fn histogram(records: &[Record]) -> Plot {
         })
     };
     let panel = |record: &Record| Panel {
-        name: record.timer_queue.clone(),
+        name: record.name.clone(),
         lines: record.distributions.iter().filter_map(line).collect(),
         marker: None,
         shaded: Vec::new(),

@@ -133,6 +133,7 @@ fn what_a_run_says_cannot_break_the_page() {
     let hostile = "</style></title></script><b a='\"'>&amp;";
     let mut record = failed(2);
     record.timer_queue = hostile.to_owned();
+    record.name = hostile.to_owned();
     record.version = hostile.to_owned();
     record.machine.cpu = hostile.to_owned();
     record.machine.ring = hostile.to_owned();

@@ -15,7 +15,7 @@ pub(super) fn percentiles(records: &[Record]) -> Markup {
         records.iter().filter_map(move |record| {
             let mut distributions = record.distributions.iter();
             let found = distributions.find(|distribution| distribution.name == name)?;
-            let of = (records.len() > 1).then_some(&record.timer_queue);
+            let of = (records.len() > 1).then_some(&record.name);
             let name = html! { (name) @if let Some(of) = of { small { (of) } } };
             Some((name, cells(found).map(|cell| html! { (cell) }).into()))
         })
@@ -53,6 +53,6 @@ pub(super) fn totals(records: &[Record]) -> Markup {
         let sums = sums.map(|sum| grouped(sum.unwrap_or_default()));
         table::texts(&name.replace('_', " "), sums)
     });
-    let heads = records.iter().map(|record| &*record.timer_queue);
+    let heads = records.iter().map(|record| &*record.name);
     table::table([""].into_iter().chain(heads), rows)
 }

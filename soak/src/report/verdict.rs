@@ -26,7 +26,7 @@ pub(super) fn table(records: &[Record]) -> Markup {
     // Of two runs the first column says which one follows.
     let heads = records.iter().flat_map(|record| match records.len() {
         1 => COLUMNS,
-        _ => [&record.timer_queue, COLUMNS[1], COLUMNS[2], COLUMNS[3]],
+        _ => [&record.name, COLUMNS[1], COLUMNS[2], COLUMNS[3]],
     });
     table::table(["promise"].into_iter().chain(heads), lines)
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     for (index, program) in programs.iter().enumerate() {
         if programs.len() > 1 {
             let (number, of) = (index + 1, programs.len());
-            print_line!("run {number} of {of}: {}\n", program.timer_queue.label());
+            print_line!("run {number} of {of}: {}\n", program.name());
         }
         let record = match job(options, program, seed, &files_in, records.first())
             .supervise(&mut signals)?
@@ -68,6 +68,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
             }
             Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
         };
+        let record = record.map(|record| Record {
+            name: program.name(),
+            ..record
+        });
         outcome = outcome.max(
             record
                 .as_ref()
@@ -133,6 +137,7 @@ fn job(
     let is_stalled = options.workloads().contains(&Workload::Idle);
     Job {
         program: program.path.clone(),
+        driver: program.driver,
         arguments,
         duration: options.duration,
         stalls: is_stalled.then(|| Stalls::new(seed, options.duration)),

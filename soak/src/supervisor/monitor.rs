@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use glommio::Driver;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill, raise};
@@ -35,6 +36,8 @@ use crate::supervisor::wire::{self, Lines, ToMonitor, ToWorker};
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) program: PathBuf,
+    /// Instead of what the environment says.
+    pub(crate) driver: Option<Driver>,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) duration: Duration,
     /// When the worker is stopped, if at all.
@@ -135,8 +138,10 @@ impl<'a> Monitor<'a> {
     fn start(job: Job, signals: &'a mut Signals) -> io::Result<Self> {
         let (wire, theirs) = UnixStream::pair()?;
         wire.set_nonblocking(true)?;
+        let driver = job.driver.map(|it| ("GLOMMIO_DRIVER", it.to_string()));
         let worker = Command::new(&job.program)
             .args(&job.arguments)
+            .envs(driver)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()?;
         Ok(Monitor {

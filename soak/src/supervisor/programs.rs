@@ -1,11 +1,12 @@
 //! The programs of a comparison: this one, and one of the other timer queue, built here or brought
-//! along.
+//! along; or this one, with each driver.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use glommio::Driver;
 use serde_json::Value;
 
 use crate::options::Compared;
@@ -15,7 +16,9 @@ use crate::timer_queue::{TimerQueue, VERSION};
 /// A program and its timer queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
-    pub(crate) timer_queue: TimerQueue,
+    timer_queue: TimerQueue,
+    /// The driver that it is to use, if it is compared with another.
+    pub(crate) driver: Option<Driver>,
     pub(crate) path: PathBuf,
 }
 
@@ -25,26 +28,43 @@ impl Program {
             .map_err(|error| format!("where this program lies is not known: {error}"))?;
         Ok(Program {
             timer_queue: TimerQueue::OURS,
+            driver: None,
             path,
         })
     }
 
-    fn other(with: &Compared) -> Result<Self, String> {
-        let path = match with {
-            Compared::Built => build()?,
-            Compared::With(path) => path.clone(),
-        };
+    /// What tells it from the one that it is compared with.
+    pub(crate) fn name(&self) -> String {
+        match self.driver {
+            Some(driver) => driver.to_string(),
+            None => self.timer_queue.label().to_owned(),
+        }
+    }
+
+    fn other(path: PathBuf) -> Result<Self, String> {
         check(&path)?;
         Ok(Program {
             timer_queue: TimerQueue::OURS.other(),
+            driver: None,
             path,
         })
     }
 }
 
-/// What is to be compared, in the order in which it is run: the wheel first.
+/// What is to be compared, in the order in which it is run: the wheel first, and io_uring.
 pub(crate) fn both(with: &Compared) -> Result<[Program; 2], String> {
-    let mut both = [Program::ours()?, Program::other(with)?];
+    let ours = Program::ours()?;
+    let other = match with {
+        Compared::Drivers => {
+            return Ok([Driver::IoUring, Driver::Epoll].map(|driver| Program {
+                driver: Some(driver),
+                ..ours.clone()
+            }));
+        }
+        Compared::Built => build()?,
+        Compared::With(path) => path.clone(),
+    };
+    let mut both = [ours, Program::other(other)?];
     both.sort_by_key(|program| program.timer_queue != TimerQueue::Wheel);
     Ok(both)
 }

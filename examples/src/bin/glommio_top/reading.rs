@@ -12,6 +12,8 @@ pub struct Reading {
 #[derive(Default)]
 pub struct Executor {
     pub name: String,
+    /// Empty where the process does not say.
+    pub driver: String,
     values: BTreeMap<String, f64>,
     /// The buckets of the lateness of timers: how many fired within so many seconds.
     lateness: Vec<(f64, f64)>,
@@ -36,6 +38,9 @@ impl Reading {
             label("name")
                 .unwrap_or_default()
                 .clone_into(&mut executor.name);
+            if let Some(driver) = label("driver") {
+                driver.clone_into(&mut executor.driver);
+            }
             match label("le").map(|le| le.parse().unwrap_or(f64::INFINITY)) {
                 Some(seconds) => executor.lateness.push((seconds, value)),
                 None => _ = executor.values.insert(name.to_owned(), value),
@@ -107,6 +112,7 @@ mod tests {
     #[test]
     fn rows_are_read_with_their_labels() {
         let text = "# HELP glommio_turns_total Turns.\n\
+            glommio_executor_info{executor=\"3\",name=\"a\",driver=\"epoll\"} 1\n\
             glommio_turns_total{executor=\"3\",name=\"a \\\"b\\\" {c}, d\"} 17\n\
             nonsense\n\
             glommio_turns_total{executor=\"x\",name=\"\"} 1\n\
@@ -115,6 +121,7 @@ mod tests {
         assert_eq!(reading.executors.len(), 1);
         let executor = &reading.executors[&3];
         assert_eq!(executor.name, "a \"b\" {c}, d");
+        assert_eq!(executor.driver, "epoll");
         assert_eq!(executor.value("turns_total"), 17.0);
         assert_eq!(executor.value("parks_total"), 0.0);
     }

@@ -24,9 +24,10 @@ struct Change<'a> {
     seconds: f64,
 }
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     Column::new("executor", 8, 0, |it| it.number.to_string()),
     Column::new("name", 15, 1, |it| it.now.name.clone()),
+    Column::new("driver", 8, 11, |it| it.now.driver.clone()),
     Column::new("turns/s", 8, 5, |it| it.rate("turns_total")),
     Column::new("sleeps/s", 8, 10, |it| it.rate("parks_total")),
     Column::new("polls/s", 9, 2, |it| it.rate("polls_total")),
@@ -59,11 +60,11 @@ impl Column {
         }
     }
 
-    /// Names begin at the left, numbers end at the right.
+    /// Words begin at the left, numbers end at the right.
     fn line(&self, text: String) -> Line<'static> {
         let line = Line::from(text);
         match self.heading {
-            "name" => line,
+            "name" | "driver" => line,
             _ => line.right_aligned(),
         }
     }
@@ -135,7 +136,8 @@ mod tests {
 
     fn reading(turns: u64, overruns: u64, at: Instant) -> Reading {
         let text = format!(
-            "glommio_turns_total{{executor=\"7\",name=\"worker-7\"}} {turns}\n\
+            "glommio_executor_info{{executor=\"7\",name=\"worker-7\",driver=\"epoll\"}} 1\n\
+             glommio_turns_total{{executor=\"7\",name=\"worker-7\"}} {turns}\n\
              glommio_timers_live{{executor=\"7\",name=\"worker-7\"}} 42\n\
              glommio_slice_overruns_total{{executor=\"7\",name=\"worker-7\"}} {overruns}\n"
         );
@@ -173,7 +175,7 @@ mod tests {
         assert_eq!(
             row,
             [
-                "7", "worker-7", "250", "0", "0", "0", "0", "42", "0", "-", "3"
+                "7", "worker-7", "epoll", "250", "0", "0", "0", "0", "42", "0", "-", "3"
             ]
         );
     }

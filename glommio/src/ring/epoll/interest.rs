@@ -330,7 +330,10 @@ impl Wait {
         match (-result, self.purpose) {
             // Another was faster.
             (libc::EAGAIN, _) => Step::Waits,
-            (libc::EOPNOTSUPP | libc::ENOSYS, Purpose::Stream(it)) => Step::Blocks(it.operation()),
+            // Not for such a file, not on such a kernel, or not in this sandbox.
+            (libc::EOPNOTSUPP | libc::ENOSYS | libc::EPERM, Purpose::Stream(it)) => {
+                Step::Blocks(it.operation())
+            }
             _ => Step::Ends(result),
         }
     }

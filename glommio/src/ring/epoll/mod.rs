@@ -37,7 +37,7 @@ use workers::{Done, Job, Workers};
 
 use super::completion::Completion;
 use super::operation::Operation;
-use super::{Features, QueueFull, Submission, TimeoutCell, Wait};
+use super::{Driver, Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::clock;
 use crate::stats::{RingCounts, SharedCounts};
 use crate::sys::origin::Origin;
@@ -82,14 +82,18 @@ impl EpollRing {
         let workers = Workers::new(origin)?;
         let interests = Interests::new()?;
         interests.watch_own(workers.signal())?;
-        interests.watch_own(timer.as_fd())?;
+        if let Some(timer) = timer.as_fd() {
+            interests.watch_own(timer)?;
+        }
+        let entries = depth.clamp(1, MAX_DEPTH).next_power_of_two();
+        tracing::debug!(driver = %Driver::Epoll, entries, "a ring is set up");
         Ok(EpollRing {
             interests: RefCell::new(interests),
             timer,
             workers,
             origin,
             features: Features::of_others().and(Features::forbidden().others()),
-            entries: depth.clamp(1, MAX_DEPTH).next_power_of_two(),
+            entries,
             queue: RefCell::default(),
             completed: RefCell::default(),
             found: Cell::default(),
@@ -269,8 +273,8 @@ impl EpollRing {
         if end.is_some_and(|it| it <= now) || !self.workers.announce_sleep() {
             return self.look(now);
         }
-        let armed = end.map_or(Ok(()), |end| self.timer.set(end));
-        let slept = armed.and_then(|()| self.wait(EpollTimeout::NONE));
+        let limit = end.map_or(Ok(EpollTimeout::NONE), |end| self.timer.set(end, now));
+        let slept = limit.and_then(|limit| self.wait(limit));
         self.workers.awake();
         slept?;
         let now = clock::real();

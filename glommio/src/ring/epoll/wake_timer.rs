@@ -2,21 +2,24 @@
 //!
 //! Epoll's own time limits are late: by the slack of the thread, or by a thousandth of the wait if that is
 //! more (`epoll_pwait2`, too, which older kernels and some sandboxes lack). A timer descriptor is as exact as
-//! io_uring's timeouts, and one that stands for the same moment already takes no call.
+//! io_uring's timeouts, and one that stands for the same moment already takes no call. Where a sandbox has
+//! none, epoll's limit is all there is, in whole milliseconds.
 
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
+use nix::sys::epoll::EpollTimeout;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
+use crate::error::is_missing;
 use crate::ring::wait::ClockAnchor;
 
 /// See the module.
 pub(super) struct WakeTimer {
-    descriptor: TimerFd,
+    descriptor: Option<TimerFd>,
     anchor: ClockAnchor,
     stands_at: Cell<Option<Instant>>,
 }
@@ -24,30 +27,40 @@ pub(super) struct WakeTimer {
 impl WakeTimer {
     pub(super) fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let made = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).map_err(io::Error::from);
         Ok(WakeTimer {
-            descriptor: TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?,
+            descriptor: match made {
+                Err(error) if is_missing(&error) => None,
+                made => Some(made?),
+            },
             anchor: ClockAnchor::new(),
             stands_at: Cell::new(None),
         })
     }
 
     /// Readable from the moment on that it was set to.
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+    pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor.as_ref().map(AsFd::as_fd)
     }
 
-    /// `end` has not come when it is set for it the first time.
-    pub(super) fn set(&self, end: Instant) -> io::Result<()> {
+    /// The limit of a wait that is to last until `end`, by the clock `now`: none if this ends it. `end` has not
+    /// come when it is set for it the first time.
+    pub(super) fn set(&self, end: Instant, now: Instant) -> io::Result<EpollTimeout> {
+        let Some(descriptor) = &self.descriptor else {
+            let left = (end - now).as_nanos().div_ceil(1_000_000);
+            // Too long a wait ends before its time, and is waited for again.
+            return Ok(left.try_into().unwrap_or(EpollTimeout::MAX));
+        };
         if self.stands_at.get() == Some(end) {
-            return Ok(());
+            return Ok(EpollTimeout::NONE);
         }
         // If it cannot be counted, it is as good as never.
         if let Some(moment) = self.anchor.moment_at(end) {
             let expiration = Expiration::OneShot(TimeSpec::from_duration(moment));
             let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
-            self.descriptor.set(expiration, flags)?;
+            descriptor.set(expiration, flags)?;
             self.stands_at.set(Some(end));
         }
-        Ok(())
+        Ok(EpollTimeout::NONE)
     }
 }

@@ -29,6 +29,7 @@ use io_uring::{IoUring, Parameters, Probe, opcode};
 use super::instance;
 use super::last_worker::replace_last_worker;
 use crate::error::{GlommioError, ReactorErrorKind, advised};
+use crate::ring::Driver;
 use crate::ring::features::{Features, KernelFlags};
 use crate::sys::limits;
 use crate::sys::origin::Origin;
@@ -161,6 +162,7 @@ fn log(
 ) {
     let refused: Vec<String> = refused.iter().map(|(mode, _)| mode.to_string()).collect();
     tracing::debug!(
+        driver = %Driver::IoUring,
         %mode,
         refused = refused.join(","),
         entries = ring.params().sq_entries(),
