@@ -313,6 +313,9 @@ impl Run {
         self.control
             .set_patience(patience(self.slowness, self.sampler.noise_max));
         self.resources.look(&sample, is_complete)?;
+        if self.resources.has_warmed_up() {
+            self.control.set_warm();
+        }
         Ok(sample)
     }
 

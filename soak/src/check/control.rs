@@ -16,6 +16,7 @@ pub(crate) struct Control {
     started: OnceLock<Instant>,
     is_simulated: bool,
     is_draining: AtomicBool,
+    is_warm: AtomicBool,
     patience_ns: AtomicU64,
     /// When the whole process was stopped, and was working off what had come due meanwhile.
     pub(crate) stalls: Spans,
@@ -29,6 +30,7 @@ impl Control {
             started: Instant::now().into(),
             is_simulated: false,
             is_draining: AtomicBool::new(false),
+            is_warm: AtomicBool::new(false),
             patience_ns: AtomicU64::new(nanos(patience)),
             stalls: Spans::default(),
             all_stats: Mutex::default(),
@@ -41,6 +43,7 @@ impl Control {
         Control {
             started: OnceLock::new(),
             is_simulated: true,
+            is_warm: AtomicBool::new(true),
             ..Control::new(patience)
         }
     }
@@ -87,6 +90,15 @@ impl Control {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// What the workloads hold for as long as they run they hold by now.
+    pub(crate) fn set_warm(&self) {
+        self.is_warm.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_warm(&self) -> bool {
+        self.is_warm.load(Ordering::Relaxed)
     }
 
     /// How far past its deadline a timer must be before it is called lost rather than late.

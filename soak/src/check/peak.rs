@@ -7,9 +7,10 @@
 //!   ─────────╱    ╲╱
 //! ```
 //!
-//! The allocator is counted for the whole process, while others come and go in it. Their timers are
+//! The allocator is counted for the whole process. What others take as they begin is not this peak's: one that
+//! begins before the run is warm is not judged. Later others come and go, and their timers are
 //! counted too: by as many as these swung meanwhile, so much is excused. A workload that runs alone
-//! is excused nothing, and measured against the beginning of its first peak so that small leaks add
+//! is excused nothing, and measured against the beginning of its first peak then so that small leaks add
 //! up.
 
 use std::rc::Rc;
@@ -28,8 +29,9 @@ use crate::measure::{memory, process};
 pub(crate) struct Peaks {
     checker: Rc<Checker>,
     this: Span,
-    /// From the beginning of the first peak.
+    /// From the beginning of the first peak that is judged.
     all: Span,
+    is_judged: bool,
 }
 
 /// What was seen from some moment on.
@@ -49,12 +51,17 @@ impl Peaks {
             checker: Rc::clone(checker),
             this: span,
             all: span,
+            is_judged: false,
         }
     }
 
     /// The number of timers is about to rise.
     pub(crate) fn begin(&mut self) {
         self.this = Span::begin(&self.checker);
+        if !self.is_judged {
+            self.all = self.this;
+            self.is_judged = self.checker.control.is_warm();
+        }
         self.look();
     }
 
@@ -72,6 +79,9 @@ impl Peaks {
             self.checker.pause(LOOK_EVERY).await;
         }
         self.checker.shrink();
+        if !self.is_judged {
+            return;
+        }
         let asked = clock::now();
         let mut excess = self.excess();
         // What another workload holds for a moment is not what the peak took.

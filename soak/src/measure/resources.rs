@@ -110,13 +110,18 @@ impl Resources {
         Ok(())
     }
 
+    /// Whether memory and descriptors are judged by now.
+    pub(crate) fn has_warmed_up(&self) -> bool {
+        self.memory.samples > 0
+    }
+
     /// Memory and descriptors are judged once everything has begun and the number of timers has
     /// stopped growing, in any case after half the run.
     fn is_warm(&mut self, sample: &Sample, is_complete: bool) -> bool {
         let live_before = std::mem::replace(&mut self.live_before, sample.live_timers);
         let is_steady = sample.live_timers - live_before <= live_before / STEADY_DIVISOR;
         let warm_after = (self.duration / 2).min(WARM_UP_MAX).as_secs_f64();
-        self.memory.samples > 0
+        self.has_warmed_up()
             || sample.at_s >= self.duration.as_secs_f64() / 2.0
             || (sample.at_s >= warm_after && is_steady && is_complete)
     }
