@@ -31,12 +31,12 @@ pub(super) async fn to_allocate(file: &OpenFile, position: u64, size: usize) -> 
     })
 }
 
-/// As [`to_allocate`], where that is known without asking a server.
+/// As [`to_allocate`], of a file as large as this machine knows it to be: no server is asked.
 pub(super) fn to_allocate_now(file: &OpenFile, position: u64, size: usize) -> usize {
     if size <= MAX_TRANSFER_BYTES {
         return size;
     }
-    match file.size_now() {
+    match file.known_size() {
         Some(file_size) => within(file_size, position, size),
         None => size,
     }

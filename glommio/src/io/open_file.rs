@@ -292,6 +292,12 @@ impl OpenFile {
         self.statx_now()?.ok().map(|statx| statx.size())
     }
 
+    /// The size as this machine knows it. A server may know better.
+    pub(super) fn known_size(&self) -> Option<u64> {
+        let statx = Statx::now(self.shared().as_fd()).ok()?;
+        Some(statx.size())
+    }
+
     fn start_statx(&self) -> io::Result<StatHandle> {
         self.submitter.start(StatxOf {
             fd: self.hold(),
