@@ -167,7 +167,10 @@ fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
         machine.cores,
         machine.build,
     );
-    print_line!("io_uring: {}", machine.ring);
+    match machine.ring.as_str() {
+        "" => print_line!("driver: epoll"),
+        ring => print_line!("io_uring: {ring}"),
+    }
     print_line!(
         "duration: {:?}   seed: {}   load: {:.2}   clients: {}   slowness: {:.2}",
         plan.duration,
