@@ -36,10 +36,8 @@ pub(super) fn to_allocate_now(file: &OpenFile, position: u64, size: usize) -> us
     if size <= MAX_TRANSFER_BYTES {
         return size;
     }
-    match file.known_size() {
-        Some(file_size) => within(file_size, position, size),
-        None => size,
-    }
+    let file_size = file.known_size();
+    file_size.map_or(size, |file_size| within(file_size, position, size))
 }
 
 /// As much of a long read as is in a file of `file_size` bytes.

@@ -280,10 +280,7 @@ impl OpenFile {
     /// The attributes, where no server has to be asked.
     fn statx_now(&self) -> Option<io::Result<Statx>> {
         let shared = self.shared();
-        let is_local = match shared.filesystem {
-            Filesystem::InMemory | Filesystem::Local => true,
-            Filesystem::Overlay | Filesystem::Other => false,
-        };
+        let is_local = matches!(shared.filesystem, Filesystem::InMemory | Filesystem::Local);
         is_local.then(|| Statx::now(shared.as_fd()))
     }
 
@@ -294,8 +291,8 @@ impl OpenFile {
 
     /// The size as this machine knows it. A server may know better.
     pub(super) fn known_size(&self) -> Option<u64> {
-        let statx = Statx::now(self.shared().as_fd()).ok()?;
-        Some(statx.size())
+        let statx = Statx::now(self.shared().as_fd());
+        statx.ok().map(|statx| statx.size())
     }
 
     fn start_statx(&self) -> io::Result<StatHandle> {
