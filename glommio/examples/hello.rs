@@ -34,7 +34,9 @@ fn main() -> ExitCode {
 }
 
 async fn hello() -> u32 {
-    println!("hello from executor {}", executor().id());
+    // io_uring, or epoll where that is missing or forbidden.
+    let driver = executor().driver();
+    println!("hello from executor {} on {driver:?}", executor().id());
 
     // A task runs on the same thread as the one that spawned it: no locks, no `Send`.
     let task = spawn_local(async {

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use procfs::page_size;
 use procfs::process::Process;
 
 /// For how long this thread has been on a processor: on a busy machine that is less than has
@@ -29,9 +30,9 @@ pub fn thread_time() -> Duration {
 /// # Errors
 /// If procfs is not mounted or does not say.
 pub fn resident_bytes() -> io::Result<u64> {
-    let status = Process::myself().and_then(|process| process.status());
-    let kib = status.map_err(io::Error::other)?.vmrss;
-    Ok(kib.ok_or_else(|| io::Error::other("no VmRSS line in /proc/self/status"))? * 1024)
+    // Not `status`, of which gVisor leaves out lines that the crate wants.
+    let statm = Process::myself().and_then(|process| process.statm());
+    Ok(statm.map_err(io::Error::other)?.resident * page_size())
 }
 
 #[cfg(test)]

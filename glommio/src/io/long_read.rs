@@ -31,15 +31,13 @@ pub(super) async fn to_allocate(file: &OpenFile, position: u64, size: usize) -> 
     })
 }
 
-/// As [`to_allocate`], where that is known without asking a server.
+/// As [`to_allocate`], of a file as large as this machine knows it to be: no server is asked.
 pub(super) fn to_allocate_now(file: &OpenFile, position: u64, size: usize) -> usize {
     if size <= MAX_TRANSFER_BYTES {
         return size;
     }
-    match file.size_now() {
-        Some(file_size) => within(file_size, position, size),
-        None => size,
-    }
+    let file_size = file.known_size();
+    file_size.map_or(size, |file_size| within(file_size, position, size))
 }
 
 /// As much of a long read as is in a file of `file_size` bytes.

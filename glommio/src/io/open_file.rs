@@ -280,16 +280,19 @@ impl OpenFile {
     /// The attributes, where no server has to be asked.
     fn statx_now(&self) -> Option<io::Result<Statx>> {
         let shared = self.shared();
-        let is_local = match shared.filesystem {
-            Filesystem::InMemory | Filesystem::Local => true,
-            Filesystem::Overlay | Filesystem::Other => false,
-        };
+        let is_local = matches!(shared.filesystem, Filesystem::InMemory | Filesystem::Local);
         is_local.then(|| Statx::now(shared.as_fd()))
     }
 
     /// The size, where no server has to be asked.
     pub(super) fn size_now(&self) -> Option<u64> {
         self.statx_now()?.ok().map(|statx| statx.size())
+    }
+
+    /// The size as this machine knows it. A server may know better.
+    pub(super) fn known_size(&self) -> Option<u64> {
+        let statx = Statx::now(self.shared().as_fd());
+        statx.ok().map(|statx| statx.size())
     }
 
     fn start_statx(&self) -> io::Result<StatHandle> {

@@ -95,7 +95,7 @@ fn a_cached_read_is_done_at_the_first_poll_and_still_yields_now_and_then() {
 #[test]
 fn what_is_written_is_seen_by_others_and_grows_the_file() {
     run(async {
-        for folder in folders() {
+        for folder in with_space_to_manage(folders()) {
             let path = folder.path().join("file");
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true);

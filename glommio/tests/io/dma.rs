@@ -214,7 +214,7 @@ fn the_wrong_way_is_an_error_of_the_system() {
 #[test]
 fn space_is_allocated_and_given_back() {
     run(async {
-        for folder in folders() {
+        for folder in with_space_to_manage(folders()) {
             let path = folder.path().join("file");
             let file = for_both(&mut OpenOptions::new()).dma_open(&path).await?;
             file.write_at(buffer(&file, 0, 8192), 0).await?;

@@ -60,15 +60,6 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).expect("it is there").len()
 }
 
-/// Waits until so many writes have come back from the kernel.
-async fn written(writes: u64) {
-    let mut seen = 0;
-    while seen < writes {
-        sleep(Duration::from_millis(1)).await;
-        seen += glommio::executor().io_stats().all_rings().file_writes().0;
-    }
-}
-
 #[test]
 fn a_writer_that_a_forked_child_drops_does_not_cut_the_file() {
     in_child(
@@ -129,8 +120,7 @@ fn padding_is_left_to_the_parent_by_a_forked_child() {
                 glommio::executor().io_stats();
                 sink.write_all(&pattern(0, 5000)).await?;
                 let mut seal: Boxed<Result<_>> = Box::pin(sink.seal());
-                assert!(poll_once(&mut seal).await.is_none());
-                written(2).await;
+                written(2, &mut seal).await;
                 // All is flushed, and it is about to be cut.
                 assert!(poll_once(&mut seal).await.is_none());
                 dropped_in_children(&seal);

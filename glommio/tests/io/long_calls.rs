@@ -12,6 +12,7 @@ use glommio::io::{
     BufferedFile, Directory, DmaFile, ImmutableFileBuilder, MergedBufferLimit,
     ReadAmplificationLimit, StreamReaderBuilder,
 };
+use nix::sys::statvfs::statvfs;
 use nix::time::ClockId;
 
 use super::budget::is_refused;
@@ -31,6 +32,17 @@ fn cpu() -> (Duration, Duration) {
     )
 }
 
+/// Whether processor time is measured, rather than added up in ticks of 10 ms as in gVisor.
+fn is_exact() -> bool {
+    let before = cpu().0;
+    loop {
+        let passed = cpu().0 - before;
+        if !passed.is_zero() {
+            return passed < Duration::from_millis(1);
+        }
+    }
+}
+
 /// Does `call`, which has to move many bytes, and asserts that another thread moves them. However
 /// fast the machine is, that takes most of the time, or next to none.
 async fn is_done_elsewhere<T>(what: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
@@ -39,7 +51,10 @@ async fn is_done_elsewhere<T>(what: &str, call: impl Future<Output = Result<T>>)
     let after = cpu();
     let (own, all) = (after.0 - before.0, after.1 - before.1);
     let is_little = own < all / 4 || own < Duration::from_millis(10);
-    assert!(is_little, "{what}: {own:?} of {all:?} on this thread");
+    assert!(
+        is_little || !is_exact(),
+        "{what}: {own:?} of {all:?} on this thread"
+    );
     result
 }
 
@@ -101,6 +116,12 @@ fn a_long_write_leaves_the_thread_to_others() {
         || {
             run(async {
                 for folder in folders() {
+                    let free = statvfs(folder.path()).expect("it is there");
+                    if free.blocks_available() * free.fragment_size() < 2 * LONG as u64 {
+                        // As /dev/shm in containers, which has 64 MiB.
+                        skipped(format_args!("no room in {}", folder.path().display()));
+                        continue;
+                    }
                     let path = folder.path().join("file");
                     let file = DmaFile::create(&path).await?;
                     // It stays: freeing it takes time, too.

@@ -13,6 +13,9 @@ use std::time::Duration;
 use futures_lite::future::poll_once;
 use glommio::timer::sleep;
 use glommio::{GlommioError, LocalExecutor};
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, OFlag, fallocate};
+use nix::sys::stat::Mode;
 use tempfile::TempDir;
 
 #[path = "../common/mod.rs"]
@@ -86,6 +89,66 @@ fn left_out(reason: impl Display) {
         "GLOMMIO_TEST_MOUNTS=required, but {reason}; {NEEDED}"
     );
     skipped(format_args!("{reason}; {NEEDED}"));
+}
+
+/// Polls `future` until so many of its writes have come back from the kernel, of which it does not
+/// know yet.
+async fn written<F: Future + Unpin>(writes: u64, future: &mut F) {
+    let mut seen = 0;
+    while seen < writes {
+        // It may wait for other things before it writes, such as what a server says of the file.
+        assert!(poll_once(&mut *future).await.is_none());
+        sleep(Duration::from_millis(1)).await;
+        seen += glommio::executor().io_stats().all_rings().file_writes().0;
+    }
+}
+
+/// Those of the folders on whose filesystems `call` works, as it does not on those of some sandboxes.
+fn able<T>(
+    folders: Vec<TempDir>,
+    what: &str,
+    call: impl Fn(&Path) -> nix::Result<T>,
+) -> Vec<TempDir> {
+    let is_able = |folder: &TempDir| {
+        let result = call(folder.path());
+        let is_able = !matches!(result, Err(Errno::EOPNOTSUPP | Errno::EISDIR));
+        if !is_able {
+            skipped(format_args!("no {what} in {}", folder.path().display()));
+        }
+        is_able
+    };
+    folders.into_iter().filter(is_able).collect()
+}
+
+/// Those of the folders that may have files without a name.
+fn with_unnamed_files(folders: Vec<TempDir>) -> Vec<TempDir> {
+    let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY;
+    able(folders, "O_TMPFILE", |folder| {
+        nix::fcntl::open(folder, flags, Mode::S_IRUSR)
+    })
+}
+
+/// Those of the folders whose files may have space that they do not use, and holes.
+fn with_space_to_manage(folders: Vec<TempDir>) -> Vec<TempDir> {
+    let flags = FallocateFlags::FALLOC_FL_KEEP_SIZE | FallocateFlags::FALLOC_FL_PUNCH_HOLE;
+    able(folders, "holes", |folder| {
+        let file = tempfile::tempfile_in(folder).expect("the disk has room");
+        fallocate(file, flags, 0, 4096)
+    })
+}
+
+/// Makes this thread and those that it starts another user to the filesystem, or root again. Where
+/// there is no such call, says that the test is left out.
+fn becomes(user: u32) -> bool {
+    // SAFETY: the call takes a number, and concerns this thread.
+    unsafe { libc::setfsuid(user) };
+    // SAFETY: as above. No user has this number, so that the call only tells which one it is.
+    let is_now = unsafe { libc::setfsuid(u32::MAX) };
+    let became = is_now.cast_unsigned() == user;
+    if !became {
+        skipped("there is no setfsuid(2)");
+    }
+    became
 }
 
 /// A folder of each kind that there is.

@@ -9,8 +9,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
 use glommio::io::{
     BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder,
     ImmutableFileBuilder, OpenOptions, StreamWriterBuilder,
@@ -292,6 +293,35 @@ fn an_overlay_does_as_the_filesystem_below() {
                 }
                 takes_the_way_that_there_is(&at, true);
             }
+        },
+    );
+}
+
+/// Of a file whose size a server may have to be asked for.
+#[test]
+fn many_reads_of_a_file_on_an_overlay_take_no_more_memory_than_it_has_bytes() {
+    with_mounts(
+        "mounts::many_reads_of_a_file_on_an_overlay_take_no_more_memory_than_it_has_bytes",
+        |folder| {
+            let Some(below) = tmpfs(folder, "below", 16 << 20) else {
+                return;
+            };
+            let lower = below.join("lower");
+            fs::create_dir(&lower).expect("it is new");
+            filled(&lower.join("file"), BYTES);
+            let Some(at) = overlay(folder, "overlay", &lower, &below) else {
+                return;
+            };
+            run(async {
+                let file = Rc::new(DmaFile::open(at.join("file")).await?);
+                let (limit, amplification) = Default::default();
+                let requests = stream::iter([(0, usize::MAX)]);
+                let mut reads = file.read_many(requests, limit, amplification);
+                let (_, read) = reads.next().await.expect("one for the request")?;
+                assert!(*read == pattern(0, BYTES));
+                drop((read, reads));
+                file.close_rc().await.map(drop)
+            });
         },
     );
 }

@@ -58,6 +58,17 @@ pub(crate) fn thread_time() -> Duration {
     time.expect("each thread has this clock").into()
 }
 
+/// Whether that is measured, rather than added up in ticks of 10 ms as in gVisor.
+pub(crate) fn is_thread_time_exact() -> bool {
+    let before = thread_time();
+    loop {
+        let passed = thread_time() - before;
+        if !passed.is_zero() {
+            return passed < Duration::from_millis(1);
+        }
+    }
+}
+
 /// Processor time of this process since it began, in user space and in the kernel.
 pub(crate) fn cpu_time() -> io::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;

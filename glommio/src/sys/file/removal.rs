@@ -9,8 +9,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, openat};
-use nix::sys::stat::Mode;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
+use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, Whence, lseek, unlinkat};
 
 use super::entries::Entries;
@@ -39,7 +39,13 @@ pub(crate) fn open_directory(parent: Option<BorrowedFd<'_>>, name: &OsStr) -> io
         None => door!(node().open(name, flags.bits())),
     }
     let parent = parent.unwrap_or(AT_FDCWD);
-    Ok(openat(parent, name, flags, Mode::empty())?)
+    let opened = openat(parent, name, flags, Mode::empty())?;
+    // gVisor follows a link for `O_DIRECTORY`, whatever `O_NOFOLLOW` says.
+    let named = fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    match named.st_mode & libc::S_IFMT {
+        libc::S_IFLNK => Err(Errno::ENOTDIR.into()),
+        _ => Ok(opened),
+    }
 }
 
 /// Reads a block of names from where `directory` stands, and removes those that are of no
