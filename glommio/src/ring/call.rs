@@ -157,28 +157,14 @@ impl Call {
                 // The number may be another's by now: it is closed, whatever the error.
                 Some(libc::EINTR) if self.number != libc::SYS_close => {}
                 Some(libc::ENOSYS | libc::EPERM) if self.number == libc::SYS_statx => {
-                    // SAFETY: as above.
-                    return unsafe { self.make_older_statx() };
+                    let (directory, flags) = (one as RawFd, three as i32);
+                    // SAFETY: as above: the path is a string, and there is room for the answer.
+                    let answered = unsafe { older::statx(directory, two as _, flags, five as _) };
+                    let errno = |error: io::Error| -error.raw_os_error().unwrap_or(libc::EIO);
+                    return answered.map_or_else(errno, |()| 0);
                 }
                 errno => return -errno.unwrap_or(libc::EIO),
             }
-        }
-    }
-
-    /// # Safety
-    ///
-    /// As [`make`](Self::make), and it is `statx`.
-    unsafe fn make_older_statx(self) -> i32 {
-        let [directory, path, flags, _, statx, _] = self.arguments;
-        // SAFETY: it is the path of a submission, which is a string.
-        let answer = unsafe { older::statx(directory as RawFd, path as *const _, flags as i32) };
-        match answer {
-            Ok(answer) => {
-                // SAFETY: it is where the kernel would have written the same.
-                unsafe { (statx as *mut libc::statx).write(answer) };
-                0
-            }
-            Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
         }
     }
 }

@@ -64,10 +64,12 @@ impl Statx {
         match failed {
             0 => Ok(statx),
             _ => match io::Error::last_os_error() {
-                // SAFETY: the path is a string.
-                error if is_missing(&error) => unsafe {
-                    older::statx(fd.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH).map(Statx)
-                },
+                error if is_missing(&error) => {
+                    let (fd, flags) = (fd.as_raw_fd(), libc::AT_EMPTY_PATH);
+                    // SAFETY: as above.
+                    unsafe { older::statx(fd, c"".as_ptr(), flags, statx.as_mut_ptr()) }
+                        .map(|()| statx)
+                }
                 error => Err(error),
             },
         }

@@ -17,7 +17,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use super::*;
 use crate::common::hooks::on_wake;
-use crate::common::{descriptors, in_child};
+use crate::common::{descriptors, in_child, in_child_with};
 
 /// Both ends of a pipe, of which neither blocks.
 fn pipe_ends() -> (PipeReader, PipeWriter) {
@@ -297,13 +297,20 @@ fn closed_descriptors_are_errors() {
             assert_eq!(error.raw_os_error(), Some(libc::EBADF));
             assert!(error.to_string().contains("Polling"), "{error}");
             assert_eq!(errno_of(number.writable().await), Some(libc::EBADF));
+            drop(writer);
+            Ok(())
+        });
+    });
+}
 
-            if executor().driver() == Driver::Epoll {
-                // It forgets the file.
-                return Ok(());
-            }
-            // Closed behind a wait: that goes on with the file.
-            let (reader, mut other_writer) = pipe_ends();
+/// Epoll forgets the file, as `docs/guide/drivers.md` says.
+#[test]
+fn on_io_uring_a_wait_goes_on_with_a_file_that_is_closed_behind_it() {
+    let name = "pollable_fd::on_io_uring_a_wait_goes_on_with_a_file_that_is_closed_behind_it";
+    in_child_with(name, &[("GLOMMIO_DRIVER", "io_uring")], || {
+        run(async {
+            assert_eq!(executor().driver(), Driver::IoUring);
+            let (reader, mut writer) = pipe_ends();
             let number = PollableFd::new(Number(reader.as_raw_fd()))?;
             let mut waiting = pin!(number.readable());
             assert!(poll_once(&mut waiting).await.is_none());
@@ -311,9 +318,8 @@ fn closed_descriptors_are_errors() {
             drop(reader);
             sleep(Duration::from_millis(1)).await;
             assert!(poll_once(&mut waiting).await.is_none());
-            other_writer.write_all(b"x")?;
+            writer.write_all(b"x")?;
             waiting.await?;
-            drop(writer);
             Ok(())
         });
     });

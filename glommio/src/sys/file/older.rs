@@ -14,25 +14,24 @@ use nix::fcntl::{SpliceFFlags, splice};
 ///
 /// # Safety
 ///
-/// `path` is a string.
+/// `path` is a string, and `answer` a place for a `statx`.
 pub(crate) unsafe fn statx(
     directory: RawFd,
     path: *const c_char,
     flags: c_int,
-) -> io::Result<libc::statx> {
+    answer: *mut libc::statx,
+) -> io::Result<()> {
     const KNOWN: c_int = libc::AT_EMPTY_PATH | libc::AT_NO_AUTOMOUNT | libc::AT_SYMLINK_NOFOLLOW;
-    let mut stat = MaybeUninit::<libc::stat64>::zeroed();
-    // SAFETY: the path is a string by the caller's promise, and the kernel writes one `stat64`.
-    let failed = unsafe { libc::fstatat64(directory, path, stat.as_mut_ptr(), flags & KNOWN) };
+    let mut stat = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the path is a string by the caller's promise, and the kernel writes one `stat`.
+    let failed = unsafe { libc::fstatat(directory, path, stat.as_mut_ptr(), flags & KNOWN) };
     if failed != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: zeros are a value of both, which consist of integers.
-    let (stat, mut statx) = unsafe {
-        (
-            stat.assume_init(),
-            MaybeUninit::<libc::statx>::zeroed().assume_init(),
-        )
+    // SAFETY: (1) zeros are a value of both, which consist of integers. (2) The answer has a place.
+    let (stat, statx) = unsafe {
+        answer.write_bytes(0, 1);
+        (stat.assume_init(), &mut *answer)
     };
     let device = |number| (libc::major(number), libc::minor(number));
     statx.stx_mask = libc::STATX_BASIC_STATS;
@@ -54,7 +53,7 @@ pub(crate) unsafe fn statx(
         time.tv_sec = seconds;
         time.tv_nsec = nanoseconds as u32;
     }
-    Ok(statx)
+    Ok(())
 }
 
 /// `copy_file_range(2)` by a pipe, as the kernel itself does it where a filesystem has no better way. Less than
