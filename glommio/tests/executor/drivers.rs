@@ -1,23 +1,20 @@
 //! io_uring or epoll: which one an executor gets. Most cases are processes of their own.
 
 use std::fs::File;
+use std::io;
 use std::time::Duration;
-use std::{fs, io};
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::{BufferedFile, DmaFile};
-use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
 use glommio::{
     Driver, GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
-    PoolPlacement, executor, spawn_local,
+    PoolPlacement, executor,
 };
 use nix::sys::resource::Resource;
-use tempfile::tempdir;
 
 use crate::common::log::{Heard, hearing, hearing_everywhere};
 use crate::common::{in_child, in_child_with, set_limit, watchdog};
 use crate::faults::{basic_workload, deny};
+use crate::missing_calls::{a_connection_echoes, files_are_written_and_read};
 
 fn with(driver: Driver) -> Result<LocalExecutor, GlommioError<()>> {
     LocalExecutorBuilder::default().driver(driver).make()
@@ -28,34 +25,8 @@ fn all_kinds_of_work() {
     basic_workload();
     LocalExecutor::default().run(async {
         assert_eq!(executor().driver(), Driver::Epoll);
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = listener.local_addr().expect("it is bound");
-        let echo = spawn_local(async move {
-            let mut stream = listener.accept().await.expect("a client connects");
-            let mut bytes = [0; 4];
-            stream.read_exact(&mut bytes).await.expect("it sends");
-            stream.write_all(&bytes).await.expect("it receives");
-        });
-        let mut stream = TcpStream::connect(address).await.expect("it listens");
-        let mut bytes = *b"echo";
-        stream.write_all(&bytes).await.expect("it receives");
-        stream.read_exact(&mut bytes).await.expect("it answers");
-        assert_eq!(&bytes, b"echo");
-        echo.await;
-
-        let folder = tempdir().expect("a folder");
-        let path = folder.path().join("file");
-        let file = BufferedFile::create(&path).await.expect("it is ours");
-        let written = file.write_at(vec![7; 10_000], 0).await;
-        assert_eq!(written.expect("there is room"), 10_000);
-        file.fdatasync().await.expect("it is a file");
-        assert_eq!(file.file_size().await.expect("it is open"), 10_000);
-        file.close().await.expect("it was written");
-        let file = DmaFile::open(&path).await.expect("it is there");
-        let read = file.read_at(4096, 512).await.expect("it is readable");
-        assert_eq!(&*read, [7; 512]);
-        file.close().await.expect("it is open");
-        assert_eq!(fs::read(&path).expect("it is there"), [7; 10_000]);
+        a_connection_echoes().await;
+        files_are_written_and_read().await;
     });
 }
 

@@ -98,7 +98,7 @@ async fn times_are_kept() {
     assert!(begin.elapsed() >= Duration::from_millis(3));
 }
 
-async fn a_connection_echoes() {
+pub(crate) async fn a_connection_echoes() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     let echo = spawn_local(async move {
@@ -115,7 +115,7 @@ async fn a_connection_echoes() {
     echo.await;
 }
 
-async fn files_are_written_and_read() {
+pub(crate) async fn files_are_written_and_read() {
     let folder = tempdir().expect("a folder");
     let path = folder.path().join("file");
     let file = BufferedFile::create(&path).await.expect("it is ours");

@@ -13,7 +13,7 @@ use crate::options::Compared;
 use crate::print::print_line;
 use crate::timer_queue::{TimerQueue, VERSION};
 
-/// A program and its timer queue.
+/// A program, its timer queue, and how it is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     timer_queue: TimerQueue,

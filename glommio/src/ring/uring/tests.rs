@@ -66,9 +66,7 @@ impl crate::ring::Ring {
         }
         replace_descriptor(self.as_raw_fd());
     }
-}
 
-impl crate::ring::Ring {
     /// Marks work as put off by the kernel, though there is none.
     #[cfg(feature = "simulation")]
     pub(crate) fn mark_deferred_work(&self) {
