@@ -39,10 +39,11 @@
 //! An error goes to one accept that waited when it came, and otherwise to none: a later accept asks
 //! anew. An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
-//! Of several accepts that wait for connections of one socket, in different rings, the kernel wakes one for
+//! Of several accepts that wait for connections of one socket, in different rings and processes, the kernel wakes one for
 //! each connection (`poll_exclusive`), and if that is being cancelled, or does not come back for a connection whose own wake
-//! went to a thread that computes, none: it then waits for the next one. So [`Siblings`] that are known are told when a
-//! listener has stopped asking: they [ask again](Acceptor::ask_again) while the backlog is readable.
+//! went to a thread that computes, none: it then waits for the next one. So an accept that was cancelled while the
+//! backlog is readable [wakes all others](AcceptQueue::pass_on), and so does a listener with [`Siblings`] that has
+//! stopped asking.
 //!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
 //! next poll, it passes the wake-up on, and if it is kept and not polled in the round in which it was
@@ -71,7 +72,7 @@ use crate::panic::{self, Fenced, wake};
 use crate::reactor::{
     AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, budget, executor_is_gone,
 };
-use crate::sys::socket::{Socket, is_readable};
+use crate::sys::socket::{Socket, is_readable, wake_accepts};
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
 
 /// The accepting side of a listener. To be dropped before its descriptor.
@@ -82,9 +83,6 @@ pub(super) struct Acceptor {
 
 /// Other listeners of the same socket.
 pub(super) trait Siblings {
-    /// This one does not ask for connections any more, and may have been told alone of one that is there.
-    fn ask_again(&self);
-
     /// Takes what this one has accepted and nothing here will claim.
     fn adopt(&self, connection: OwnedFd);
 }
@@ -105,7 +103,6 @@ impl Acceptor {
                 lookers: Vec::new(),
                 accept: AcceptState::Idle,
                 polls_first: false,
-                owes_a_look: false,
                 looks_at_round_end: false,
                 end: End::Open,
             }),
@@ -117,16 +114,6 @@ impl Acceptor {
     pub(super) fn share_with(&self, siblings: impl Siblings + 'static) {
         let is_first = self.queue.siblings.set(Box::new(siblings)).is_ok();
         debug_assert!(is_first);
-    }
-
-    /// The operation in flight may have been passed over: if a connection is there, another takes its
-    /// place, which looks at the backlog first.
-    pub(super) fn ask_again(&self) {
-        let mut state = self.queue.state.borrow_mut();
-        if matches!(state.accept, AcceptState::One(_)) && is_readable(self.queue.listener) {
-            state.cancel();
-            self.queue.go_on(&mut state);
-        }
     }
 
     /// The next connection, or what `accept(2)` failed with.
@@ -179,6 +166,7 @@ impl Drop for Acceptor {
     fn drop(&mut self) {
         let mut state = self.queue.state.borrow_mut();
         state.cancel();
+        let was_cancelled = matches!(state.accept, AcceptState::Cancelled);
         let end = std::mem::replace(&mut state.end, End::Closed);
         let accepted = std::mem::take(&mut state.accepted);
         let mut wakers = std::mem::take(&mut state.pollers);
@@ -188,6 +176,10 @@ impl Drop for Acceptor {
         // The kernel keeps listening until the cancellation is submitted.
         if let Some(reactor) = self.queue.reactor.upgrade() {
             reactor.cancel_now();
+        }
+        // Its completion comes when the descriptor is closed.
+        if was_cancelled {
+            self.queue.pass_on();
         }
         accepted.into_iter().for_each(|it| self.queue.give_up(it));
         drop((end, wakers));
@@ -272,8 +264,6 @@ struct AcceptQueueState {
     /// Accepting failed for want of a descriptor, or because it would have had to wait: the next
     /// operation polls for a connection.
     polls_first: bool,
-    /// The accept before was cancelled, and may have been told of a connection alone.
-    owes_a_look: bool,
     /// It will be seen at the end of the round whether an accept waits.
     looks_at_round_end: bool,
     end: End,
@@ -429,6 +419,14 @@ impl AcceptQueue {
         woken.for_each(wake);
     }
 
+    /// The kernel may have told this listener alone of a connection that it does not take: all accepts of the
+    /// socket look for it, also those of other processes.
+    fn pass_on(&self) {
+        if is_readable(self.listener) {
+            wake_accepts(self.listener);
+        }
+    }
+
     /// None here claims it.
     fn give_up(&self, connection: OwnedFd) {
         match self.siblings.get() {
@@ -485,17 +483,16 @@ impl Sink for AcceptQueue {
 
     fn complete(&self, accepted: io::Result<OwnedFd>, _has_more: bool) {
         let mut state = self.state.borrow_mut();
-        let completed = std::mem::take(&mut state.accept);
+        state.accept = AcceptState::Idle;
         let errno = accepted.as_ref().err().and_then(io::Error::raw_os_error);
-        let came_to_nothing =
-            matches!(completed, AcceptState::Cancelled) && errno == Some(libc::ECANCELED);
-        state.owes_a_look = came_to_nothing;
+        // A descriptor that is closed may be another's by now.
+        let is_open = !matches!(state.end, End::Closed);
         drop(state);
+        if errno == Some(libc::ECANCELED) && is_open {
+            self.pass_on();
+        }
         self.take(accepted);
         self.tell_stopped();
-        if let Some(siblings) = self.siblings.get().filter(|_| came_to_nothing) {
-            siblings.ask_again();
-        }
     }
 }
 
@@ -546,10 +543,10 @@ impl RoundEnd for AcceptQueue {
         }
         let siblings = self.siblings.get().filter(|_| !state.has_waiting());
         let orphans = siblings.map(|_| std::mem::take(&mut state.accepted));
-        // Of one that is cancelled they are told when it has ended.
-        let tells = siblings.is_some()
+        // One that is cancelled does so when it has ended.
+        let passes_on = siblings.is_some()
             && !matches!(state.accept, AcceptState::Cancelled)
-            && (matches!(state.end, End::Closed) || is_readable(self.listener));
+            && !matches!(state.end, End::Closed);
         let others: Vec<_> = (0..state.left_to_others())
             .filter_map(|_| state.futures.notify_oldest())
             .collect();
@@ -562,8 +559,8 @@ impl RoundEnd for AcceptQueue {
             .into_iter()
             .flatten()
             .for_each(|it| self.give_up(it));
-        if let Some(siblings) = siblings.filter(|_| tells) {
-            siblings.ask_again();
+        if passes_on {
+            self.pass_on();
         }
     }
 }

@@ -321,9 +321,6 @@ impl ShardListener {
                 if let Poll::Ready(placed) = member.poll_inbox(cx) {
                     return Poll::Ready(Ok(Next::Placed(placed)));
                 }
-                if member.is_to_ask_again() {
-                    self.listener.acceptor().ask_again();
-                }
                 accept.as_mut().poll(cx).map_ok(Next::Accepted)
             });
             match accepted.await? {
@@ -506,15 +503,6 @@ struct Others {
 }
 
 impl Siblings for Others {
-    fn ask_again(&self) {
-        let Some(shared) = self.shared.upgrade() else {
-            return;
-        };
-        let members = lock(&shared.members).joined.clone();
-        let others = members.iter().filter(|it| !Arc::ptr_eq(it, &self.own));
-        others.for_each(|it| it.ask_again());
-    }
-
     fn adopt(&self, connection: OwnedFd) {
         if let Some(shared) = self.shared.upgrade() {
             shared.hand_on(AcceptedTcpStream { fd: connection }, &self.own);

@@ -262,8 +262,7 @@ macro_rules! listener_methods {
         /// The kernel accepts for calls of [`accept`](Self::accept) that wait, and some may have been dropped
         /// since. To hand the socket over, for instance to another process, without closing such a connection,
         /// call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes it. Clients that have not
-        /// been accepted stay in the backlog of the socket, except for one: of a client that came while an accept waited the
-        /// kernel may have told nothing else, here or in another process, so it is accepted and returned.
+        /// been accepted stay in the backlog of the socket, and who waits for one there, also in another process, is told.
         ///
         /// Suspends only while the kernel is accepting for this listener: until it has stopped.
         ///

@@ -120,6 +120,14 @@ pub(crate) fn is_writable(fd: RawFd) -> bool {
     is_ready(fd, libc::POLLOUT)
 }
 
+/// Has all accepts that wait for a connection of `listener`, also in other processes, look for one.
+pub(crate) fn wake_accepts(listener: RawFd) {
+    // There the order of waits decides nothing.
+    door!(socket(listener) => ());
+    // A listener sends nothing, and goes on listening; who waits for it is woken, whatever the order.
+    let _ = socket::shutdown(listener, socket::Shutdown::Write);
+}
+
 fn is_ready(fd: RawFd, events: libc::c_short) -> bool {
     door!(socket(fd).is_ready(events));
     let mut polled = libc::pollfd {

@@ -346,24 +346,3 @@ fn what_is_done_without_is_not_used() {
         assert!(!executor.contains("poll_multi"), "{executor}");
     });
 }
-
-/// The kernel has told this accept alone of it; another process that waits for the next client would let it
-/// wait as well.
-#[test]
-fn a_client_that_came_while_an_accept_waited_is_returned_with_the_socket() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let mut accept = Box::pin(listener.accept());
-        assert!(poll_once(&mut accept).await.is_none());
-        sleep(Duration::from_millis(20)).await;
-        let clients =
-            [(); 2].map(|()| std::net::TcpStream::connect(listener.local_addr().unwrap()));
-        drop(accept);
-        let (socket, accepted) = listener.into_parts().await;
-        // Of the other one, the accept that waits next is told.
-        assert_eq!(accepted.len(), 1);
-        socket.accept()?;
-        drop(clients);
-        Ok(())
-    });
-}

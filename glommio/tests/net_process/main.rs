@@ -28,6 +28,7 @@ mod deaf;
 mod descriptors;
 mod fastopen;
 mod idle;
+mod shared_socket;
 
 use common::descriptors as open_descriptors;
 use deaf::Deaf;

@@ -39,8 +39,6 @@ struct Inbox {
     connections: VecDeque<Placed>,
     waiting: Option<Waker>,
     is_closed: bool,
-    /// Another member has stopped asking, and a connection may be there of which the kernel told it alone.
-    asks_again: bool,
 }
 
 /// How many connections in an inbox are a reason to give the next one to another member.
@@ -86,20 +84,6 @@ impl Member {
     /// Whether it has not taken what it was given for long, or much has come at a time.
     pub(super) fn is_full(&self) -> bool {
         lock(&self.inbox).connections.len() >= INBOX_FULL
-    }
-
-    /// Has the member ask the kernel again for connections, as soon as it waits for one.
-    pub(super) fn ask_again(&self) {
-        let mut inbox = lock(&self.inbox);
-        inbox.asks_again = true;
-        let waiting = inbox.waiting.take();
-        drop(inbox);
-        waiting.into_iter().for_each(wake);
-    }
-
-    /// Whether it is to, for which it was woken.
-    pub(super) fn is_to_ask_again(&self) -> bool {
-        mem::take(&mut lock(&self.inbox).asks_again)
     }
 
     /// What is not taken any more. From here on nothing is put in.
