@@ -134,6 +134,15 @@ impl Driver {
         self.reap();
     }
 
+    /// After a sleep: the kernel has posted the completion that ended it, and what has completed with it is
+    /// still deferred. Tasks that are woken together submit together.
+    #[inline]
+    pub(super) fn take_deferred(&self) {
+        if self.ring().has_deferred_work() {
+            self.enter(Wait::Now);
+        }
+    }
+
     /// Moves the backlog into the submission queue, entering the kernel whenever that is full.
     pub(super) fn flush(&self) {
         // Bounded: each refused attempt is followed by an `enter` that takes the whole queue. A

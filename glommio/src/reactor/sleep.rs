@@ -74,6 +74,7 @@ impl Sleep {
             let timeout = driver.standing().sleep_timeout();
             driver.enter(timeout.stand_in_for(wait, driver.ring(), round_start));
         }
+        driver.take_deferred();
         driver.reap();
     }
 
