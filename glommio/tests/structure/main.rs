@@ -7,6 +7,7 @@
 //! for between files, of which a folder's `mod.rs` is one like any other, and between the children of
 //! each folder with all that is below them.
 
+mod lines;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
