@@ -111,13 +111,6 @@ impl RunQueue {
         Some(Runnable(task))
     }
 
-    #[cfg(all(test, not(loom)))]
-    pub(super) fn len(&self) -> usize {
-        let next = |task: &TaskPtr| task.header().next_runnable.get();
-        let woken = std::iter::successors(self.woken.first.get(), next).count();
-        woken + self.yielded_len.get()
-    }
-
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.woken.first.get().is_none() && self.yielded_len.get() == 0
@@ -286,11 +279,6 @@ impl TaskList {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len.get() == 0
-    }
-
-    #[cfg(all(test, not(loom)))]
-    pub(super) fn len(&self) -> usize {
-        self.len.get()
     }
 
     #[inline]

@@ -7,137 +7,12 @@ use std::task::{Context, Waker};
 use futures_lite::StreamExt;
 use glommio::channels::broadcast::{Receiver, RecvError, Sender, TryRecvError, broadcast, shared};
 use glommio::channels::storage::Storage;
-use glommio::{GlommioError, ResourceType};
 
-use crate::common::polled::{Polled, at_once, quiet_panic};
-use crate::common::{DropCount, Kept, panic_of};
+use crate::common::polled::{Polled, quiet_panic};
+use crate::common::{Kept, panic_of};
 use crate::payload::{Alive, Bomb, Payload, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
-
-#[test]
-fn every_receiver_sees_every_value() {
-    fn check<S: Storage>((sender, mut first): Ends<S>) {
-        let mut second = sender.subscribe();
-        assert_eq!(sender.receiver_count(), 2);
-        let mut waiting = Polled::waiting(first.recv());
-        assert_eq!(sender.send(1).unwrap(), 2);
-        assert_eq!(waiting.finish(), Ok(1));
-        drop(waiting);
-        sender.send(2).unwrap();
-        assert_eq!(first.try_recv(), Ok(2));
-        assert_eq!(at_once(second.recv()), Ok(1));
-        assert_eq!(second.try_recv(), Ok(2));
-        assert_eq!(second.try_recv(), Err(TryRecvError::Empty));
-    }
-    check(broadcast(4));
-    check(shared(4));
-}
-
-#[test]
-fn a_slow_receiver_is_told_how_much_it_missed() {
-    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
-        for number in 1..=5 {
-            sender.send(number).unwrap();
-        }
-        assert_eq!(receiver.try_recv(), Err(TryRecvError::Lagged(2)));
-        sender.send(6).unwrap();
-        assert_eq!(
-            at_once(receiver.recv()),
-            Err(RecvError::Lagged(1)),
-            "once more since then"
-        );
-        for number in 4..=6 {
-            assert_eq!(at_once(receiver.recv()), Ok(number));
-        }
-        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
-    }
-    check(broadcast(3));
-    check(shared(3));
-}
-
-#[test]
-fn values_outlive_the_senders() {
-    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
-        let other = sender.clone();
-        sender.send(1).unwrap();
-        drop(sender);
-        other.send(2).unwrap();
-        drop(other);
-        assert_eq!(at_once(receiver.recv()), Ok(1));
-        assert_eq!(at_once(receiver.next()), Some(Ok(2)));
-        assert_eq!(at_once(receiver.recv()), Err(RecvError::Closed));
-        assert_eq!(receiver.try_recv(), Err(TryRecvError::Closed));
-        assert_eq!(at_once(receiver.next()), None);
-    }
-    check(broadcast(2));
-    check(shared(2));
-}
-
-#[test]
-fn the_last_sender_wakes_all_who_wait() {
-    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
-        let (other, mut clone) = (sender.clone(), receiver.clone());
-        let mut waiting = [receiver.recv(), clone.recv()].map(Polled::waiting);
-        drop(sender);
-        assert!(!waiting[0].is_woken(), "there is another sender");
-        drop(other);
-        for waiting in &mut waiting {
-            assert_eq!(waiting.finish(), Err(RecvError::Closed));
-        }
-    }
-    check(broadcast(2));
-    check(shared(2));
-}
-
-#[test]
-fn without_receivers_the_value_comes_back_until_there_is_one_again() {
-    fn check<S: Storage>((sender, receiver): Ends<S>) {
-        sender.send(1).unwrap();
-        drop(receiver);
-        let refused = sender.send(7).unwrap_err();
-        assert!(matches!(
-            refused,
-            GlommioError::Closed(ResourceType::Channel(7))
-        ));
-        let mut later = sender.subscribe();
-        assert_eq!(
-            later.try_recv(),
-            Err(TryRecvError::Empty),
-            "it sees later values only"
-        );
-        assert_eq!(sender.send(2).unwrap(), 1);
-        assert_eq!(later.try_recv(), Ok(2));
-    }
-    check(broadcast(2));
-    check(shared(2));
-}
-
-#[test]
-fn a_clone_goes_on_where_the_original_is() {
-    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
-        sender.send(1).unwrap();
-        sender.send(2).unwrap();
-        assert_eq!(receiver.try_recv(), Ok(1));
-        assert_eq!(receiver.clone().try_recv(), Ok(2));
-        assert_eq!(receiver.try_recv(), Ok(2));
-    }
-    check(broadcast(2));
-    check(shared(2));
-}
-
-#[test]
-fn a_receive_that_is_given_up_loses_nothing() {
-    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
-        let waiting = Polled::waiting(receiver.recv());
-        sender.send(1).unwrap();
-        assert!(waiting.is_woken());
-        drop(waiting);
-        assert_eq!(at_once(receiver.recv()), Ok(1));
-    }
-    check(broadcast(1));
-    check(shared(1));
-}
 
 #[test]
 fn a_capacity_of_0_panics() {
@@ -178,19 +53,6 @@ fn lagging_costs_no_clones() {
     }
     check(broadcast(10), 1);
     check(shared(10), 1);
-}
-
-#[test]
-fn values_are_dropped_when_they_are_overwritten_or_out_of_reach() {
-    let dropped = DropCount::default();
-    let (sender, receiver) = broadcast(2);
-    for count in [0, 0, 1, 2] {
-        assert!(sender.send(Rc::new(dropped.guard())).is_ok());
-        assert_eq!(dropped.count(), count);
-    }
-    drop(receiver);
-    assert_eq!(dropped.count(), 4, "later receivers see later values only");
-    drop(sender);
 }
 
 #[test]

@@ -1,77 +1,18 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use futures_lite::{Stream, StreamExt};
 use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
-use glommio::{GlommioError, ResourceType, spawn_local};
+use glommio::{GlommioError, ResourceType};
 
 use crate::common::polled::{Polled, at_once, quiet_panic};
-use crate::common::{DropCount, Kept, on_drop, panic_of, run};
-use crate::payload::{Alive, Bomb, dropping};
+use crate::common::{Kept, on_drop, run};
+use crate::payload::{Bomb, dropping};
 
 fn is_closed<T: PartialEq>(result: Result<(), GlommioError<T>>, item: T) -> bool {
     matches!(result, Err(GlommioError::Closed(ResourceType::Channel(it))) if it == item)
-}
-
-fn would_block<T: PartialEq>(result: Result<(), GlommioError<T>>, item: T) -> bool {
-    matches!(result, Err(GlommioError::WouldBlock(ResourceType::Channel(it))) if it == item)
-}
-
-#[test]
-fn ping_pong() {
-    run(async {
-        let (ping, pinged) = local_channel::new_bounded(1);
-        let (pong, ponged) = local_channel::new_bounded(1);
-        let partner = spawn_local(async move {
-            while let Some(number) = pinged.recv().await {
-                pong.send(number + 1).await.unwrap();
-            }
-        });
-        let mut number = 0;
-        for _ in 0..1000 {
-            ping.send(number).await.unwrap();
-            number = ponged.recv().await.unwrap();
-        }
-        drop(ping);
-        partner.await;
-        assert_eq!(number, 1000);
-        assert_eq!(ponged.recv().await, None);
-    });
-}
-
-#[test]
-fn values_leave_in_the_order_in_which_they_entered() {
-    let (sender, receiver) = local_channel::new_unbounded();
-    for number in 0..100 {
-        at_once(sender.send(number)).unwrap();
-    }
-    assert_eq!(
-        (sender.len(), sender.is_empty(), sender.is_full()),
-        (100, false, false)
-    );
-    drop(sender);
-    for number in 0..100 {
-        assert_eq!(at_once(receiver.recv()), Some(number));
-    }
-    assert_eq!(at_once(receiver.recv()), None);
-    assert_eq!(at_once(receiver.recv()), None, "and again");
-}
-
-#[test]
-fn the_capacity_is_exact() {
-    let (sender, receiver) = local_channel::new_bounded(3);
-    for number in 0..3 {
-        assert!(!sender.is_full());
-        sender.try_send(number).unwrap();
-    }
-    assert!(sender.is_full());
-    assert!(would_block(sender.try_send(3), 3));
-    let mut blocked = Polled::waiting(sender.send(4));
-    assert_eq!(at_once(receiver.recv()), Some(0));
-    blocked.finish().unwrap();
-    assert_eq!(sender.len(), 3);
 }
 
 #[test]
@@ -79,19 +20,6 @@ fn an_absurd_capacity_takes_no_memory() {
     let (sender, _receiver) = local_channel::new_bounded(usize::MAX);
     sender.try_send([0u8; 4096]).unwrap();
     assert!(!sender.is_full());
-}
-
-#[test]
-fn nothing_goes_through_a_channel_of_size_0() {
-    let (sender, receiver) = local_channel::new_bounded(0);
-    assert!(sender.is_full());
-    assert!(would_block(sender.try_send(1), 1));
-    let mut blocked = Polled::waiting(sender.send(1));
-    let waiting = Polled::waiting(receiver.recv());
-    assert!(blocked.poll().is_pending() && !blocked.is_woken());
-    drop(waiting);
-    drop(receiver);
-    assert!(is_closed(blocked.finish(), 1));
 }
 
 /// In 0.9 it waits for ever.
@@ -115,124 +43,6 @@ fn a_blocked_send_ends_with_the_receiver() {
 }
 
 #[test]
-fn the_end_of_the_sender_wakes_all_receivers() {
-    let (sender, receiver) = local_channel::new_unbounded::<u8>();
-    let mut waiting = [(); 3].map(|()| Polled::waiting(receiver.recv()));
-    drop(sender);
-    for waiting in &mut waiting {
-        assert_eq!(waiting.finish(), None);
-    }
-}
-
-#[test]
-fn each_value_goes_to_one_of_many_receivers() {
-    run(async {
-        let (sender, receiver) = local_channel::new_bounded(2);
-        let receiver = Rc::new(receiver);
-        let tasks: Vec<_> = (0..10)
-            .map(|_| {
-                let receiver = Rc::clone(&receiver);
-                spawn_local(async move {
-                    let mut got = Vec::new();
-                    while let Some(number) = receiver.recv().await {
-                        got.push(number);
-                    }
-                    got
-                })
-            })
-            .collect();
-        for number in 0..100 {
-            sender.send(number).await.unwrap();
-        }
-        drop(sender);
-        let mut got = Vec::new();
-        for task in tasks {
-            let theirs = task.await;
-            assert!(theirs.is_sorted());
-            got.extend(theirs);
-        }
-        got.sort_unstable();
-        assert!(got.into_iter().eq(0..100));
-    });
-}
-
-#[test]
-fn a_cancelled_receiver_that_was_woken_wakes_the_next() {
-    run(async {
-        let (sender, receiver) = local_channel::new_unbounded();
-        let first = Polled::waiting(receiver.recv());
-        let mut second = Polled::waiting(receiver.recv());
-        sender.try_send(7).unwrap();
-        assert!(first.is_woken() && !second.is_woken());
-        drop(first);
-        assert_eq!(second.finish(), Some(7));
-    });
-}
-
-#[test]
-fn a_cancelled_sender_that_was_woken_wakes_the_next() {
-    run(async {
-        let (sender, receiver) = local_channel::new_bounded(1);
-        sender.try_send(0).unwrap();
-        let first = Polled::waiting(sender.send(1));
-        let mut second = Polled::waiting(sender.send(2));
-        assert_eq!(at_once(receiver.recv()), Some(0));
-        assert!(first.is_woken() && !second.is_woken());
-        drop(first);
-        second.finish().unwrap();
-        assert_eq!(
-            at_once(receiver.recv()),
-            Some(2),
-            "the other was never sent"
-        );
-    });
-}
-
-#[test]
-fn blocked_senders_are_served_in_order_and_keep_their_places() {
-    run(async {
-        let (sender, receiver) = local_channel::new_bounded(1);
-        sender.try_send(0).unwrap();
-        let mut blocked = [1, 2].map(|item| Polled::waiting(sender.send(item)));
-        assert_eq!(at_once(receiver.recv()), Some(0));
-        at_once(sender.send(9)).expect("there is room");
-        assert!(blocked[0].poll().is_pending(), "another was quicker");
-        assert_eq!(at_once(receiver.recv()), Some(9));
-        assert!(!blocked[1].is_woken(), "it would overtake");
-        blocked[0].finish().unwrap();
-        assert_eq!(at_once(receiver.recv()), Some(1));
-        blocked[1].finish().unwrap();
-    });
-}
-
-/// A future that was polled once and is kept, but never again.
-#[test]
-fn an_abandoned_receive_takes_no_value_along() {
-    let (sender, receiver) = local_channel::new_unbounded();
-    let abandoned = Polled::waiting(receiver.recv());
-    let mut second = Polled::waiting(receiver.recv());
-    sender.try_send(1).unwrap();
-    assert!(abandoned.is_woken());
-    assert_eq!(second.poll(), Poll::Ready(Some(1)));
-    sender.try_send(2).unwrap();
-    assert_eq!(at_once(receiver.recv()), Some(2));
-}
-
-/// In 0.9 they live as long as the sender.
-#[test]
-fn values_that_are_queued_go_with_the_receiver() {
-    let dropped = DropCount::default();
-    let (sender, receiver) = local_channel::new_unbounded();
-    for _ in 0..3 {
-        sender.try_send(dropped.guard()).unwrap();
-    }
-    drop(receiver);
-    assert_eq!(dropped.count(), 3);
-    sender.try_send(dropped.guard()).expect_err("closed");
-    assert_eq!(dropped.count(), 4);
-}
-
-#[test]
 fn destructors_of_values_may_use_the_channel() {
     type Ends = (Rc<LocalSender<Box<dyn std::any::Any>>>, Rc<Cell<usize>>);
     fn value((sender, seen): &Ends) -> Box<dyn std::any::Any> {
@@ -253,19 +63,6 @@ fn destructors_of_values_may_use_the_channel() {
     assert!(blocked.is_woken());
     drop(blocked);
     assert_eq!(ends.1.get(), 3);
-}
-
-#[test]
-fn a_destructor_that_panics_leaves_nobody_asleep() {
-    let alive = Alive::default();
-    let (sender, receiver) = local_channel::new_bounded(2);
-    sender.try_send(alive.payload(0)).unwrap();
-    sender.try_send(alive.payload(1)).unwrap();
-    let mut blocked = Polled::waiting(sender.send(alive.payload(2)));
-    assert_eq!(panic_of(|| drop(receiver)), "a quiet panic");
-    let refused = blocked.finish().unwrap_err().into_inner();
-    assert_eq!(refused.map(|it| it.number), Some(2));
-    assert_eq!(alive.count(), 0);
 }
 
 #[test]
@@ -324,20 +121,6 @@ fn streams_compete_and_end() {
         assert_eq!(next.finish(), None);
         drop(next);
         assert_eq!((second.next().await, first.next().await), (None, None));
-    });
-}
-
-#[test]
-fn a_stream_that_was_woken_and_is_dropped_wakes_the_next() {
-    run(async {
-        let (sender, receiver) = local_channel::new_unbounded();
-        let mut stream = receiver.stream();
-        assert!(Polled::new(stream.next()).poll().is_pending());
-        let mut second = Polled::waiting(receiver.recv());
-        sender.try_send(1).unwrap();
-        assert!(!second.is_woken(), "the stream is first");
-        drop(stream);
-        assert_eq!(second.finish(), Some(1));
     });
 }
 

@@ -9,8 +9,8 @@ use glommio::channels::storage::Storage;
 use glommio::{GlommioError, ResourceType, spawn_local};
 use proptest::prelude::*;
 
-use crate::common::polled::{Polled, at_once, quiet_panic};
-use crate::common::{Kept, panic_of, run};
+use crate::common::polled::{Polled, quiet_panic};
+use crate::common::{Kept, run};
 use crate::payload::{Alive, Bomb, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
@@ -34,76 +34,6 @@ fn a_request_is_answered() {
         drop(requests);
         server.await;
     });
-}
-
-#[test]
-fn a_value_is_delivered_also_after_the_sender_is_gone() {
-    fn check<S: Storage>((sender, receiver): Ends<S>) {
-        assert!(!sender.is_closed());
-        sender.send(7).unwrap();
-        assert_eq!(at_once(receiver).unwrap(), 7);
-    }
-    check(oneshot());
-    check(shared());
-}
-
-#[test]
-fn a_value_wakes_the_receiver_which_can_be_polled_on() {
-    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
-        let mut waiting = Polled::waiting(&mut receiver);
-        sender.send(7).unwrap();
-        assert_eq!(waiting.finish().unwrap(), 7);
-        drop(waiting);
-        assert!(is_closed(at_once(&mut receiver)), "there is one value");
-    }
-    check(oneshot());
-    check(shared());
-}
-
-#[test]
-fn a_sender_that_is_dropped_unsent_ends_the_wait() {
-    fn check<S: Storage>((sender, receiver): Ends<S>) {
-        let mut waiting = Polled::waiting(receiver);
-        drop(sender);
-        assert!(is_closed(waiting.finish()));
-    }
-    check(oneshot());
-    check(shared());
-}
-
-#[test]
-fn a_value_comes_back_if_the_receiver_is_gone() {
-    fn check<S: Storage>((sender, receiver): Ends<S>) {
-        drop(receiver);
-        assert!(sender.is_closed());
-        let refused = sender.send(7).unwrap_err();
-        assert!(matches!(
-            refused,
-            GlommioError::Closed(ResourceType::Channel(7))
-        ));
-    }
-    check(oneshot());
-    check(shared());
-}
-
-#[test]
-fn giving_up_a_wait_loses_nothing() {
-    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
-        drop(Polled::waiting(&mut receiver));
-        sender.send(7).unwrap();
-        assert_eq!(at_once(receiver).unwrap(), 7);
-    }
-    check(oneshot());
-    check(shared());
-}
-
-#[test]
-fn an_unread_value_goes_with_the_receiver() {
-    let alive = Alive::default();
-    let (sender, receiver) = oneshot();
-    assert!(sender.send(alive.payload(0)).is_ok());
-    assert_eq!(panic_of(|| drop(receiver)), "a quiet panic");
-    assert_eq!(alive.count(), 0);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
 
 use futures_lite::future::{poll_fn, zip};
 use futures_lite::{Stream, StreamExt};
@@ -14,7 +13,6 @@ use glommio::{GlommioError, LocalExecutor, ResourceType, spawn_local};
 
 use crate::common::polled::{Polled, at_once};
 use crate::common::{Kept, assert_not, panic_of, run};
-use crate::payload::{Alive, dropping};
 
 /// Connected ends, which outlive their executor.
 pub fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedReceiver<T>) {
@@ -123,31 +121,6 @@ fn giving_up_a_connect_drops_the_end() {
 }
 
 #[test]
-fn a_blocked_send_goes_on_when_there_is_room() {
-    let (sender, receiver) = connected(1);
-    sender.try_send(1).unwrap();
-    let mut blocked = Polled::new(sender.send(2));
-    assert!(blocked.poll().is_pending());
-    assert_eq!(at_once(receiver.recv()), Some(1));
-    blocked.finish().unwrap();
-    assert_eq!(at_once(receiver.recv()), Some(2));
-}
-
-#[test]
-fn a_blocked_send_gets_its_item_back_when_the_receiver_goes() {
-    let (sender, receiver) = connected(1);
-    sender.try_send(1).unwrap();
-    let mut blocked = [2, 3].map(|number| (number, Polled::new(sender.send(number))));
-    for (_, send) in &mut blocked {
-        assert!(send.poll().is_pending());
-    }
-    drop(receiver);
-    for (number, send) in &mut blocked {
-        assert!(is_closed_with(send.finish(), *number));
-    }
-}
-
-#[test]
 fn a_blocked_send_gets_its_item_back_when_the_sender_is_closed() {
     let (sender, receiver) = connected(1);
     sender.try_send(1).unwrap();
@@ -169,46 +142,6 @@ fn a_blocked_send_gets_its_item_back_when_the_sender_is_closed() {
     assert_eq!(at_once(receiver.recv()), None, "every time");
 }
 
-#[test]
-fn a_waiting_receiver_learns_of_the_end() {
-    let (sender, receiver) = connected::<u8>(1);
-    let mut waiting = [(); 3].map(|()| Polled::new(receiver.recv()));
-    for receive in &mut waiting {
-        assert!(receive.poll().is_pending());
-    }
-    drop(sender);
-    for receive in &mut waiting {
-        assert_eq!(receive.finish(), None);
-    }
-}
-
-#[test]
-fn tasks_are_woken_in_the_order_in_which_they_came() {
-    let (sender, receiver) = connected(2);
-    let mut waiting: Vec<_> = (0..3).map(|_| Polled::new(receiver.recv())).collect();
-    for receive in &mut waiting {
-        assert!(receive.poll().is_pending());
-    }
-    for number in 0..3 {
-        sender.try_send(number).unwrap();
-        let woken: Vec<_> = waiting.iter().map(Polled::is_woken).collect();
-        assert_eq!(woken.iter().filter(|it| **it).count(), 1);
-        assert_eq!(waiting.remove(0).finish(), Some(number));
-    }
-    let mut blocked: Vec<_> = (0..4)
-        .map(|it| (it, Polled::new(sender.send(it))))
-        .collect();
-    for (number, send) in &mut blocked {
-        assert_eq!(send.poll().is_ready(), *number < 2);
-    }
-    blocked.drain(..2);
-    for (expected, (_, mut send)) in blocked.into_iter().enumerate() {
-        assert!(!send.is_woken());
-        assert_eq!(at_once(receiver.recv()), Some(expected));
-        send.finish().unwrap();
-    }
-}
-
 /// A second item finds the receiver woken already: that is what makes sending to one that is awake
 /// cheap.
 #[test]
@@ -226,65 +159,6 @@ fn a_receiver_is_woken_once_for_all_that_comes_before_it_looks() {
     for number in 1..8 {
         assert_eq!(at_once(receiver.recv()), Some(number));
     }
-}
-
-#[test]
-fn a_receiver_that_was_woken_and_is_dropped_passes_it_on() {
-    let (sender, receiver) = connected(2);
-    let mut first = Polled::new(receiver.recv());
-    let mut second = Polled::new(receiver.recv());
-    assert!(first.poll().is_pending() && second.poll().is_pending());
-    sender.try_send(1).unwrap();
-    assert!(first.is_woken() && !second.is_woken());
-    drop(first);
-    assert_eq!(second.finish(), Some(1));
-}
-
-#[test]
-fn a_sender_that_was_woken_and_is_dropped_passes_it_on() {
-    let (sender, receiver) = connected(1);
-    sender.try_send(0).unwrap();
-    let mut first = Polled::new(sender.send(1));
-    let mut second = Polled::new(sender.send(2));
-    assert!(first.poll().is_pending() && second.poll().is_pending());
-    assert_eq!(at_once(receiver.recv()), Some(0));
-    assert!(first.is_woken() && !second.is_woken());
-    drop(first);
-    second.finish().unwrap();
-    assert_eq!(at_once(receiver.recv()), Some(2));
-}
-
-#[test]
-fn a_receive_that_was_polled_and_abandoned_keeps_nothing() {
-    let (sender, receiver) = connected(1);
-    let mut abandoned = Polled::new(receiver.recv());
-    assert!(abandoned.poll().is_pending());
-    drop(abandoned);
-    let mut waiting = Polled::new(receiver.recv());
-    assert!(waiting.poll().is_pending());
-    sender.try_send(1).unwrap();
-    assert_eq!(waiting.finish(), Some(1));
-}
-
-/// The task that has polled the stream is not the one that receives afterwards.
-#[test]
-fn a_stream_that_was_polled_and_abandoned_keeps_nothing() {
-    let (sender, mut receiver) = connected(2);
-    for number in 0..3 {
-        assert!(Polled::new(receiver.next()).poll().is_pending());
-        let mut waiting = Polled::new(receiver.recv());
-        assert!(waiting.poll().is_pending());
-        sender.try_send(number).unwrap();
-        assert_eq!(waiting.finish(), Some(number));
-    }
-    // Nor if it was told and did not look.
-    assert!(Polled::new(receiver.next()).poll().is_pending());
-    sender.try_send(3).unwrap();
-    let mut waiting = [(); 2].map(|()| Polled::new(receiver.recv()));
-    assert_eq!(waiting[0].poll(), Poll::Ready(Some(3)));
-    assert!(waiting[1].poll().is_pending());
-    sender.try_send(4).unwrap();
-    assert_eq!(waiting[1].finish(), Some(4));
 }
 
 #[test]
@@ -320,53 +194,6 @@ fn polling_again_and_again_keeps_one_waker() {
     drop(sender);
 }
 
-#[test]
-fn items_that_were_not_received_are_dropped_with_the_receiver() {
-    let alive = Alive::default();
-    let (sender, receiver) = connected(8);
-    for number in 1..=7 {
-        assert!(sender.try_send(alive.payload(number)).is_ok());
-    }
-    assert!(dropping(|| drop(receiver)).is_none(), "number 5 panics");
-    assert_eq!(alive.count(), 0);
-    assert!(sender.try_send(alive.payload(1)).is_err());
-}
-
-#[test]
-fn each_item_is_dropped_once_in_either_order() {
-    let alive = Alive::default();
-    for sender_first in [true, false] {
-        let (sender, receiver) = new_bounded(4);
-        run(async {
-            let (sender, receiver) = zip(sender.connect(), receiver.connect()).await;
-            for number in 1..=4 {
-                assert!(sender.send(alive.payload(number)).await.is_ok());
-            }
-            drop(receiver.recv().await);
-            if sender_first {
-                drop(sender);
-                drop(receiver);
-            } else {
-                drop(receiver);
-                drop(sender);
-            }
-        });
-        assert_eq!(alive.count(), 0);
-        // Unconnected ends have nothing to drop; what waits in a send that is dropped is dropped
-        // with it.
-        let (sender, receiver) = connected(1);
-        sender
-            .try_send(alive.payload(1))
-            .unwrap_or_else(|_| panic!("there is room"));
-        let mut blocked = Polled::new(sender.send(alive.payload(2)));
-        assert!(blocked.poll().is_pending());
-        drop(blocked);
-        assert_eq!(alive.count(), 1);
-        drop((sender, receiver));
-        assert_eq!(alive.count(), 0);
-    }
-}
-
 /// Requests that carry the sender of their reply: dropping the receiver of requests must end the
 /// wait for it.
 #[test]
@@ -387,38 +214,6 @@ fn functions_and_boxes_are_sent_too() {
     sender.try_send((|it| it + 1, "text".into())).unwrap();
     let (function, text) = at_once(receiver.recv()).unwrap();
     assert_eq!((function(1), &*text), (2, "text"));
-}
-
-#[test]
-fn many_tasks_of_one_executor_use_one_half() {
-    run(async {
-        let (sender, receiver) = new_bounded(2);
-        let (sender, receiver) = zip(sender.connect(), receiver.connect()).await;
-        let (sender, receiver) = (Rc::new(sender), Rc::new(receiver));
-        let sends: Vec<_> = (0..20_u64)
-            .map(|number| {
-                let sender = Rc::clone(&sender);
-                spawn_local(async move { sender.send(number).await.unwrap() })
-            })
-            .collect();
-        let receives: Vec<_> = (0..10)
-            .map(|_| {
-                let receiver = Rc::clone(&receiver);
-                spawn_local(async move {
-                    let first = receiver.recv().await.unwrap();
-                    first + receiver.recv().await.unwrap()
-                })
-            })
-            .collect();
-        for send in sends {
-            send.await;
-        }
-        let mut sum = 0;
-        for receive in receives {
-            sum += receive.await;
-        }
-        assert_eq!(sum, 190);
-    });
 }
 
 #[test]

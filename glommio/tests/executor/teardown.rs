@@ -102,6 +102,63 @@ fn tasks_of_every_kind_are_dropped_once_with_the_executor_current() {
     assert_eq!(witness.drops.count(), 9);
 }
 
+/// Small and large tasks, among those that are over: memory of some was freed here or on another thread, and is used
+/// again; some is still referred to.
+#[test]
+fn tasks_that_are_not_over_are_found_among_those_that_are() {
+    const COUNT: usize = 400;
+
+    fn spawn<const BYTES: usize>(parking: &Parking, guard: impl Sized + 'static) {
+        let (parking, bytes) = (parking.clone(), [1_u8; BYTES]);
+        let task = async move {
+            let _guard = guard;
+            parking.await;
+            std::hint::black_box(&bytes);
+        };
+        spawn_local(task).detach();
+    }
+
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let dropped = Rc::new(RefCell::new(Vec::new()));
+    let (mut late_wakers, mut left) = (Vec::new(), Vec::new());
+    for round in 0..3 {
+        executor.run(async {
+            for index in 0..COUNT {
+                let (dropped, number) = (dropped.clone(), round * COUNT + index);
+                let guard = on_drop(move || dropped.borrow_mut().push(number));
+                let parking = Parking::default();
+                match index / 4 % 4 {
+                    0 => spawn::<1>(&parking, guard),
+                    1 => spawn::<100>(&parking, guard),
+                    2 => spawn::<300>(&parking, guard),
+                    _ => spawn::<2000>(&parking, guard),
+                }
+                let waker = parking.waker().expect("it was polled");
+                if index % 4 == 0 {
+                    left.push(number);
+                    late_wakers.push(waker);
+                    continue;
+                }
+                parking.open();
+                yield_now().await;
+                match index % 4 {
+                    1 => drop(waker),
+                    2 => late_wakers.push(waker),
+                    _ => thread::scope(|scope| drop(scope.spawn(move || drop(waker)))),
+                }
+            }
+        });
+        assert_eq!(dropped.borrow().len(), (round + 1) * COUNT - left.len());
+    }
+    dropped.take();
+    drop(executor);
+    let mut dropped = dropped.take();
+    dropped.sort_unstable();
+    assert_eq!(dropped, left);
+    drop(late_wakers);
+}
+
 #[test]
 fn an_executor_that_never_ran_drops_its_tasks() {
     let _watchdog = watchdog();

@@ -177,67 +177,6 @@ fn an_error_comes_after_the_data_before_it_and_again() {
 }
 
 #[test]
-fn a_poll_out_of_turn_is_no_more_than_a_poll() {
-    run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
-        filled(&path, 100_000);
-        let mut reader = reader(&path)
-            .await?
-            .with_buffer_size(4096)
-            .with_read_ahead(0)
-            .build();
-        loop {
-            let mut buf = [0; 1000];
-            let at = reader.current_pos() as usize;
-            // Given up, and asked again.
-            let count = match poll_once(reader.read(&mut buf)).await {
-                Some(count) => count?,
-                None => reader.read(&mut buf).await?,
-            };
-            assert_eq!(buf[..count], pattern(at, count));
-            if count == 0 {
-                assert_eq!(at, 100_000);
-                break;
-            }
-        }
-        reader.close().await
-    });
-}
-
-#[test]
-fn what_is_written_is_in_the_file() {
-    run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
-            for buffer_bytes in [1, 4096, 3 * 4096, 131_072] {
-                for write_behind in [0, 1, 10] {
-                    for len in [0, 1, 4095, 4096, 4097, 50_000, 200_000] {
-                        let file = DmaFile::create(&path).await?;
-                        let mut writer = DmaStreamWriterBuilder::new(file)
-                            .with_buffer_size(buffer_bytes)
-                            .with_write_behind(write_behind)
-                            .with_sync_on_close_disabled(len % 2 == 0)
-                            .build();
-                        for piece in pattern(0, len).chunks(len / 7 + 1) {
-                            writer.write_all(piece).await?;
-                        }
-                        assert_eq!(writer.current_pos(), len as u64);
-                        writer.close().await?;
-                        assert_eq!(writer.current_flushed_pos(), len as u64);
-                        assert!(
-                            fs::read(&path)? == pattern(0, len),
-                            "{buffer_bytes} {write_behind} {len}"
-                        );
-                    }
-                }
-            }
-        }
-        Ok(())
-    });
-}
-
-#[test]
 fn a_flush_pads_the_last_buffer_and_the_end_cuts_it() {
     run(async {
         for folder in folders() {

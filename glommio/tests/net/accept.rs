@@ -1,6 +1,5 @@
 //! Many tasks that accept from one listener, and some that give up.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::io::Write;
@@ -11,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, StreamExt, pin};
+use futures_lite::{AsyncReadExt, StreamExt};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{sleep, timeout};
-use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
+use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, spawn_local};
 
 use super::{PATIENCE, run};
 use crate::common::in_child_with;
@@ -177,49 +176,6 @@ fn a_connection_accepted_for_a_dropped_future_goes_to_the_next() {
         }
         Ok(())
     });
-}
-
-/// Accepts are given up over and over while connections come in, and none of those is lost.
-#[test]
-fn no_connection_is_lost_to_dropped_accepts() {
-    const CONNECTIONS: u32 = 1000;
-    for nonblocking in [false, true] {
-        run(async move {
-            // With a backlog for all: the kernel would have clients retry after a second otherwise.
-            let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-            socket2::SockRef::from(&*listener).set_nonblocking(nonblocking)?;
-            let numbers = Rc::new(RefCell::new(HashSet::new()));
-            let clients = numbered_clients(listener.local_addr()?, CONNECTIONS);
-
-            let acceptors: Vec<_> = (0..4_u32)
-                .map(|patience| {
-                    let listener = Rc::clone(&listener);
-                    let numbers = Rc::clone(&numbers);
-                    spawn_local(async move {
-                        while numbers.borrow().len() < CONNECTIONS as usize {
-                            let accept = listener.accept();
-                            pin!(accept);
-                            // Gives up after so many polls, in whatever state that is.
-                            for _ in 0..=patience {
-                                if let Some(server) = poll_once(&mut accept).await {
-                                    let number = number_of(server.expect("accepting works")).await;
-                                    assert!(numbers.borrow_mut().insert(number));
-                                    break;
-                                }
-                                executor().yield_task_queue_now().await;
-                            }
-                        }
-                    })
-                })
-                .collect();
-            for acceptor in acceptors {
-                acceptor.await;
-            }
-            assert_eq!(*numbers.borrow(), (0..CONNECTIONS).collect());
-            clients.join().expect("the clients do not panic");
-            Ok(())
-        });
-    }
 }
 
 /// A listener whose accept waits is gone at once when it is dropped, although the task goes on.

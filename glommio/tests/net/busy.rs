@@ -3,7 +3,6 @@
 
 use std::io::{self, IoSliceMut, Write};
 use std::net::Shutdown;
-use std::os::fd::{FromRawFd, IntoRawFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -11,10 +10,9 @@ use futures_lite::AsyncReadExt;
 use futures_lite::future::poll_once;
 use glommio::net::TcpStream;
 use glommio::timer::sleep;
-use glommio::{LocalExecutor, executor, spawn_local};
+use glommio::{executor, spawn_local};
 
-use super::stream::go_back_and_forth;
-use super::{Result, abandon, pair, pair_with_std, run};
+use super::{Result, abandon, pair_with_std, run};
 use crate::common::again_with;
 
 /// Many more waits than it takes.
@@ -206,20 +204,6 @@ fn what_does_not_fit_into_the_slices_of_one_call_is_read() {
     });
 }
 
-#[test]
-fn a_reset_ends_a_wait() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        make_busy(&mut stream, &mut peer).await?;
-        abandon(stream.read(&mut [0; 8])).await;
-        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
-        drop(peer);
-        let error = stream.read(&mut [0; 8]).await.expect_err("it was reset");
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-        Ok(())
-    });
-}
-
 /// Data that comes while no task reads causes no events after a while, and is read all the same.
 #[test]
 fn a_reader_that_stays_away_misses_nothing() {
@@ -239,63 +223,6 @@ fn a_reader_that_stays_away_misses_nothing() {
                 assert_eq!(received, [byte]);
             }
             assert!(poll_once(stream.read(&mut [0; 8])).await.is_none());
-        }
-        Ok(())
-    });
-}
-
-/// The descriptor is as good as new, on this executor and others, and no byte is lost.
-#[test]
-fn a_busy_connection_moves_to_another_executor() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        for round in 0..3 {
-            make_busy(&mut stream, &mut peer).await?;
-            abandon(stream.read(&mut [0; 8])).await;
-            peer.write_all(b"kept")?;
-            let fd = stream.into_raw_fd();
-            // SAFETY: the descriptor was given away on the line before.
-            stream = unsafe { TcpStream::from_raw_fd(fd) };
-            let mut received = [0; 4];
-            stream.read_exact(&mut received).await?;
-            assert_eq!(&received, b"kept", "round {round}");
-        }
-        abandon(stream.read(&mut [0; 8])).await;
-        let accepted = stream.into_accepted();
-        let thread = std::thread::spawn(move || {
-            LocalExecutor::default().run(async move {
-                let mut stream = accepted.bind_to_executor();
-                make_busy(&mut stream, &mut peer).await
-            })
-        });
-        thread.join().expect("the other executor reads as well")?;
-        Ok(())
-    });
-}
-
-/// Two connections whose tasks answer each other: no wake-up is lost in many thousands.
-#[test]
-fn ping_pong_goes_on_and_on() {
-    run(async {
-        let (client, server) = pair().await?;
-        server.set_read_timeout(Some(Duration::from_secs(30)))?;
-        go_back_and_forth(client, server, 20_000).await
-    });
-}
-
-#[test]
-fn a_busy_read_times_out_and_not_too_early() {
-    const LIMIT: Duration = Duration::from_millis(20);
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        for _ in 0..3 {
-            // A machine that stands still for a while lets one of these time out.
-            while make_busy(&mut stream, &mut peer).await.is_err() {}
-            let started = Instant::now();
-            let error = stream.read(&mut [0; 8]).await.expect_err("nothing is sent");
-            assert!(started.elapsed() >= LIMIT);
-            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         }
         Ok(())
     });

@@ -421,57 +421,6 @@ fn multicasts_are_received_with_their_group() {
     });
 }
 
-/// Futures that are dropped in each state they can be in lose no datagram and no buffer.
-#[test]
-fn receives_that_are_dropped_lose_nothing() {
-    run(async {
-        let (receiver, sender) = pair().await?;
-        let pool = DatagramPool::new(3, 100);
-        let mut numbers = Vec::new();
-        let mut kept = Vec::new();
-        let mut sent = 0_u8;
-        for round in 0..200_u32 {
-            // Before anything is there, after it has come, and after the readiness was reaped.
-            let mut received = Vec::new();
-            {
-                let mut receive = std::pin::pin!(receiver.recv_many(&pool, &mut received));
-                let polls = round % 4;
-                for poll in 0..polls {
-                    if poll == round % 3 {
-                        sender.send(&[sent]).await?;
-                        sent = sent.wrapping_add(1);
-                    }
-                    if poll_once(&mut receive).await.is_some() {
-                        break;
-                    }
-                    if round % 5 < 3 {
-                        yield_now().await;
-                    } else {
-                        sleep(Duration::from_micros(50)).await;
-                    }
-                }
-            }
-            // At times a buffer is kept, so that the pool is short of them.
-            numbers.extend(received.iter().map(|buffer| buffer.bytes()[0]));
-            kept.extend(received);
-            if round % 6 == 0 {
-                kept.clear();
-            }
-        }
-        kept.clear();
-        assert_eq!(pool.available(), 3);
-        while numbers
-            .last()
-            .is_none_or(|last| last.wrapping_add(1) != sent)
-        {
-            let buffer = datagrams(&receiver, &pool, 1).await;
-            numbers.push(buffer?[0][0]);
-        }
-        assert!(numbers.iter().copied().eq(0..sent), "{numbers:?}");
-        Ok(())
-    });
-}
-
 #[test]
 fn both_ends_at_full_rate_lose_nothing_that_the_kernel_took() {
     run(async {

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::io::{self, Read, Write};
 use std::pin::pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -15,7 +14,6 @@ use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, spawn_local};
 
-use super::deaf::Deaf;
 use super::{AGES, PATIENCE, abandon, aged_pair, pair_with_std, run};
 
 /// Computes, without ever yielding the thread, until `is_done`.
@@ -154,40 +152,6 @@ fn an_unclaimed_connection_is_closed_with_the_listener() {
         assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
         Ok(())
     });
-}
-
-#[test]
-fn an_executor_ends_with_everything_in_flight() {
-    let deaf = Deaf::new();
-    let executor = LocalExecutor::default();
-    let (mut peer, waits_on) = executor.run(async {
-        let (stream, peer) = pair_with_std().await.expect("they connect");
-        let stream = Rc::new(stream);
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0").expect("there is a free port"));
-        let socket = Rc::new(UdpSocket::bind("127.0.0.1:0").expect("there is a free port"));
-        let address = deaf.address;
-        spawn_local(async move { TcpStream::connect(address).await }).detach();
-        spawn_local(async move { TcpStream::connect_timeout(address, PATIENCE).await }).detach();
-        for _ in 0..3 {
-            let listener = Rc::clone(&listener);
-            spawn_local(async move { listener.accept().await }).detach();
-            let socket = Rc::clone(&socket);
-            spawn_local(async move { socket.recv_from(&mut [0; 8]).await }).detach();
-            let stream = Rc::clone(&stream);
-            spawn_local(async move { stream.peek(&mut [0; 8]).await }).detach();
-        }
-        // Outlives the executor, waiting to the last.
-        let mut waits_on = Box::pin(async move {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-            listener.accept().await
-        });
-        assert!(poll_once(&mut waits_on).await.is_none());
-        sleep(Duration::from_millis(5)).await;
-        (peer, waits_on)
-    });
-    drop(executor);
-    assert_eq!(peer.read_to_end(&mut Vec::new()).expect("no reset"), 0);
-    drop(waits_on);
 }
 
 /// Sockets outlive their executor as sockets that cannot wait.

@@ -18,7 +18,6 @@ mod common;
 
 mod accept;
 mod accept_limit;
-mod bad_clients;
 mod balance;
 mod balance_leave;
 mod busy;
@@ -38,7 +37,6 @@ mod random_ends;
 mod send_file;
 mod shared_listener;
 mod slow_peers;
-mod split;
 mod stream;
 mod time_limits;
 mod timeouts;

@@ -125,41 +125,6 @@ fn no_timer_outlives_its_socket() {
     }
 }
 
-/// A byte now and then is progress: the timeout of a read bounds each of its waits, not their sum.
-#[test]
-fn a_peer_that_dribbles_is_waited_for() {
-    const PAUSE: Duration = Duration::from_millis(20);
-    const BYTES: usize = 15;
-    let limit = PAUSE * 10;
-    run(async {
-        for room in [None, Some(7)] {
-            let (mut stream, mut peer) = pair().await?;
-            stream.set_read_timeout(Some(limit))?;
-            // On the same thread: if that is delayed, both clocks are, and the byte comes first.
-            let dribble = spawn_local(async move {
-                for byte in pattern(0, BYTES) {
-                    sleep(PAUSE).await;
-                    peer.write_all(&[byte]).await?;
-                }
-                Ok::<_, io::Error>(peer)
-            });
-            let started = Instant::now();
-            let mut all = [0; BYTES];
-            match room {
-                None => stream.read_exact(&mut all).await?,
-                Some(room) => {
-                    let mut stream = stream.buffered_with(Preallocated::new(room));
-                    stream.read_exact(&mut all).await?;
-                }
-            }
-            assert!(started.elapsed() > limit, "or it has shown nothing");
-            assert_eq!(all[..], pattern(0, BYTES));
-            drop(dribble.await?);
-        }
-        Ok(())
-    });
-}
-
 /// The same for a reader that takes a little at a time from a writer with a timeout.
 #[test]
 fn a_peer_that_sips_is_waited_for() {

@@ -193,35 +193,6 @@ fn progress_ends_a_period() {
     });
 }
 
-/// The timer of a read that was given up goes off without effect; the next read has its whole time.
-#[test]
-fn a_read_after_an_abandoned_one_has_its_full_time() {
-    run(async {
-        let (mut stream, _peer) = pair().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        for _ in 0..3 {
-            super::give_up(stream.read(&mut [0; 8])).await;
-            sleep(LIMIT * 2).await;
-            // On a thread that was delayed, both timers went off at once: give the first its turn.
-            sleep(Duration::from_millis(1)).await;
-            times_out(&mut stream, LIMIT).await;
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn a_read_of_another_task_has_its_full_time() {
-    run(async {
-        let (mut stream, _peer) = pair().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        super::give_up(stream.read(&mut [0; 8])).await;
-        sleep(LIMIT / 2).await;
-        spawn_local(async move { times_out(&mut stream, LIMIT).await }).await;
-        Ok(())
-    });
-}
-
 /// An executor that is never idle times out all the same.
 #[test]
 fn limits_hold_beside_a_task_that_never_rests() {

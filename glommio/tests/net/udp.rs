@@ -342,67 +342,6 @@ fn timeouts_bound_each_wait() {
     });
 }
 
-#[test]
-fn dropped_receives_take_no_datagram_with_them() {
-    const DATAGRAMS: u32 = 1000;
-    run(async {
-        let (one, two) = peers().await?;
-        let sender = spawn_local(async move {
-            for number in 0..DATAGRAMS {
-                one.send(&number.to_be_bytes()).await?;
-                if number % 7 == 0 {
-                    // The receiver keeps up: an overflown queue drops datagrams.
-                    sleep(Duration::from_micros(100)).await;
-                }
-            }
-            Ok::<_, glommio::GlommioError<()>>(one)
-        });
-        let mut expected = 0;
-        let mut buf = [0; 4];
-        while expected < DATAGRAMS {
-            match poll_once(two.recv(&mut buf)).await {
-                Some(count) => {
-                    assert_eq!(count?, 4);
-                    assert_eq!(u32::from_be_bytes(buf), expected);
-                    expected += 1;
-                }
-                None => glommio::executor().yield_task_queue_now().await,
-            }
-        }
-        drop(sender.await?);
-        Ok(())
-    });
-}
-
-#[test]
-fn tasks_share_a_socket() {
-    run(async {
-        let (one, two) = peers().await?;
-        let two = Rc::new(two);
-        let receivers: Vec<_> = (0..20)
-            .map(|_| {
-                let two = Rc::clone(&two);
-                spawn_local(async move {
-                    let mut byte = [0];
-                    two.recv(&mut byte).await?;
-                    Ok::<_, glommio::GlommioError<()>>(byte[0])
-                })
-            })
-            .collect();
-        sleep(Duration::from_millis(2)).await;
-        for number in 0..20 {
-            one.send(&[number]).await?;
-        }
-        let mut numbers = Vec::new();
-        for receiver in receivers {
-            numbers.push(receiver.await?);
-        }
-        numbers.sort_unstable();
-        assert_eq!(numbers, (0..20).collect::<Vec<_>>());
-        Ok(())
-    });
-}
-
 /// A pair whose queue fills up, which those of UDP never do on one host.
 pub(super) fn local_pair() -> io::Result<(UdpSocket, UdpSocket)> {
     use socket2::{Domain, Socket, Type};

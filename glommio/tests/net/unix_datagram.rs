@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_lite::future::poll_once;
 use glommio::net::UnixDatagram;
 use glommio::timer::sleep;
 use glommio::{GlommioError, spawn_local};
@@ -293,67 +292,6 @@ fn a_path_without_room_for_a_nul_is_shown_whole() {
         for address in seen_from(sender).await? {
             assert_eq!(address.path(), Some(path));
         }
-        Ok(())
-    });
-}
-
-#[test]
-fn many_wait_on_one_socket_and_each_is_served() {
-    run(async {
-        let place = Place::new();
-        let receiver = Rc::new(UnixDatagram::bind(place.path())?);
-        let receivers: Vec<_> = (0..200)
-            .map(|_| {
-                let receiver = Rc::clone(&receiver);
-                spawn_local(async move {
-                    let mut byte = [0];
-                    receiver.recv(&mut byte).await.map(|_| byte[0])
-                })
-            })
-            .collect();
-        sleep(Duration::from_millis(2)).await;
-        let sender = Rc::new(UnixDatagram::unbound()?);
-        let senders: Vec<_> = (0..200)
-            .map(|number| {
-                let (path, sender) = (place.path().to_owned(), Rc::clone(&sender));
-                spawn_local(async move { sender.send_to(&[number], path).await })
-            })
-            .collect();
-        let mut numbers = Vec::new();
-        for receiver in receivers {
-            numbers.push(receiver.await?);
-        }
-        for sender in senders {
-            assert_eq!(sender.await?, 1);
-        }
-        numbers.sort_unstable();
-        assert!(numbers.into_iter().eq(0..200));
-        Ok(())
-    });
-}
-
-#[test]
-fn dropped_receives_take_no_datagram_along() {
-    run(async {
-        let (one, other) = UnixDatagram::pair()?;
-        let sender = spawn_local(async move {
-            for number in 0..2000_u16 {
-                one.send(&number.to_be_bytes()).await?;
-            }
-            Ok::<_, GlommioError<()>>(one)
-        });
-        let mut expected = 0;
-        let mut buf = [0; 2];
-        while expected < 2000 {
-            match poll_once(other.recv(&mut buf)).await {
-                Some(count) => {
-                    assert_eq!((count?, u16::from_be_bytes(buf)), (2, expected));
-                    expected += 1;
-                }
-                None => glommio::executor().yield_task_queue_now().await,
-            }
-        }
-        drop(sender.await?);
         Ok(())
     });
 }

@@ -1,20 +1,16 @@
 //! Unix listeners: paths, backlogs, and that every connection is accepted once.
 
-use std::collections::HashSet;
-use std::future::poll_fn;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::Duration;
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::net::{AcceptedUnixStream, UnixDatagram, UnixListener, UnixStream};
+use futures_lite::AsyncWriteExt;
+use glommio::net::{UnixDatagram, UnixListener, UnixStream};
+use glommio::spawn_local;
 use glommio::timer::sleep;
-use glommio::{LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::unix_stream::impossible_paths;
@@ -174,114 +170,6 @@ fn so_many_connections_wait_to_be_accepted() {
     });
 }
 
-/// `count` clients, each of which sends its number, in a thread of their own.
-fn numbered(path: &Path, count: u16) -> std::thread::JoinHandle<Vec<StdStream>> {
-    let path = path.to_owned();
-    std::thread::spawn(move || {
-        let clients = (0..count).map(|number| {
-            let mut client = StdStream::connect(&path)?;
-            client.write_all(&number.to_be_bytes())?;
-            Ok::<_, io::Error>(client)
-        });
-        clients
-            .collect::<io::Result<_>>()
-            .expect("the listener is bound")
-    })
-}
-
-async fn number_of(mut server: UnixStream) -> u16 {
-    let mut number = [0; 2];
-    server
-        .read_exact(&mut number)
-        .await
-        .expect("each sends one");
-    u16::from_be_bytes(number)
-}
-
-#[test]
-fn each_task_that_accepts_gets_a_connection_of_its_own() {
-    run(async {
-        let place = Place::new();
-        let listener = Rc::new(UnixListener::bind(place.path())?);
-        let accepting: Vec<_> = (0..128)
-            .map(|kind| {
-                let listener = Rc::clone(&listener);
-                spawn_local(async move {
-                    let server = match kind % 5 {
-                        0 => listener.accept().await,
-                        1 => poll_fn(|cx| listener.poll_accept(cx)).await,
-                        2 => listener.incoming().next().await.expect("it never ends"),
-                        3 => listener.shared_accept().await.map(bind),
-                        _ => poll_fn(|cx| listener.poll_shared_accept(cx))
-                            .await
-                            .map(bind),
-                    };
-                    number_of(server.expect("there are enough")).await
-                })
-            })
-            .collect();
-        let clients = numbered(place.path(), 128);
-        let mut numbers = HashSet::new();
-        for accepted in accepting {
-            assert!(numbers.insert(accepted.await));
-        }
-        assert_eq!(numbers.len(), 128);
-        clients.join().expect("no panic");
-        Ok(())
-    });
-}
-
-fn bind(accepted: AcceptedUnixStream) -> UnixStream {
-    accepted.bind_to_executor()
-}
-
-#[test]
-fn accepts_that_are_dropped_lose_no_connection() {
-    const CLIENTS: u16 = 600;
-    for nonblocking in [false, true] {
-        run(async move {
-            let place = Place::new();
-            let plain = StdListener::bind(place.path())?;
-            plain.set_nonblocking(nonblocking)?;
-            let listener = UnixListener::from(plain);
-            let clients = numbered(place.path(), CLIENTS);
-            let mut numbers = HashSet::new();
-            let mut patience = 0;
-            while numbers.len() < usize::from(CLIENTS) {
-                patience = (patience + 1) % 4;
-                let mut accept = Box::pin(listener.accept());
-                for _ in 0..=patience {
-                    if let Some(server) = poll_once(&mut accept).await {
-                        assert!(numbers.insert(number_of(server?).await));
-                        break;
-                    }
-                    executor().yield_task_queue_now().await;
-                }
-            }
-            clients.join().expect("no panic");
-            Ok(())
-        });
-    }
-}
-
-#[test]
-fn what_is_not_claimed_is_closed_with_the_listener() {
-    run(async {
-        let place = Place::new();
-        let listener = UnixListener::bind(place.path())?;
-        let mut accept = Box::pin(listener.accept());
-        assert!(poll_once(&mut accept).await.is_none());
-        let mut client = StdStream::connect(place.path())?;
-        sleep(Duration::from_millis(20)).await;
-        drop(accept);
-        drop(listener);
-        assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
-        let refused = StdStream::connect(place.path()).expect_err("no socket listens any more");
-        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
-        Ok(())
-    });
-}
-
 #[test]
 fn foreign_listeners_accept_blocking_or_not_and_go_back() {
     for nonblocking in [false, true] {
@@ -321,29 +209,6 @@ async fn greet(listener: &UnixListener, mut client: StdStream) -> Result {
 }
 
 #[test]
-fn an_accepted_connection_is_bound_where_it_is_sent() {
-    run(async {
-        let place = Place::new();
-        let listener = UnixListener::bind(place.path())?;
-        let mut client = UnixStream::connect(place.path()).await?;
-        let accepted = listener.shared_accept().await?;
-        let elsewhere = LocalExecutorBuilder::default().spawn(move || async move {
-            let mut server = accepted.bind_to_executor();
-            server.write_all(b"from elsewhere").await
-        })?;
-        let mut text = String::new();
-        client.read_to_string(&mut text).await?;
-        assert_eq!(text, "from elsewhere");
-        elsewhere.join()??;
-
-        let mut client = UnixStream::connect(place.path()).await?;
-        drop(listener.shared_accept().await?);
-        assert_eq!(client.read(&mut [0]).await?, 0, "dropped is closed");
-        Ok(())
-    });
-}
-
-#[test]
 fn programs_that_are_started_inherit_no_socket() {
     fn is_closed_on_exec(socket: impl AsFd) -> io::Result<bool> {
         use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -366,22 +231,4 @@ fn programs_that_are_started_inherit_no_socket() {
         )?)?);
         Ok(())
     });
-}
-
-#[test]
-fn without_an_executor_there_are_no_sockets() {
-    let place = Place::new();
-    let panics = |make: fn(&Path)| {
-        let path = place.path().to_owned();
-        std::panic::catch_unwind(move || make(&path)).is_err()
-    };
-    assert!(panics(|path| drop(UnixListener::bind(path))));
-    assert!(panics(|_| drop(UnixStream::pair())));
-    // Not those for datagrams, which wait for an executor.
-    assert!(!panics(|_| drop(UnixDatagram::unbound())));
-    let accepted = LocalExecutor::default()
-        .run(async { UnixStream::pair().map(|(one, _)| one.into_accepted()) })
-        .expect("sockets can be made");
-    let bound = std::panic::catch_unwind(|| accepted.bind_to_executor());
-    assert!(bound.is_err(), "no executor runs here");
 }

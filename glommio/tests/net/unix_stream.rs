@@ -7,23 +7,18 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::future::poll_once;
-use futures_lite::io::AsyncRead;
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::net::{Preallocated, UnixListener, UnixStream};
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::{UnixListener, UnixStream};
 use glommio::timer::sleep;
-use glommio::{LocalExecutor, LocalExecutorBuilder, spawn_local};
+use glommio::{LocalExecutor, spawn_local};
 
-use super::lifetime::{compute_until, poll_now, reads_to_end};
-use super::timeouts::{LIMIT, assert_timed_out, times_out};
+use super::lifetime::poll_now;
 use super::unix_listener::{Full, Place};
-use super::{Counted, PATIENCE, Result, abandon, in_child, io_kind, leaks_no_descriptors, run};
+use super::{PATIENCE, Result, abandon, in_child, io_kind, leaks_no_descriptors, run};
 
 /// A stream whose other end is one of the standard library.
 fn half_std() -> Result<(UnixStream, StdStream)> {
@@ -236,122 +231,6 @@ fn sockets_are_closed_with_what_they_waited_for() {
 }
 
 #[test]
-fn bytes_keep_their_order_through_buffers_of_all_sizes() {
-    const LENGTH: usize = 1 << 20;
-    for size in [1, 100, 8192, 200_000] {
-        run(async move {
-            let (mut writer, reader) = UnixStream::pair()?;
-            let all: Vec<u8> = (0..LENGTH).map(|it| (it % 253) as u8).collect();
-            let sent = all.clone();
-            let writing = spawn_local(async move {
-                for piece in sent.chunks(33_333) {
-                    writer.write_all(piece).await?;
-                }
-                writer.close().await
-            });
-            let mut reader = reader.buffered_with(Preallocated::new(size));
-            let mut received = Vec::new();
-            if size % 2 == 0 {
-                let mut piece = vec![0; 5000];
-                loop {
-                    let count = reader.read(&mut piece).await?;
-                    if count == 0 {
-                        break;
-                    }
-                    received.extend_from_slice(&piece[..count]);
-                }
-            } else {
-                reader.read_to_end(&mut received).await?;
-            }
-            writing.await?;
-            assert!(received == all, "buffer of {size}");
-            Ok(())
-        });
-    }
-}
-
-#[test]
-fn buffered_reads_find_their_delimiters() {
-    run(async {
-        let (reader, mut peer) = half_std()?;
-        let mut reader = reader.buffered();
-        peer.write_all(b"a;bc;def\nlast")?;
-        let mut part = Vec::new();
-        for expected in ["a;", "bc;"] {
-            part.clear();
-            reader.read_until(b';', &mut part).await?;
-            assert_eq!(part, expected.as_bytes());
-        }
-        drop(peer);
-        let lines: Vec<String> = reader.lines().try_collect().await?;
-        assert_eq!(lines, ["def", "last"]);
-        Ok(())
-    });
-}
-
-#[test]
-fn consuming_more_than_there_is_does_no_harm() {
-    run(async {
-        let (reader, mut peer) = half_std()?;
-        let mut reader = reader.buffered_with(Preallocated::new(3));
-        peer.write_all(b"abcde")?;
-        assert_eq!(reader.fill_buf().await?, b"abc");
-        reader.consume(2);
-        assert_eq!(reader.fill_buf().await?, b"c");
-        let mut ahead = [0; 9];
-        assert_eq!(reader.peek(&mut ahead).await?, 3, "one here and two there");
-        assert_eq!(&ahead[..3], b"cde");
-        reader.consume(usize::MAX);
-        assert_eq!(reader.fill_buf().await?, b"de");
-        reader.consume(2);
-        drop(peer);
-        assert!(reader.fill_buf().await?.is_empty());
-        assert!(reader.fill_buf().await?.is_empty());
-        Ok(())
-    });
-}
-
-#[test]
-fn a_peek_leaves_everything_to_the_read() {
-    run(async {
-        let (mut reader, mut peer) = half_std()?;
-        let mut buf = [0; 6];
-        abandon(reader.peek(&mut buf)).await;
-        peer.write_all(b"twice")?;
-        for _ in 0..10 {
-            assert_eq!(reader.peek(&mut buf).await?, 5);
-        }
-        assert_eq!(reader.read(&mut buf).await?, 5);
-        assert_eq!(&buf[..5], b"twice");
-        drop(peer);
-        assert_eq!(reader.peek(&mut buf).await?, 0);
-        assert_eq!(reader.read(&mut buf).await?, 0);
-        assert_eq!(reader.peek(&mut buf).await?, 0, "the end stays");
-        Ok(())
-    });
-}
-
-#[test]
-fn a_closed_half_leaves_the_other_open() {
-    run(async {
-        let (mut one, mut other) = UnixStream::pair()?;
-        one.write_all(b"question").await?;
-        one.close().await?;
-        let mut text = String::new();
-        other.read_to_string(&mut text).await?;
-        assert_eq!(text, "question");
-        let refused = one.write(b"?").await.expect_err("closed for writing");
-        assert_eq!(refused.kind(), io::ErrorKind::BrokenPipe);
-        other.write_all(b"answer").await?;
-        drop(other);
-        text.clear();
-        one.read_to_string(&mut text).await?;
-        assert_eq!(text, "answer");
-        Ok(())
-    });
-}
-
-#[test]
 fn a_shutdown_ends_waits_here_and_there() {
     run(async {
         let (one, mut other) = UnixStream::pair()?;
@@ -370,98 +249,6 @@ fn a_shutdown_ends_waits_here_and_there() {
         never_connected.shutdown(Shutdown::Both).await?;
         let error = never_connected.peer_addr().expect_err("there is no peer");
         assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
-        Ok(())
-    });
-}
-
-#[test]
-fn reads_and_writes_time_out_and_go_on() {
-    run(async {
-        let (mut one, mut other) = UnixStream::pair()?;
-        let error = one.set_read_timeout(Some(Duration::ZERO));
-        let error = error.expect_err("zero is no timeout");
-        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-        assert_eq!((one.read_timeout(), one.write_timeout()), (None, None));
-        one.set_read_timeout(Some(LIMIT))?;
-        times_out(&mut one, LIMIT).await;
-        // The clock of a wait that was given up is not that of the next.
-        abandon(one.read(&mut [0])).await;
-        sleep(2 * LIMIT).await;
-        times_out(&mut one, LIMIT).await;
-        other.write_all(b"late").await?;
-        let mut buf = [0; 4];
-        one.read_exact(&mut buf).await?;
-
-        let filled = super::stream::fill(&mut one).await;
-        one.set_write_timeout(Some(2 * LIMIT))?;
-        let started = Instant::now();
-        let error = one.write(b"more").await.expect_err("nothing is taken out");
-        assert!(started.elapsed() >= 2 * LIMIT);
-        assert_timed_out(&error);
-        let emptied = spawn_local(async move {
-            let mut all = vec![0; filled];
-            other.read_exact(&mut all).await.map(|()| other)
-        });
-        one.write_all(b"more").await?;
-        let mut buf = [0; 4];
-        emptied.await?.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"more");
-
-        let one = one.into_accepted().bind_to_executor();
-        assert_eq!((one.read_timeout(), one.write_timeout()), (None, None));
-        Ok(())
-    });
-}
-
-#[test]
-fn pending_polls_add_up_to_one_wait_and_nothing_outlives_the_stream() {
-    run(async {
-        let counted = Arc::new(Counted);
-        let waker = Waker::from(Arc::clone(&counted));
-        let (mut stream, _peer) = UnixStream::pair()?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut buf = [0; 8];
-        let mut at_first = 0;
-        for round in 0..64_000 {
-            let mut cx = Context::from_waker(&waker);
-            assert!(
-                Pin::new(&mut stream)
-                    .poll_read(&mut cx, &mut buf)
-                    .is_pending()
-            );
-            if round == 0 {
-                at_first = Arc::strong_count(&counted);
-            }
-        }
-        assert!(at_first > 2, "the wait and its timer hold the waker");
-        assert_eq!(Arc::strong_count(&counted), at_first);
-        drop(stream);
-        assert_eq!(Arc::strong_count(&counted), 2, "this test's own two");
-        Ok(())
-    });
-}
-
-#[test]
-fn a_stream_goes_to_another_executor_and_back_with_its_bytes() {
-    run(async {
-        let (mut stays, goes) = UnixStream::pair()?;
-        let mut goes = goes;
-        abandon(goes.read(&mut [0; 8])).await;
-        stays.write_all(b"12345").await?;
-        let goes = goes.into_accepted();
-        let elsewhere = LocalExecutorBuilder::default().spawn(move || async move {
-            let mut stream = goes.bind_to_executor();
-            let mut buf = [0; 2];
-            stream.read_exact(&mut buf).await?;
-            assert_eq!(&buf, b"12");
-            Ok::<_, io::Error>(stream.into_accepted())
-        })?;
-        let mut back = elsewhere.join()??.bind_to_executor();
-        let mut buf = [0; 3];
-        back.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"345");
-        drop(back.into_accepted());
-        assert_eq!(stays.read(&mut buf).await?, 0, "dropped is closed");
         Ok(())
     });
 }
@@ -492,47 +279,6 @@ fn foreign_descriptors_work_blocking_or_not() {
             Ok(())
         });
     }
-}
-
-#[test]
-fn a_read_that_is_dropped_has_taken_nothing() {
-    run(async {
-        let (mut reader, mut peer) = half_std()?;
-        let writer = std::thread::spawn(move || {
-            (0..5000_u16).try_for_each(|number| peer.write_all(&number.to_be_bytes()))
-        });
-        let mut received = Vec::new();
-        let mut piece = [0; 5];
-        while received.len() < 10_000 {
-            if let Some(count) = poll_once(reader.read(&mut piece)).await {
-                received.extend_from_slice(&piece[..count?]);
-            } else {
-                glommio::executor().yield_task_queue_now().await;
-            }
-        }
-        writer.join().expect("no panic")?;
-        assert!(
-            received
-                .chunks(2)
-                .map(|it| u16::from_be_bytes([it[0], it[1]]))
-                .eq(0..5000)
-        );
-        Ok(())
-    });
-}
-
-#[test]
-fn the_end_reaches_the_peer_while_the_dropping_task_computes() {
-    run(async {
-        let (mut stream, peer) = half_std()?;
-        let (has_ended, reader) = reads_to_end(peer);
-        stream.write_all(b"bye").await?;
-        abandon(stream.read(&mut [0])).await;
-        drop(stream);
-        compute_until(&has_ended);
-        assert_eq!(reader.join().expect("no panic")?, b"bye");
-        Ok(())
-    });
 }
 
 #[test]

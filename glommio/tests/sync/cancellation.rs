@@ -8,73 +8,8 @@ use glommio::sync::CancellationToken;
 use glommio::{executor, spawn_local};
 use proptest::prelude::*;
 
-use crate::common::polled::{Polled, at_once, operations, quiet_panic};
+use crate::common::polled::{Polled, operations, quiet_panic};
 use crate::common::{Kept, Numbers, run};
-
-#[test]
-fn it_goes_down_the_tree_and_never_up() {
-    let root = CancellationToken::new();
-    let (left, right) = (root.child_token(), root.child_token());
-    let below = left.child_token();
-    left.cancel();
-    assert!(left.is_cancelled() && below.is_cancelled());
-    assert!(!root.is_cancelled() && !right.is_cancelled());
-    root.cancel();
-    root.cancel();
-    assert!(right.is_cancelled());
-}
-
-#[test]
-fn a_clone_is_the_same_token() {
-    let token = CancellationToken::default();
-    let clone = token.clone();
-    clone.cancel();
-    assert!(token.is_cancelled());
-    assert!(format!("{token:?}").contains("true"));
-}
-
-#[test]
-fn a_child_of_a_cancelled_token_is_born_cancelled() {
-    let root = CancellationToken::new();
-    root.cancel();
-    let child = root.child_token();
-    assert!(child.is_cancelled());
-    at_once(child.cancelled());
-    assert!(child.child_token().is_cancelled());
-}
-
-#[test]
-fn all_who_wait_are_woken() {
-    let root = CancellationToken::new();
-    let child = root.child_token();
-    let mut waiters = [
-        Polled::waiting(root.cancelled()),
-        Polled::waiting(child.cancelled()),
-        Polled::waiting(child.cancelled()),
-    ];
-    let unpolled = child.cancelled();
-    root.cancel();
-    waiters.iter_mut().for_each(Polled::finish);
-    at_once(unpolled);
-}
-
-#[test]
-fn dropping_a_parent_cancels_nothing() {
-    let root = CancellationToken::new();
-    let middle = root.child_token();
-    let below = middle.child_token();
-    let mut waiter = Polled::waiting(below.cancelled());
-    drop(middle);
-    assert!(!waiter.is_woken() && !below.is_cancelled());
-    root.cancel();
-    waiter.finish();
-    let orphan = {
-        let parent = CancellationToken::new();
-        parent.child_token()
-    };
-    assert!(!orphan.is_cancelled());
-    orphan.cancel();
-}
 
 #[test]
 fn a_select_loop_piles_up_no_wakers() {

@@ -1,32 +1,8 @@
-use std::rc::Rc;
-
 use glommio::sync::Mutex;
-use glommio::{GlommioError, ResourceType, executor, spawn_local};
+use glommio::{GlommioError, ResourceType};
 
+use crate::common::panic_of;
 use crate::common::polled::{Polled, at_once, quiet_panic};
-use crate::common::{panic_of, run};
-
-#[test]
-fn one_at_a_time_across_awaits_in_order() {
-    run(async {
-        let mutex = Rc::new(Mutex::new(Vec::new()));
-        let tasks = [1, 2, 3].map(|id| {
-            let mutex = Rc::clone(&mutex);
-            spawn_local(async move {
-                let mut log = mutex.lock().await.unwrap();
-                for _ in 0..3 {
-                    log.push(id);
-                    executor().yield_now().await;
-                }
-            })
-        });
-        for task in tasks {
-            task.await;
-        }
-        let log = Rc::into_inner(mutex).unwrap().into_inner().unwrap();
-        assert_eq!(log, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
-    });
-}
 
 #[test]
 fn it_is_not_reentrant_and_says_so() {
@@ -42,28 +18,6 @@ fn it_is_not_reentrant_and_says_so() {
     let mut second = Polled::waiting(mutex.lock());
     drop(guard);
     assert_eq!(*second.finish().unwrap(), 1);
-}
-
-#[test]
-fn a_released_lock_belongs_to_the_one_who_waited() {
-    let mutex = Mutex::new(());
-    let guard = mutex.try_lock().unwrap();
-    let mut waiter = Polled::waiting(mutex.lock());
-    drop(guard);
-    assert!(mutex.try_lock().is_err(), "this would overtake");
-    drop(waiter.finish().unwrap());
-}
-
-#[test]
-fn a_cancelled_waiter_that_got_the_lock_passes_it_on() {
-    let mutex = Mutex::new(());
-    let guard = mutex.try_lock().unwrap();
-    let first = Polled::waiting(mutex.lock());
-    let mut second = Polled::waiting(mutex.lock());
-    drop(guard);
-    assert!(first.is_woken());
-    drop(first);
-    drop(second.finish().unwrap());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use glommio::sync::OnceCell;
 use proptest::prelude::*;
 
 use crate::common::polled::{Polled, at_once, operations, quiet_panic};
-use crate::common::{DropCount, Numbers, panic_of};
+use crate::common::{DropCount, Numbers};
 
 /// A future that is done when `stage` holds something.
 fn until<T: Clone>(stage: &RefCell<Option<T>>) -> impl Future<Output = T> {
@@ -15,50 +15,6 @@ fn until<T: Clone>(stage: &RefCell<Option<T>>) -> impl Future<Output = T> {
         Some(value) => Poll::Ready(value.clone()),
         None => Poll::Pending,
     })
-}
-
-#[test]
-fn one_initialiser_runs_and_the_others_find_its_value() {
-    let cell = OnceCell::new();
-    let stage = RefCell::new(None);
-    let mut first = Polled::waiting(cell.get_or_init(|| until(&stage)));
-    let never = || async { unreachable!("another one runs") };
-    let mut waiting = [(); 3].map(|()| Polled::waiting(cell.get_or_init(never)));
-    assert!(!cell.is_initialized());
-    stage.replace(Some(7));
-    assert_eq!(first.poll(), Poll::Ready(&7));
-    for waiting in &mut waiting {
-        assert_eq!(*waiting.finish(), 7);
-    }
-    assert_eq!(cell.get(), Some(&7));
-}
-
-#[test]
-fn after_a_failure_the_next_runs_its_own() {
-    let cell = OnceCell::new();
-    let stage = RefCell::new(None);
-    let mut failing = Polled::waiting(cell.get_or_try_init(|| until(&stage)));
-    let mut second = Polled::waiting(cell.get_or_try_init(async || Ok::<_, &str>(2)));
-    let mut third = Polled::waiting(cell.get_or_try_init(async || Ok::<_, &str>(3)));
-    stage.replace(Some(Err("no")));
-    assert_eq!(failing.poll(), Poll::Ready(Err("no")));
-    assert!(!cell.is_initialized() && !third.is_woken());
-    assert_eq!(second.finish(), Ok(&2));
-    assert_eq!(third.finish(), Ok(&2));
-}
-
-#[test]
-fn after_a_cancellation_or_a_panic_the_next_runs_its_own() {
-    let cell = OnceCell::new();
-    let first = Polled::waiting(cell.get_or_init(std::future::pending));
-    let mut second = Polled::waiting(cell.get_or_init(async || panic!("a second failure")));
-    let skipped = Polled::waiting(cell.get_or_init(async || 0));
-    let mut third = Polled::waiting(cell.get_or_init(async || 3));
-    drop(first);
-    assert_eq!(panic_of(|| second.finish()), "a second failure");
-    assert!(skipped.is_woken());
-    drop((second, skipped));
-    assert_eq!(third.finish(), &3);
 }
 
 /// References to the value were given out: it must stay, and the initialiser's is dropped.
@@ -86,16 +42,6 @@ fn a_value_that_is_set_during_initialisation_stays() {
     }
     assert_eq!((lent.0, dropped.count()), (1, 1));
     assert_eq!(cell.set((3, None)).map_err(|it| it.0), Err(3));
-}
-
-#[test]
-fn a_cell_that_is_set_in_between_is_found_by_one_whose_turn_had_come() {
-    let cell = OnceCell::new();
-    let first = Polled::waiting(cell.get_or_init(std::future::pending));
-    let mut second = Polled::waiting(cell.get_or_init(async || unreachable!("there is a value")));
-    drop(first);
-    cell.set(1).unwrap();
-    assert_eq!(second.finish(), &1);
 }
 
 #[test]

@@ -6,30 +6,11 @@ use std::task::{Context, Waker};
 use glommio::sync::RwLock;
 use glommio::{GlommioError, ResourceType, executor, spawn_local};
 
-use crate::common::polled::{Polled, at_once, quiet_panic};
+use crate::common::polled::{Polled, quiet_panic};
 use crate::common::{DropCount, Kept, panic_of, run};
-
-fn is_closed<T>(result: Result<T, GlommioError<()>>) -> bool {
-    matches!(result, Err(GlommioError::Closed(ResourceType::RwLock)))
-}
 
 fn would_block<T>(result: Result<T, GlommioError<()>>) -> bool {
     matches!(result, Err(GlommioError::WouldBlock(ResourceType::RwLock)))
-}
-
-#[test]
-fn many_read_or_one_writes() {
-    let lock = RwLock::new(1);
-    let first = at_once(lock.read()).unwrap();
-    let second = lock.try_read().unwrap();
-    assert_eq!(*first + *second, 2);
-    assert!(would_block(lock.try_write()));
-    drop((first, second));
-    let mut guard = at_once(lock.write()).unwrap();
-    *guard = 2;
-    assert!(would_block(lock.try_read()) && would_block(lock.try_write()));
-    drop(guard);
-    assert_eq!(lock.into_inner().unwrap(), 2);
 }
 
 #[test]
@@ -55,74 +36,6 @@ fn guards_are_held_across_awaits() {
 }
 
 #[test]
-fn a_stream_of_readers_does_not_starve_a_writer() {
-    let lock = RwLock::new(());
-    let reader = lock.try_read().unwrap();
-    let mut writer = Polled::waiting(lock.write());
-    assert!(would_block(lock.try_read()));
-    let mut late = Polled::waiting(lock.read());
-    drop(reader);
-    assert!(!late.is_woken(), "it would overtake");
-    let guard = writer.finish().unwrap();
-    assert!(late.poll().is_pending());
-    drop(guard);
-    drop(late.finish().unwrap());
-}
-
-#[test]
-fn readers_that_follow_each_other_are_admitted_together() {
-    let lock = RwLock::new(());
-    let guard = lock.try_write().unwrap();
-    let mut readers = [(); 3].map(|()| Polled::waiting(lock.read()));
-    let mut writer = Polled::waiting(lock.write());
-    let mut behind = Polled::waiting(lock.read());
-    drop(guard);
-    assert!(!writer.is_woken() && !behind.is_woken());
-    let guards = readers.each_mut().map(|reader| reader.finish().unwrap());
-    drop(guards);
-    drop(writer.finish().unwrap());
-    drop(behind.finish().unwrap());
-}
-
-#[test]
-fn a_released_lock_belongs_to_the_one_who_waited() {
-    let lock = RwLock::new(());
-    let guard = lock.try_write().unwrap();
-    let mut writer = Polled::waiting(lock.write());
-    drop(guard);
-    assert!(would_block(lock.try_write()), "this would overtake");
-    drop(writer.finish().unwrap());
-}
-
-#[test]
-fn a_cancelled_writer_is_forgotten() {
-    let lock = RwLock::new(());
-    let reader = lock.try_read().unwrap();
-    let writer = Polled::waiting(lock.write());
-    let mut behind = Polled::waiting(lock.read());
-    drop(writer);
-    let second = behind.finish().unwrap();
-    let third = lock.try_read().expect("no writer waits");
-    drop((reader, second, third));
-    drop(lock.try_write().expect("nothing is held"));
-}
-
-#[test]
-fn a_cancelled_waiter_that_was_admitted_passes_it_on() {
-    let lock = RwLock::new(());
-    let guard = lock.try_write().unwrap();
-    let reader = Polled::waiting(lock.read());
-    let writer = Polled::waiting(lock.write());
-    let mut last = Polled::waiting(lock.write());
-    drop(guard);
-    assert!(reader.is_woken());
-    drop(reader);
-    assert!(writer.is_woken());
-    drop(writer);
-    drop(last.finish().unwrap());
-}
-
-#[test]
 fn a_held_lock_is_not_closed() {
     let lock = RwLock::new(());
     for guard in [Ok(lock.try_read().unwrap()), Err(())] {
@@ -139,32 +52,6 @@ fn a_held_lock_is_not_closed() {
     }
     lock.close().unwrap();
     lock.close().expect("once more is no error");
-}
-
-#[test]
-fn everything_fails_on_a_closed_lock() {
-    let dropped = DropCount::default();
-    let mut lock = RwLock::new(dropped.guard());
-    lock.close().unwrap();
-    assert!(lock.is_closed());
-    assert!(is_closed(lock.try_read()) && is_closed(lock.try_write()));
-    assert!(is_closed(at_once(lock.read())) && is_closed(at_once(lock.write())));
-    assert!(is_closed(lock.get_mut()));
-    assert!(is_closed(lock.into_inner()));
-    assert_eq!(dropped.count(), 1);
-}
-
-/// Between a release and the polls of those who were woken by it, there is no guard.
-#[test]
-fn closing_right_after_a_release_leaves_no_waiter_behind() {
-    let lock = RwLock::new(());
-    let guard = lock.try_write().unwrap();
-    let mut writers = [(); 4].map(|()| Polled::waiting(lock.write()));
-    drop(guard);
-    lock.close().unwrap();
-    for writer in &mut writers {
-        assert!(is_closed(writer.finish()));
-    }
 }
 
 #[test]

@@ -3,11 +3,11 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use glommio::sync::Semaphore;
-use glommio::{GlommioError, ResourceType, spawn_local};
+use glommio::{GlommioError, ResourceType};
 
+use crate::common::Kept;
 use crate::common::hooks::counting;
 use crate::common::polled::{Polled, at_once, quiet_panic};
-use crate::common::{Kept, Log, run};
 
 fn is_closed<T>(result: Result<T, GlommioError<()>>, requested: u64, available: u64) -> bool {
     matches!(
@@ -18,91 +18,6 @@ fn is_closed<T>(result: Result<T, GlommioError<()>>, requested: u64, available: 
 }
 
 #[test]
-fn waiters_run_in_the_order_in_which_they_came() {
-    run(async {
-        let (semaphore, log) = (Rc::new(Semaphore::new(0)), Log::default());
-        let waiters = [1, 2, 3].map(|id| {
-            let (semaphore, log) = (Rc::clone(&semaphore), log.clone());
-            spawn_local(async move {
-                semaphore.acquire(1).await.unwrap();
-                log.note(id.to_string());
-                semaphore.signal(1);
-            })
-        });
-        semaphore.signal(1);
-        for waiter in waiters {
-            waiter.await;
-        }
-        assert_eq!(log.take(), ["1", "2", "3"]);
-    });
-}
-
-#[test]
-fn a_cancelled_waiter_that_was_served_serves_the_next() {
-    let semaphore = Semaphore::new(0);
-    let first = Polled::waiting(semaphore.acquire(1));
-    let mut second = Polled::waiting(semaphore.acquire(1));
-    semaphore.signal(1);
-    assert!(first.is_woken() && !second.is_woken());
-    drop(first);
-    second.finish().unwrap();
-    assert_eq!(semaphore.available(), 0);
-}
-
-#[test]
-fn a_cancelled_waiter_that_was_served_last_gives_its_units_back() {
-    let semaphore = Semaphore::new(0);
-    let waiter = Polled::waiting(semaphore.acquire(3));
-    semaphore.signal(3);
-    assert_eq!(semaphore.available(), 0, "the units are the waiter's");
-    drop(waiter);
-    assert_eq!(semaphore.available(), 3);
-}
-
-#[test]
-fn large_requests_are_not_starved_by_small_ones() {
-    let semaphore = Semaphore::new(1);
-    let mut large = Polled::waiting(semaphore.acquire(3));
-    let mut small = Polled::waiting(semaphore.acquire(1));
-    semaphore.signal(1);
-    assert!(!small.is_woken(), "it would overtake");
-    semaphore.signal(2);
-    large.finish().unwrap();
-    small.finish().unwrap();
-}
-
-#[test]
-fn a_newcomer_does_not_overtake() {
-    let semaphore = Semaphore::new(2);
-    let mut large = Polled::waiting(semaphore.acquire(3));
-    let mut newcomer = Polled::waiting(semaphore.acquire(1));
-    assert!(!semaphore.try_acquire(1).unwrap());
-    assert!(!semaphore.try_acquire(0).unwrap());
-    let refused = semaphore.try_acquire_permit(1);
-    assert!(matches!(
-        refused,
-        Err(GlommioError::WouldBlock(ResourceType::Semaphore {
-            requested: 1,
-            available: 2
-        }))
-    ));
-    semaphore.signal(1);
-    large.finish().unwrap();
-    assert!(newcomer.poll().is_pending());
-}
-
-#[test]
-fn a_large_request_that_gives_up_lets_those_behind_it_pass() {
-    let semaphore = Semaphore::new(2);
-    let large = Polled::waiting(semaphore.acquire(3));
-    let mut behind = [1, 1, 1].map(|units| Polled::waiting(semaphore.acquire(units)));
-    drop(large);
-    behind[0].finish().unwrap();
-    behind[1].finish().unwrap();
-    assert!(!behind[2].is_woken());
-}
-
-#[test]
 fn nothing_is_taken_at_once_also_beside_waiters() {
     let semaphore = Semaphore::new(0);
     let _waiter = Polled::waiting(semaphore.acquire(1));
@@ -110,19 +25,6 @@ fn nothing_is_taken_at_once_also_beside_waiters() {
     semaphore.close();
     assert!(is_closed(at_once(semaphore.acquire(0)), 0, 0));
     assert!(is_closed(semaphore.try_acquire(0), 0, 0));
-}
-
-#[test]
-fn permits_give_their_units_back() {
-    let semaphore = Rc::new(Semaphore::new(5));
-    let borrowed = at_once(semaphore.acquire_permit(1)).unwrap();
-    let owned = at_once(semaphore.acquire_static_permit(1)).unwrap();
-    let tried = semaphore.try_acquire_permit(1).unwrap();
-    let tried_owned = semaphore.try_acquire_static_permit(1).unwrap();
-    assert!(semaphore.try_acquire(1).unwrap());
-    assert_eq!(semaphore.available(), 0);
-    drop((borrowed, owned, tried, tried_owned));
-    assert_eq!(semaphore.available(), 4, "one was taken without a permit");
 }
 
 #[test]
@@ -145,38 +47,6 @@ fn a_permit_that_panics_gives_its_units_back() {
         quiet_panic();
     });
     assert_eq!(semaphore.available(), 1);
-}
-
-#[test]
-fn closing_wakes_all_and_keeps_the_units() {
-    let semaphore = Semaphore::new(1);
-    let permit = semaphore.try_acquire_permit(1).unwrap();
-    let mut waiters = [1, 2, 3].map(|units| Polled::waiting(semaphore.acquire(units)));
-    semaphore.close();
-    semaphore.close();
-    assert!(semaphore.is_closed());
-    for (waiter, units) in waiters.iter_mut().zip(1..) {
-        assert!(is_closed(waiter.finish(), units, 0));
-    }
-    drop(permit);
-    semaphore.signal(2);
-    assert_eq!(semaphore.available(), 3);
-    assert!(is_closed(semaphore.try_acquire(1), 1, 3));
-    let refused = semaphore.try_acquire_permit(1).map(drop);
-    assert!(is_closed(refused, 1, 3));
-    assert!(is_closed(at_once(semaphore.acquire(1)), 1, 3));
-}
-
-#[test]
-fn a_waiter_that_was_served_before_the_end_sees_the_end() {
-    let semaphore = Semaphore::new(0);
-    let mut polled = Polled::waiting(semaphore.acquire(1));
-    let dropped = Polled::waiting(semaphore.acquire(1));
-    semaphore.signal(2);
-    semaphore.close();
-    assert!(is_closed(polled.finish(), 1, 1));
-    drop(dropped);
-    assert_eq!(semaphore.available(), 2, "both units came back");
 }
 
 #[test]

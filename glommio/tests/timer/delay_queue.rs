@@ -1,8 +1,6 @@
 //! `DelayQueue`: items come out at their deadlines, in order, and can be moved and taken out
 //! before.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -29,26 +27,6 @@ pub(crate) fn poll<T>(queue: &DelayQueue<T>, waker: &Waker) -> Poll<Expired<T>> 
 }
 
 #[test]
-fn items_come_by_deadline_and_those_of_one_deadline_as_inserted() {
-    run_in_both_stages(|| async {
-        let queue = DelayQueue::new();
-        let start = Instant::now() + ms(3);
-        for n in [40_u32, 10, 30, 20] {
-            for twin in 0..3 {
-                queue.insert_at(n + twin, start + Duration::from_micros(10) * n);
-            }
-        }
-        assert_eq!(queue.len(), 12);
-        let mut order = Vec::new();
-        for _ in 0..12 {
-            order.push(next(&queue).await);
-        }
-        assert_eq!(order, [10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42]);
-        assert!(queue.is_empty());
-    });
-}
-
-#[test]
 fn an_empty_queue_is_pending_and_an_insert_ends_the_wait() {
     run(|| async {
         let queue = Rc::new(DelayQueue::new());
@@ -63,65 +41,6 @@ fn an_empty_queue_is_pending_and_an_insert_ends_the_wait() {
         // Also one that is due at once.
         queue.insert("at once", Duration::ZERO);
         assert_eq!(next(&queue).await, "at once");
-    });
-}
-
-#[test]
-fn an_item_that_is_removed_does_not_come() {
-    run_in_both_stages(|| async {
-        let queue = DelayQueue::new();
-        let keys: Vec<_> = (0..100).map(|n| queue.insert(n, ms(2))).collect();
-        for key in keys.iter().step_by(2) {
-            assert!(queue.remove(*key).is_some_and(|n| n % 2 == 0));
-        }
-        for n in (1..100).step_by(2) {
-            assert_eq!(next(&queue).await, n);
-        }
-        assert!(queue.is_empty());
-        assert!(poll_once(queue.next_expired()).await.is_none());
-        assert!(keys.iter().all(|key| queue.remove(*key).is_none()));
-        assert!(keys.iter().all(|key| queue.deadline(*key).is_none()));
-    });
-}
-
-#[test]
-fn a_reset_moves_an_item_sooner_and_later() {
-    run_in_both_stages(|| async {
-        let queue = DelayQueue::new();
-        let far = queue.insert("far", HOUR);
-        let near = queue.insert("near", ms(1));
-        let deadline = Instant::now() + ms(2);
-        assert!(queue.reset_at(far, deadline));
-        assert_eq!(queue.deadline(far), Some(deadline));
-        assert!(queue.reset(near, ms(20)));
-        assert_eq!(next(&queue).await, "far");
-        assert_eq!(next(&queue).await, "near");
-        assert!(!queue.reset(far, ms(1)) && !queue.reset_at(near, deadline));
-    });
-}
-
-/// Both are due and have expired when one of them is moved, or taken out.
-#[test]
-fn an_item_that_has_expired_can_still_be_reset_and_removed() {
-    run_in_both_stages(|| async {
-        let (waker, woken) = counting();
-        // Again if they are due before the poll, as where the machine stands still.
-        let (queue, [moved, removed, stays]) = loop {
-            let queue = DelayQueue::new();
-            let keys = ["moved", "removed", "stays"].map(|item| queue.insert(item, ms(1)));
-            if poll(&queue, &waker).is_pending() {
-                break (queue, keys);
-            }
-        };
-        sleep(ms(3)).await;
-        assert_eq!(woken.get(), 1, "one wake for all");
-        let deadline = Instant::now() + ms(5);
-        assert!(queue.reset_at(moved, deadline));
-        assert_eq!(queue.remove(removed), Some("removed"));
-        let expired = queue.next_expired().await;
-        assert_eq!((expired.key(), expired.into_inner()), (stays, "stays"));
-        assert!(poll(&queue, &waker).is_pending() || Instant::now() >= deadline);
-        assert_eq!(next(&queue).await, "moved");
     });
 }
 
@@ -151,44 +70,6 @@ fn a_key_of_another_queue_names_nothing() {
         assert_eq!(one.remove(foreign), None);
         assert!(!other.reset(key, ms(1)));
         assert_eq!((one.remove(key), other.remove(foreign)), (Some(1), Some(2)));
-    });
-}
-
-/// Also when the memory of the items has gone back, and others have their places.
-#[test]
-fn a_key_of_an_item_that_has_left_names_nothing() {
-    run(|| async {
-        let queue = DelayQueue::new();
-        for others in [0, 1, 500] {
-            let keys: Vec<_> = (0..1000).map(|n| queue.insert(n, HOUR)).collect();
-            for &key in &keys {
-                queue.remove(key).expect("it is there");
-            }
-            let kept: Vec<_> = (0..others).map(|n| queue.insert(n, HOUR)).collect();
-            for &key in &keys {
-                assert!(!queue.reset(key, ms(1)));
-                assert_eq!((queue.deadline(key), queue.remove(key)), (None, None));
-            }
-            assert_eq!(queue.len(), others);
-            kept.into_iter().for_each(|key| _ = queue.remove(key));
-        }
-    });
-}
-
-/// What is already due when it is inserted comes behind what was due before, in order of deadline.
-#[test]
-fn deadlines_that_are_past() {
-    run_in_both_stages(|| async {
-        let queue = DelayQueue::new();
-        let now = Instant::now();
-        for n in [5_u64, 3, 4] {
-            queue.insert_at(n, now - Duration::from_nanos(10 - n));
-        }
-        assert_eq!(next(&queue).await, 3);
-        queue.insert_at(1, now - Duration::from_nanos(9));
-        assert_eq!(next(&queue).await, 4);
-        assert_eq!(next(&queue).await, 5);
-        assert_eq!(next(&queue).await, 1);
     });
 }
 
@@ -249,24 +130,6 @@ fn as_a_stream_it_does_not_end() {
             .await;
         assert_eq!(rest, [4, 5, 6, 7, 8, 9]);
         assert!(poll_once(queue.next()).await.is_none());
-    });
-}
-
-/// The future of the next item is polled and dropped all the time; no item is lost with it.
-#[test]
-fn waits_that_are_given_up_lose_nothing() {
-    run_in_both_stages(|| async {
-        let queue = DelayQueue::new();
-        (0..500_u64).for_each(|n| _ = queue.insert(n, Duration::from_micros(10 * n)));
-        let mut came = Vec::new();
-        while came.len() < 500 {
-            let mut wait = pin!(queue.next_expired());
-            match poll_once(&mut wait).await {
-                Some(expired) => came.push(expired.into_inner()),
-                None => executor().yield_now().await,
-            }
-        }
-        assert_eq!(came, (0..500).collect::<Vec<_>>());
     });
 }
 
@@ -347,16 +210,4 @@ fn timers_and_items_expire_in_one_order() {
 fn outside_an_executor_it_says_so() {
     let message = panic_of(DelayQueue::<()>::new);
     assert!(message.contains("no LocalExecutor"), "{message}");
-}
-
-#[test]
-fn it_says_how_many_it_holds() {
-    run(|| async {
-        let queue = DelayQueue::default();
-        queue.insert(1, HOUR);
-        assert!(format!("{queue:?}").contains("len: 1"));
-        let mut wait = pin!(queue.next_expired());
-        let is_pending = poll_fn(|cx| Poll::Ready(wait.as_mut().poll(cx).is_pending()));
-        assert!(is_pending.await);
-    });
 }

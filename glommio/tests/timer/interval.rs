@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use futures_lite::StreamExt;
 use futures_lite::future::poll_once;
-use glommio::timer::{Interval, MissedTickBehavior, interval, interval_at, sleep_until};
-use glommio::{LocalExecutor, executor};
+use glommio::LocalExecutor;
+use glommio::timer::{MissedTickBehavior, interval, interval_at, sleep_until};
 
 use crate::common::panic_of;
-use crate::harness::{HOUR, hog_until, ms, run, with_watchdog};
+use crate::harness::{HOUR, ms, run, with_watchdog};
 
 #[test]
 fn the_first_tick_is_at_once_and_the_others_are_on_the_grid() {
@@ -42,38 +42,6 @@ fn a_start_ahead_is_waited_for() {
     });
 }
 
-/// An interval of 10 ms of which the tick at 10 is delivered at 35 or later. With when that was.
-async fn stalled(behavior: MissedTickBehavior) -> (Interval, Instant, Instant) {
-    let mut ticks = interval(ms(10));
-    ticks.set_missed_tick_behavior(behavior);
-    assert_eq!(ticks.missed_tick_behavior(), behavior);
-    let start = ticks.tick().await;
-    hog_until(start + ms(35));
-    assert_eq!(ticks.tick().await, start + ms(10), "the scheduled instant");
-    (ticks, start, Instant::now())
-}
-
-#[test]
-fn a_burst_delivers_what_was_missed_without_waiting() {
-    run(|| async {
-        let (mut ticks, start, _) = stalled(MissedTickBehavior::Burst).await;
-        for n in 2..=3 {
-            assert_eq!(poll_once(ticks.tick()).await, Some(start + ms(10) * n));
-        }
-        assert_eq!(ticks.tick().await, start + ms(40));
-    });
-}
-
-#[test]
-fn a_delay_counts_from_the_late_delivery() {
-    run(|| async {
-        let (mut ticks, start, delivered) = stalled(MissedTickBehavior::Delay).await;
-        let next = ticks.tick().await;
-        assert!(next >= start + ms(45) && next <= delivered + ms(10));
-        assert!(Instant::now() >= next);
-    });
-}
-
 /// A tick that is late by what every tick is late does not move the schedule.
 #[test]
 fn a_delay_does_not_drift() {
@@ -86,18 +54,6 @@ fn a_delay_does_not_drift() {
         let second = ticks.tick().await;
         // Except on a machine that came too late by itself.
         assert!(second == start + ms(200) || late + ms(1) >= ms(5));
-    });
-}
-
-#[test]
-fn a_skip_drops_what_was_missed_and_stays_on_the_grid() {
-    run(|| async {
-        let (mut ticks, start, delivered) = stalled(MissedTickBehavior::Skip).await;
-        let next = ticks.tick().await;
-        let distance = (next - start).as_nanos();
-        assert_eq!(distance % ms(10).as_nanos(), 0, "on the grid");
-        assert!(next > start + ms(35), "that was past");
-        assert!(next <= delivered + ms(10), "none that is ahead is dropped");
     });
 }
 
@@ -115,22 +71,6 @@ fn very_many_ticks_are_skipped() {
         let next = ticks.tick().await;
         assert!(next - start > Duration::from_secs(100));
         assert_eq!((next - start).as_nanos() % 7, 0);
-    });
-}
-
-#[test]
-fn a_tick_that_is_given_up_comes_again() {
-    run(|| async {
-        let mut ticks = interval(ms(3));
-        let start = ticks.tick().await;
-        for _ in 0..10 {
-            if let Some(tick) = poll_once(ticks.tick()).await {
-                assert_eq!(tick, start + ms(3));
-                return;
-            }
-            executor().yield_now().await;
-        }
-        assert_eq!(ticks.tick().await, start + ms(3));
     });
 }
 

@@ -10,8 +10,6 @@ mod loom_sleep;
 mod protocol;
 #[cfg(not(loom))]
 mod queue;
-#[cfg(not(loom))]
-mod threads;
 
 use std::ptr::NonNull;
 

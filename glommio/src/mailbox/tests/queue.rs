@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Weak};
 use std::thread;
 
@@ -154,47 +153,4 @@ fn a_closed_queue_is_not_kept_by_what_it_had_accepted() {
     drop(queue.close());
     drop(queue);
     assert_eq!(weak.strong_count(), 0);
-}
-
-/// Many threads push, one closes: what was accepted was taken, and the rest came back.
-#[test]
-fn what_is_pushed_while_the_queue_closes_is_taken_or_comes_back() {
-    const SENDERS: u32 = 4;
-    const WAKES: u32 = 1000;
-    for _ in 0..20 {
-        let (queue, _notifier) = queue();
-        let is_started = AtomicBool::new(false);
-        let accepted: Vec<Vec<u32>> = thread::scope(|scope| {
-            let senders: Vec<_> = (0..SENDERS)
-                .map(|sender| {
-                    let (queue, is_started) = (&queue, &is_started);
-                    scope.spawn(move || {
-                        let wakes = sender * WAKES..(sender + 1) * WAKES;
-                        let accepted = wakes.take_while(|&value| {
-                            is_started.store(true, Ordering::Relaxed);
-                            queue.push(Note::new(value)).is_ok()
-                        });
-                        accepted.collect()
-                    })
-                })
-                .collect();
-            while !is_started.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-            let mut taken = values(queue.take());
-            taken.extend(values(queue.close()));
-            let accepted: Vec<Vec<u32>> = senders
-                .into_iter()
-                .map(|sender| sender.join().expect("it ends well"))
-                .collect();
-            for accepted in &accepted {
-                let of_sender = taken.iter().filter(|value| accepted.contains(value));
-                assert!(of_sender.eq(accepted), "in the order of its sender");
-            }
-            let count: usize = accepted.iter().map(Vec::len).sum();
-            assert_eq!(taken.len(), count);
-            accepted
-        });
-        assert_eq!(accepted.len(), SENDERS as usize);
-    }
 }

@@ -3,14 +3,9 @@
 
 use std::cell::Cell;
 use std::os::fd::IntoRawFd;
-use std::path::Path;
-
-use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use nix::sys::stat::Mode;
 
 use super::op::Op;
-use super::ops::{Close, open};
+use super::ops::Close;
 use super::*;
 use crate::ring::{Outcome, Submission};
 
@@ -21,12 +16,6 @@ enum When {
     BeforeCompletion,
     AfterCompletion,
 }
-
-const ALWAYS: [When; 3] = [
-    When::BeforeSubmission,
-    When::BeforeCompletion,
-    When::AfterCompletion,
-];
 
 /// Drops the handle of `op` at the given time, and waits until the operation is over.
 fn give_up(reactor: &Rc<Reactor>, op: impl Op, when: When) {
@@ -55,45 +44,6 @@ fn give_up(reactor: &Rc<Reactor>, op: impl Op, when: When) {
     drop(handle);
     turn_until(reactor, || reactor.driver.in_flight().borrow().len() == 0);
     assert!(!reactor.driver.in_flight().borrow().waits_for_device());
-}
-
-fn has_reader(fifo: &Path) -> bool {
-    match nix::fcntl::open(fifo, OFlag::O_WRONLY | OFlag::O_NONBLOCK, Mode::empty()) {
-        Ok(_) => true,
-        Err(Errno::ENXIO) => false,
-        Err(errno) => panic!("the folder is ours: {errno}"),
-    }
-}
-
-#[test]
-fn a_file_that_was_opened_for_a_handle_that_is_gone_is_closed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let fifo = folder.path().join("fifo");
-    nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).expect("the folder is ours");
-    let reactor = reactor(4);
-    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    for when in ALWAYS {
-        give_up(&reactor, open(&fifo, flags), when);
-        assert!(!has_reader(&fifo), "{when:?}");
-    }
-    let (woken, waker) = counting_waker();
-    let mut opens = reactor.submit(open(&fifo, flags));
-    assert!(poll(&mut opens, &waker).is_none());
-    turn_until(&reactor, || woken.get() == 1);
-    let opened = poll(&mut opens, &waker).expect("it is done");
-    assert!(has_reader(&fifo), "{opened:?}");
-}
-
-#[test]
-fn what_is_to_be_finished_is_finished_without_its_handle() {
-    let reactor = reactor(4);
-    for when in ALWAYS {
-        let (reader, writer) = nix::unistd::pipe().expect("descriptors are free");
-        let fd = writer.into_raw_fd();
-        give_up(&reactor, Close { fd }, when);
-        let read = nix::unistd::read(&reader, &mut [0]);
-        assert_eq!(read, Ok(0), "there is no writer any more: {when:?}");
-    }
 }
 
 #[test]
@@ -232,29 +182,4 @@ fn what_has_completed_is_discarded_with_the_table() {
     drop(reactor);
     assert_eq!(notes.counts(), [1, 1, 1]);
     drop(handle);
-}
-
-/// More operations than places are kept for, in the order of their submission and another one.
-#[test]
-fn operations_of_different_types_share_their_places() {
-    let reactor = reactor(64);
-    let notes = Rc::new(Notes::default());
-    for _ in 0..3 {
-        let (woken, waker) = counting_waker();
-        let mut nops: Vec<_> = (0..600).map(|_| reactor.submit(Nop)).collect();
-        let mut noted: Vec<_> = (0..600).map(|_| reactor.submit(notes.op())).collect();
-        nops.iter_mut()
-            .for_each(|it| assert!(poll(it, &waker).is_none()));
-        noted
-            .iter_mut()
-            .for_each(|it| assert!(poll(it, &waker).is_none()));
-        turn_until(&reactor, || woken.get() == 1200);
-        for it in noted.iter_mut().rev() {
-            assert!(poll(it, &waker).expect("all are done").is_ok());
-        }
-        for it in &mut nops {
-            assert_eq!(poll(it, &waker).expect("all are done").unwrap(), 0);
-        }
-        assert_eq!(notes.counts(), [600; 3]);
-    }
 }

@@ -78,26 +78,6 @@ fn all_completions_of_an_operation_go_to_its_sink() {
 }
 
 #[test]
-fn one_that_was_given_up_goes_on_until_its_last_completion() {
-    let reactor = reactor(4);
-    let (bell, notes) = (eventfd(), Rc::new(Notes::default()));
-    let guard = reactor.submit_to(watch(&bell), notes.clone());
-    turn(&reactor);
-    signal(&bell);
-    reactor
-        .driver
-        .ring()
-        .enter(Wait::Now)
-        .expect("entering works");
-    drop(guard);
-    assert_eq!(notes.count(), 0, "it is posted and not reaped");
-    turn_until(&reactor, || notes.is_over());
-    assert!(notes.outcomes.borrow()[0].raw > 0);
-    assert_eq!(in_flight(&reactor), 0);
-    assert_eq!(Rc::strong_count(&notes), 1);
-}
-
-#[test]
 fn a_failure_is_the_last_completion() {
     let reactor = reactor(4);
     let notes = Rc::new(Notes::default());
@@ -161,28 +141,6 @@ fn a_sink_may_give_up_its_operation_at_a_completion() {
     turn_until(&reactor, || notes.is_over());
     assert_eq!(notes.last().raw, -libc::ECANCELED);
     assert_eq!((notes.count(), in_flight(&reactor)), (2, 0));
-}
-
-#[test]
-fn the_end_waits_for_the_last_completion_of_each() {
-    for depth in [1, 2, 64] {
-        let reactor = reactor(depth);
-        let (bell, notes) = (eventfd(), Notes::default);
-        let all: Vec<Rc<Notes>> = (0..50).map(|_| Rc::new(notes())).collect();
-        let guards: Vec<_> = all
-            .iter()
-            .map(|notes| reactor.submit_to(watch(&bell), notes.clone()))
-            .collect();
-        turn_until(&reactor, || {
-            !reactor.driver.in_flight().borrow().has_backlog()
-        });
-        turn(&reactor);
-        signal(&bell);
-        shut_down(&reactor);
-        assert!(all.iter().all(|notes| notes.is_over()));
-        assert!(all.iter().all(|notes| Rc::strong_count(notes) == 1));
-        drop(guards);
-    }
 }
 
 #[derive(Clone, Debug)]

@@ -1,42 +1,8 @@
 //! Operations from their submission to their end, whichever it is.
 
 use std::cell::{Cell, RefCell};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-
-use nix::sys::socket::SockaddrIn;
 
 use super::*;
-
-#[test]
-fn an_operation_completes_once_and_wakes_what_polled_last() {
-    let reactor = reactor(8);
-    let mut operation = reactor.submit(Nop);
-    let ((first, early), (last, late)) = (counting_waker(), counting_waker());
-    assert!(poll(&mut operation, &early).is_none());
-    assert!(poll(&mut operation, &late).is_none());
-    turn_until(&reactor, || last.get() > 0);
-    assert_eq!((first.get(), last.get()), (0, 1));
-    assert_eq!(poll(&mut operation, &late).expect("it is done").unwrap(), 0);
-    drop(operation);
-    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
-}
-
-#[test]
-fn thousands_of_operations_go_through_a_ring_of_few_entries() {
-    for depth in 1..=4 {
-        let reactor = reactor(depth);
-        let (woken, waker) = counting_waker();
-        let mut operations: Vec<_> = (0..5000).map(|_| reactor.submit(Nop)).collect();
-        for operation in &mut operations {
-            assert!(poll(operation, &waker).is_none());
-        }
-        turn_until(&reactor, || woken.get() == operations.len());
-        for operation in &mut operations {
-            assert_eq!(poll(operation, &waker).expect("all are done").unwrap(), 0);
-        }
-        assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
-    }
-}
 
 #[test]
 fn thousands_of_waiting_operations_do_not_stop_up_a_ring_of_few_entries() {
@@ -149,19 +115,6 @@ fn giving_up_what_was_submitted_keeps_it_until_the_kernel_has_let_go() {
 }
 
 #[test]
-fn cancelling_on_the_spot_needs_no_turn() {
-    let reactor = reactor(1);
-    let quiet = eventfd();
-    let operations: Vec<_> = (0..2).map(|_| reactor.submit(readable(&quiet))).collect();
-    turn(&reactor);
-    reactor.cancel_now();
-    drop(operations);
-    reactor.cancel_now();
-    assert!(!reactor.driver.in_flight().borrow().has_cancels());
-    turn_until(&reactor, || reactor.driver.in_flight().borrow().len() == 0);
-}
-
-#[test]
 fn a_key_is_never_that_of_the_next_tenant_of_its_slot() {
     let reactor = reactor(4);
     let (_, waker) = counting_waker();
@@ -217,18 +170,6 @@ impl Sink for Notes {
         assert!(!has_more);
         self.0.borrow_mut().push(raw(&result));
     }
-}
-
-#[test]
-fn a_sink_hears_of_its_completion_once() {
-    let reactor = reactor(4);
-    let notes = Rc::new(Notes::default());
-    let guard = reactor.submit_to(Nop, notes.clone());
-    turn_until(&reactor, || !notes.0.borrow().is_empty());
-    drop(guard);
-    turn(&reactor);
-    assert_eq!(*notes.0.borrow(), [0]);
-    assert_eq!(Rc::strong_count(&notes), 1);
 }
 
 #[test]
@@ -334,70 +275,5 @@ fn the_end_cancels_and_waits_for_everything() {
         drop(reactor);
         let gone = poll(&mut waiting[0], &waker).expect("there is no reactor");
         assert_eq!(gone.unwrap_err().kind(), std::io::ErrorKind::NotConnected);
-    }
-}
-
-#[test]
-fn a_connection_that_is_not_claimed_is_closed() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is there");
-    let address = listener.local_addr().expect("it is bound");
-    let reactor = reactor(4);
-    let socket = crate::sys::socket::Socket::new(
-        socket2::Domain::IPV4,
-        socket2::Type::STREAM.nonblocking(),
-        None,
-    )
-    .expect("a socket");
-    let connect = Connect {
-        socket,
-        address: Box::new(address.into()),
-    };
-    let operation = reactor.submit(connect);
-    turn(&reactor);
-    drop(operation);
-    shut_down(&reactor);
-    // Whether it was established or cancelled: no end of it is left open on our side.
-    listener.set_nonblocking(true).expect("it is a socket");
-    if let Ok((mut peer, _)) = listener.accept() {
-        use std::io::Read;
-        peer.set_nonblocking(false).expect("it is a socket");
-        assert!(matches!(peer.read(&mut [0]), Ok(0) | Err(_)));
-    }
-}
-
-#[test]
-fn an_accept_gives_the_descriptor_of_the_connection() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is there");
-    let reactor = reactor(4);
-    let accepts = Rc::new(Accepts::default());
-    let accept = AcceptOne {
-        listener: listener.as_raw_fd(),
-    };
-    let _handle = reactor.submit_to(accept, Rc::clone(&accepts));
-    turn(&reactor);
-    let client = std::net::TcpStream::connect(listener.local_addr().expect("it is bound"))
-        .expect("the listener is there");
-    turn_until(&reactor, || accepts.0.borrow().is_some());
-    let connection = accepts
-        .0
-        .take()
-        .expect("it is done")
-        .expect("it is accepted");
-    let name = nix::sys::socket::getpeername::<SockaddrIn>(connection.as_fd().as_raw_fd());
-    let client = client.local_addr().expect("it is connected");
-    assert_eq!(name.expect("it has a peer").to_string(), client.to_string());
-}
-
-#[derive(Default)]
-struct Accepts(RefCell<Option<io::Result<OwnedFd>>>);
-
-impl Sink for Accepts {
-    type Item = io::Result<OwnedFd>;
-
-    fn complete(&self, accepted: io::Result<OwnedFd>, _has_more: bool) {
-        assert!(
-            self.0.replace(Some(accepted)).is_none(),
-            "it completes once"
-        );
     }
 }

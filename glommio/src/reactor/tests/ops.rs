@@ -1,14 +1,11 @@
 //! Operations to test with, of either kind.
 
-use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::fd::{AsRawFd, RawFd};
 
 use nix::sys::eventfd::EventFd;
 
-use super::super::op::{FromOutcome, OnDrop, Op, SinkOp};
+use super::super::op::{OnDrop, Op, SinkOp};
 use super::super::{PollMany, PollOnce};
 use crate::ring::{CURRENT_POSITION, Outcome, Submission};
 
@@ -48,31 +45,6 @@ pub(super) fn watch(eventfd: &EventFd) -> PollMany {
     PollMany {
         fd: eventfd.as_raw_fd(),
         events: libc::POLLIN,
-    }
-}
-
-/// Opens or creates a file.
-pub(super) struct Open {
-    path: CString,
-    flags: libc::c_int,
-}
-
-pub(super) fn open(path: &Path, flags: libc::c_int) -> Open {
-    Open {
-        path: CString::new(path.as_os_str().as_bytes()).expect("paths have no zero byte"),
-        flags,
-    }
-}
-
-impl Op for Open {
-    type Output = OwnedFd;
-
-    fn submission(&mut self) -> Submission<'_> {
-        Submission::open(libc::AT_FDCWD, &self.path, self.flags, 0o600)
-    }
-
-    fn complete(self, outcome: Outcome) -> io::Result<OwnedFd> {
-        FromOutcome::from_outcome(outcome)
     }
 }
 

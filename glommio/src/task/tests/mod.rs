@@ -1,17 +1,10 @@
-//! Behaviours of a task, one file each, on an executor that is as small as one can be.
-//!
-//! The names of the files are those of async-task's tests, whose list of behaviours this is.
+//! The task cell against that of async-task, its memory and counts by themselves, and models of what threads do to
+//! it. What a task does in an executor is tested in `glommio/tests/task` and `executor`.
 
 #[cfg(not(loom))]
 mod biased;
-#[cfg(not(loom))]
-mod cancel;
 #[cfg(not(any(loom, task_cells_boxed)))]
 mod cells;
-#[cfg(not(loom))]
-mod executor;
-#[cfg(not(loom))]
-mod join;
 #[cfg(loom)]
 mod loom_biased;
 #[cfg(loom)]
@@ -22,17 +15,3 @@ mod loom_cells;
 mod loom_world;
 #[cfg(not(loom))]
 mod oracle;
-#[cfg(not(loom))]
-mod panic;
-#[cfg(not(loom))]
-mod ready;
-#[cfg(not(loom))]
-mod teardown;
-#[cfg(not(loom))]
-mod waker_foreign;
-#[cfg(not(loom))]
-mod waker_panic;
-#[cfg(not(loom))]
-mod waker_pending;
-#[cfg(not(loom))]
-mod waker_ready;

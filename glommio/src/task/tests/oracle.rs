@@ -4,7 +4,7 @@
 //! The scripts stay on one thread, and every poll that ends pending leaves a waker behind, since
 //! async-task leaks a detached future that nothing can wake after its poll. What the awaiter is told
 //! is left out, too: async-task wakes it once more than needed, when a task is cancelled; and it
-//! ends the process when an awaiter's waker panics, which ours outlives (`waker_panic.rs`).
+//! ends the process when an awaiter's waker panics, which ours outlives.
 //!
 //! The fixed cases bear the names of async-task's own tests.
 
@@ -21,7 +21,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::prop_oneof;
 
-use super::executor::OnDrop;
 use crate::task::{CellStore, JoinHandle, OwnedTask, RemoteWake, Runnable, Schedule, spawn};
 
 /// What the script does between polls, or in the middle of one.
@@ -82,7 +81,13 @@ trait CellKind: 'static {
 }
 
 /// Notes its end.
-type Output = OnDrop<Box<dyn FnMut()>>;
+struct Output(Rc<RefCell<Vec<Event>>>);
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.0.borrow_mut().push(Event::OutputDropped);
+    }
+}
 
 /// Where the play takes place: what the script can reach, and the events so far.
 struct Stage<C: CellKind> {
@@ -186,11 +191,7 @@ impl<C: CellKind> Future for Script<C> {
             }
         }
         match script.map_or(End::Ready, |script| script.end) {
-            End::Ready => {
-                let events = stage.events.clone();
-                let note = move || events.borrow_mut().push(Event::OutputDropped);
-                Poll::Ready(OnDrop(Box::new(note)))
-            }
+            End::Ready => Poll::Ready(Output(stage.events.clone())),
             End::Pending => {
                 stage.wakers.borrow_mut().push(cx.waker().clone());
                 Poll::Pending
