@@ -47,18 +47,15 @@ pub struct Keyed<K, V> {
     memory_limit_bytes: Option<usize>,
     unflushed_rows: usize,
     places: HashMap<K, usize>,
-    logs: Vec<Option<Log<V>>>,
+    logs: Vec<Option<Box<Core<V>>>>,
     /// Places without a log.
     free: Vec<usize>,
     /// Logs that may have something to do.
     due: VecDeque<usize>,
+    /// Whether a place is among them, also one whose log was removed since.
+    is_due: Vec<bool>,
     /// Of a log that has nothing yet, shared until it has.
     nothing: (Arc<Version<V>>, Arc<Skyline>),
-}
-
-struct Log<V> {
-    core: Box<Core<V>>,
-    is_due: bool,
 }
 
 impl<K, V> fmt::Debug for Keyed<K, V> {
@@ -86,6 +83,7 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
             logs: Vec::new(),
             free: Vec::new(),
             due: VecDeque::new(),
+            is_due: Vec::new(),
             nothing: (Arc::new(Version::new()), Arc::new(Skyline::new())),
         })
     }
@@ -175,9 +173,8 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
         // Dropped at the end: a value's drop may panic.
         let removed = self.logs[place].take();
         if let Some(log) = &removed {
-            self.unflushed_rows -= log.core.unflushed_rows();
+            self.unflushed_rows -= log.unflushed_rows();
         }
-        self.due.retain(|due| *due != place);
         self.free.push(place);
         true
     }
@@ -199,7 +196,7 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
         Q: Hash + Eq + ?Sized,
     {
         let log = self.logs[*self.places.get(key)?].as_ref()?;
-        Some(log.core.stats())
+        Some(log.stats())
     }
 
     /// The keys, in no order.
@@ -227,10 +224,10 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
     /// [`MemLog::step`](crate::MemLog::step), without the merges that wait for idle steps.
     pub fn step(&mut self, rows: usize) -> Progress {
         while let Some(place) = self.due.pop_front() {
-            let Some(log) = &mut self.logs[place] else {
+            self.is_due[place] = false;
+            if self.logs[place].is_none() {
                 continue;
-            };
-            log.is_due = false;
+            }
             // The log asks for its next turn itself, if there is more to do.
             if self.with(place, |core| core.advance(rows.max(1), false)) > 0 {
                 return Progress::More;
@@ -266,8 +263,8 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
     pub fn check(&self) -> Result<(), Broken> {
         let mut rows = 0;
         for log in self.logs.iter().flatten() {
-            log.core.check()?;
-            rows += log.core.unflushed_rows();
+            log.check()?;
+            rows += log.unflushed_rows();
         }
         Broken::unless(rows == self.unflushed_rows, || {
             format!("{rows} unflushed rows, counted {}", self.unflushed_rows)
@@ -276,15 +273,12 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
 
     /// The place of a key, which gets a log if it has none.
     fn place(&mut self, key: K) -> usize {
-        let (logs, free) = (&mut self.logs, &mut self.free);
+        let (logs, is_due, free) = (&mut self.logs, &mut self.is_due, &mut self.free);
         *self.places.entry(key).or_insert_with(|| {
             let mut core = Core::new(Arc::clone(&self.limits), self.floor);
             core.version = Arc::clone(&self.nothing.0);
             core.skyline = Arc::clone(&self.nothing.1);
-            let log = Some(Log {
-                core: Box::new(core),
-                is_due: false,
-            });
+            let log = Some(Box::new(core));
             match free.pop() {
                 Some(place) => {
                     logs[place] = log;
@@ -292,6 +286,7 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
                 }
                 None => {
                     logs.push(log);
+                    is_due.push(false);
                     logs.len() - 1
                 }
             }
@@ -304,13 +299,14 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
             .as_mut()
             .expect("a place of a key has a log");
         let counted = Counted {
-            before: log.core.unflushed_rows(),
+            before: log.unflushed_rows(),
             log,
             place,
             unflushed_rows: &mut self.unflushed_rows,
             due: &mut self.due,
+            is_due: &mut self.is_due[place],
         };
-        work(&mut counted.log.core)
+        work(counted.log)
     }
 
     fn flush_one(&mut self, place: usize) {
@@ -359,7 +355,7 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
     fn make_space(&mut self, left_bytes: usize) {
         let logs = self.logs.iter().enumerate();
         let mut sizes: Vec<(usize, usize)> = logs
-            .filter_map(|(place, log)| Some((log.as_ref()?.core.unflushed_rows(), place)))
+            .filter_map(|(place, log)| Some((log.as_ref()?.unflushed_rows(), place)))
             .filter(|(rows, _)| *rows > 0)
             .collect();
         sizes.sort_unstable();
@@ -373,20 +369,47 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
 
 /// Counts what a log has done to the sum when it is dropped.
 struct Counted<'k, V> {
-    log: &'k mut Log<V>,
+    log: &'k mut Core<V>,
     place: usize,
     before: usize,
     unflushed_rows: &'k mut usize,
     due: &'k mut VecDeque<usize>,
+    is_due: &'k mut bool,
 }
 
 impl<V> Drop for Counted<'_, V> {
     fn drop(&mut self) {
-        let core = &self.log.core;
-        *self.unflushed_rows = *self.unflushed_rows - self.before + core.unflushed_rows();
-        if !core.is_quiet && !self.log.is_due {
-            self.log.is_due = true;
+        *self.unflushed_rows = *self.unflushed_rows - self.before + self.log.unflushed_rows();
+        if !self.log.is_quiet && !*self.is_due {
+            *self.is_due = true;
             self.due.push_back(self.place);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Keyed;
+    use crate::{Config, Progress};
+
+    /// Neither is the list of logs that are due looked through, nor does it grow.
+    #[test]
+    fn removing_a_key_costs_the_same_among_many() {
+        let mut logs = Keyed::new(Config::default().memtable_bytes(256)).unwrap();
+        let rows = || (0..20).map(|ts| (ts, 0u64));
+        for key in 0..100 {
+            logs.extend(key, rows()).unwrap();
+        }
+        assert_eq!(logs.due.len(), 100);
+        for _ in 0..10 {
+            assert!(logs.remove(&50));
+            assert_eq!(logs.due.len(), 100, "its place stays until its turn");
+            logs.extend(50, rows()).unwrap();
+            assert_eq!(logs.due.len(), 100);
+        }
+        logs.remove(&7);
+        while logs.step(100) == Progress::More {}
+        assert!(logs.due.is_empty());
+        logs.check().unwrap();
     }
 }

@@ -47,6 +47,11 @@ impl<V: Clone + 'static> Core<V> {
         }
         let needed_bytes = batch_bytes.saturating_add(self.unflushed_bytes());
         if needed_bytes > limit_bytes {
+            if batch_bytes <= limit_bytes {
+                // For the next step to flush: a memtable that the limit keeps from getting full would
+                // never be.
+                self.seal();
+            }
             Err(WriteErrorKind::Full {
                 needed_bytes,
                 limit_bytes,

@@ -175,11 +175,13 @@ impl<V, N: Number, F: FnMut(&V) -> N> Iterator for Buckets<'_, V, F> {
         let window = self.every.window_of(span.first());
         let first = (self.number)(&span.values()[0]);
         let mut bucket = Bucket::new(window, first);
+        // The function may count its calls: it has one for each row.
+        let mut called = Some(first);
         while let Some(span) = next.filter(|span| span.first() <= bucket.end) {
             let here = all_or_gallop(span.timestamps(), |ts| ts <= bucket.end);
             let (inside, after) = span.split_at(here);
             for value in inside.values() {
-                let number = (self.number)(value);
+                let number = called.take().unwrap_or_else(|| (self.number)(value));
                 bucket.sum = number.add_to(bucket.sum);
                 bucket.min = bucket.min.least(number);
                 bucket.max = bucket.max.greatest(number);

@@ -77,3 +77,22 @@ fn sums_do_not_overflow_and_pass_over_nan() {
         .unwrap();
     assert_eq!((window.min, window.max), (1.0, 2.0));
 }
+
+/// What the function is called for is what is summed up, also where it gives other numbers each time.
+#[test]
+fn each_row_of_a_window_is_asked_for_its_number_once() {
+    let mut log = crate::log();
+    log.extend((0..100).map(|ts| (ts, 0))).unwrap();
+    crate::in_every_state(&mut log, |log| {
+        let mut calls = 0u64;
+        let every = timelog::Every::ticks(7).unwrap();
+        let snapshot = log.snapshot();
+        let windows = snapshot.fold(.., every, |_| {
+            calls += 1;
+            calls
+        });
+        let sums: Vec<_> = windows.map(|it| (it.min, it.last, it.sum)).collect();
+        assert_eq!(calls, 100);
+        assert_eq!(sums[1], (8, 14, (8..=14).sum()));
+    });
+}

@@ -1,6 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use timelog::{Busy, Config, MemLog, Seq, Window, WriteErrorKind};
+use timelog::{Busy, Config, MemLog, Progress, Seq, Window, WriteErrorKind};
 
 use crate::{in_every_state, log, rows, small};
 
@@ -209,6 +209,24 @@ fn memory_limit() {
         "no flush would make that fit"
     );
     log.check().unwrap();
+}
+
+/// Also where the limit is below the memtable, which never gets full then.
+#[test]
+fn steps_make_space_below_the_memory_limit() {
+    for limit in [16, 40 * 16] {
+        let mut log = MemLog::new(Config::default().memory_limit_bytes(limit)).unwrap();
+        let mut refused = 0;
+        for ts in 0..200 {
+            while log.append(ts, 0u64).is_err() {
+                refused += 1;
+                while log.step(1_000) == Progress::More {}
+            }
+        }
+        assert!((4..200).contains(&refused), "{refused}");
+        assert_eq!(log.snapshot().count(..), 200);
+        log.check().unwrap();
+    }
 }
 
 #[test]
