@@ -81,7 +81,7 @@ pub struct Config {
     late_bytes: Option<usize>,
     pub(crate) sealed_runs: usize,
     busy: Busy,
-    memory_limit_bytes: Option<usize>,
+    pub(crate) memory_limit_bytes: Option<usize>,
     l0_segments: usize,
     window: Window,
     window_origin: Ts,

@@ -37,7 +37,7 @@
 //!   version      what is held at one moment; snapshots
 //!   read         cursors, merge, rows, spans, windows
 //!   column  search  segment  segments  list  tombstones
-//!   ts  range  seq  config  stats  error  work
+//!   ts  range  seq  record  layout  config  stats  error  work
 //! ```
 //!
 //! Nothing of this reads a clock (but [`TimeUnit::now`]), opens a file or starts a thread. With the
@@ -58,10 +58,12 @@ pub mod dump;
 pub mod durable;
 mod error;
 mod keyed;
+mod layout;
 mod list;
 mod mem_log;
 mod range;
 mod read;
+mod record;
 mod search;
 mod segment;
 mod segments;
@@ -77,9 +79,11 @@ pub use column::{Batch, Span};
 pub use config::{Busy, Config, Window};
 pub use error::{Broken, ConfigError, WriteError, WriteErrorKind};
 pub use keyed::Keyed;
+pub use layout::{Column, Layout, Scalar};
 pub use mem_log::{Appended, MemLog, Progress, Reader};
 pub use range::TimeRange;
 pub use read::{Bucket, Buckets, Every, Number, Rows, Spans};
+pub use record::{Raw, Record};
 pub use seq::Seq;
 pub use stats::Stats;
 pub use ts::{TimeUnit, Ts};

@@ -369,6 +369,13 @@ impl<V: Clone + 'static> MemLog<V> {
         self.state.access().seq = seq;
     }
 
+    /// Another limit of the configuration than that it was made with.
+    #[cfg(feature = "durable")]
+    pub(crate) fn set_memory_limit(&mut self, bytes: Option<usize>) {
+        let mut core = self.state.access();
+        Arc::make_mut(&mut core.limits).memory_limit_bytes = bytes;
+    }
+
     /// The log in numbers, as a [`Stats`]. O(1), but while maintenance has yet to count what
     /// deletes hide: then a search for every segment and delete.
     pub fn stats(&self) -> Stats {

@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write};
 use std::ops::RangeBounds;
 
-use super::{Fixed, LoadError, LoadErrorKind, Position};
-use crate::{MemLog, Snapshot, Ts};
+use super::{LoadError, LoadErrorKind, Position};
+use crate::{MemLog, Record, Snapshot, Ts};
 
 const MAGIC: &[u8; 8] = b"TIMELOG\0";
 const VERSION: u32 = 1;
@@ -13,12 +13,12 @@ const CHECKSUM_BYTES: usize = 4;
 /// Bounds the memory of both directions.
 const BLOCK_ROWS: usize = 1 << 16;
 
-impl<V: Fixed> Snapshot<V> {
+impl<V: Record> Snapshot<V> {
     /// Writes the rows of a range in the [binary form](crate::dump), and gives their number.
     /// Writes block by block, so `out` needs no buffer of its own.
     ///
     /// # Errors
-    /// Those of `out`, and if a value does not take `V::BYTES` bytes.
+    /// Those of `out`.
     ///
     /// # Examples
     ///
@@ -31,6 +31,10 @@ impl<V: Fixed> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dump(&self, range: impl RangeBounds<Ts>, mut out: impl Write) -> io::Result<u64> {
+        if V::IS_RAW {
+            let message = "values of no known type have no width of their own";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         let mut rows = self.range(range);
         let count = rows.remaining();
         let mut part = Vec::new();
@@ -40,25 +44,19 @@ impl<V: Fixed> Snapshot<V> {
         part.extend_from_slice(&count.to_le_bytes());
         write(&mut part, &mut out)?;
         let mut left = count;
-        let mut values = Vec::new();
         while left > 0 {
-            let block = left.min(BLOCK_ROWS as u64);
+            let block = left.min(BLOCK_ROWS as u64) as usize;
             part.extend_from_slice(&(block as u32).to_le_bytes());
-            for (ts, value) in rows.by_ref().take(block as usize) {
-                part.extend_from_slice(&ts.to_le_bytes());
-                value.put(&mut values);
+            let mut value_at = part.len() + block * size_of::<Ts>();
+            part.resize(value_at + block * V::BYTES, 0);
+            for (row, (ts, value)) in rows.by_ref().take(block).enumerate() {
+                part[4 + row * size_of::<Ts>()..][..size_of::<Ts>()]
+                    .copy_from_slice(&ts.to_le_bytes());
+                value.encode(&mut part[value_at..][..V::BYTES]);
+                value_at += V::BYTES;
             }
-            if values.len() as u64 != block * V::BYTES as u64 {
-                let message = format!(
-                    "{block} values took {} bytes, {} each were expected",
-                    values.len(),
-                    V::BYTES
-                );
-                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-            }
-            part.append(&mut values);
             write(&mut part, &mut out)?;
-            left -= block;
+            left -= block as u64;
         }
         out.flush()?;
         Ok(count)
@@ -74,7 +72,7 @@ fn write(part: &mut Vec<u8>, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-impl<V: Fixed + Clone + 'static> MemLog<V> {
+impl<V: Record> MemLog<V> {
     /// Appends the rows of a file in the [binary form](crate::dump), and gives their number. Each
     /// block is verified before its rows are appended, as a batch.
     ///
@@ -155,7 +153,7 @@ impl<R: Read> Input<R> {
         self.read(bytes + CHECKSUM_BYTES)?;
         let end = self.part.len() - CHECKSUM_BYTES;
         let computed = crc32fast::hash(&self.part[..end]);
-        let stored = u32::get(&self.part[end..]).unwrap_or_default();
+        let stored = u32::decode(&self.part[end..]);
         if computed == stored {
             Ok(())
         } else {
@@ -172,7 +170,7 @@ impl<R: Read> Input<R> {
             return Err(self.format("the magic", found, wanted));
         }
         self.finish(HEADER_BYTES - MAGIC.len())?;
-        let number = |at: usize| u32::get(&self.part[at..at + 4]).unwrap_or_default();
+        let number = |at: usize| u32::decode(&self.part[at..at + 4]);
         let (version, width) = (number(8), number(12));
         if version != VERSION {
             return Err(self.format("the version", version.to_string(), VERSION));
@@ -180,15 +178,15 @@ impl<R: Read> Input<R> {
         if width as usize != value_bytes {
             return Err(self.format("the bytes of a value", width.to_string(), value_bytes));
         }
-        let rows = u64::get(&self.part[16..24]).unwrap_or_default();
+        let rows = u64::decode(&self.part[16..24]);
         self.offset += self.part.len() as u64;
         self.part.clear();
         Ok(rows)
     }
 
-    fn block<V: Fixed>(&mut self, most: u64) -> Result<Vec<(Ts, V)>, LoadError> {
+    fn block<V: Record>(&mut self, most: u64) -> Result<Vec<(Ts, V)>, LoadError> {
         self.read(4)?;
-        let rows = u32::get(&self.part[..4]).unwrap_or_default() as usize;
+        let rows = u32::decode(&self.part[..4]) as usize;
         if !(1..=most).contains(&(rows as u64)) {
             return Err(self.format(
                 "the rows of a block",
@@ -198,17 +196,11 @@ impl<R: Read> Input<R> {
         }
         self.finish(rows * (8 + V::BYTES))?;
         let (timestamps, values) = self.part[4..].split_at(rows * 8);
-        let mut batch = Vec::with_capacity(rows);
-        for (row, ts) in timestamps.chunks_exact(8).enumerate() {
+        let timestamps = timestamps.chunks_exact(size_of::<Ts>()).enumerate();
+        let batch = timestamps.map(|(row, ts)| {
             let value = &values[row * V::BYTES..(row + 1) * V::BYTES];
-            match Ts::get(ts).zip(V::get(value)) {
-                Some(pair) => batch.push(pair),
-                None => {
-                    let found = format!("{value:02x?}");
-                    return Err(self.format("a value", found, "one of its type"));
-                }
-            }
-        }
-        Ok(batch)
+            (Ts::decode(ts), V::decode(value))
+        });
+        Ok(batch.collect())
     }
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use csv::{ErrorKind, Reader, StringRecord, Writer};
 
 use super::{LoadError, LoadErrorKind, Position};
-use crate::{MemLog, Snapshot, Ts};
+use crate::{MemLog, Snapshot, Ts, WriteErrorKind};
 
 const HEADER: [&str; 2] = ["timestamp", "value"];
 const BATCH_ROWS: usize = 4_096;
@@ -83,20 +83,30 @@ where
         }
         let mut record = StringRecord::new();
         let mut batch = Vec::with_capacity(BATCH_ROWS);
+        let mut lines = Vec::with_capacity(BATCH_ROWS);
         loop {
             let is_read = input.read_record(&mut record);
             let is_read = is_read.map_err(|error| error_of(error, rows))?;
             let line = record.position().map_or(1, |position| position.line());
             if is_read {
                 batch.push(parse(&record, line, rows)?);
+                lines.push(line);
             }
             if batch.len() == BATCH_ROWS || !is_read {
                 let count = batch.len() as u64;
-                self.extend(batch.drain(..)).map_err(|refused| LoadError {
-                    rows,
-                    at: Position::Line(line),
-                    kind: LoadErrorKind::Refused(refused.kind),
+                self.extend(batch.drain(..)).map_err(|refused| {
+                    // Of the row that was refused, or of the first one if it is about all of them.
+                    let row = match refused.kind {
+                        WriteErrorKind::BelowFloor { index, .. } => index,
+                        _ => 0,
+                    };
+                    LoadError {
+                        rows,
+                        at: Position::Line(lines[row]),
+                        kind: LoadErrorKind::Refused(refused.kind),
+                    }
                 })?;
+                lines.clear();
                 rows += count;
             }
             if !is_read {

@@ -2,7 +2,8 @@
 //!
 //! [`Snapshot::dump`](crate::Snapshot::dump) writes rows in a binary form with checksums, which
 //! [`MemLog::load`](crate::MemLog::load) reads; `Snapshot::dump_csv` and `MemLog::load_csv` do so
-//! with CSV, under the feature `csv`. Both forms hold visible rows in order, and no deletes or
+//! with CSV, under the feature `csv`, and `dump_arrow` writes a stream of Arrow IPC for other programs,
+//! under the feature `arrow`. Both forms hold visible rows in order, and no deletes or
 //! sequence numbers.
 //!
 //! ```
@@ -33,15 +34,17 @@
 //! The number of rows in the header is that of all blocks; each has 1 to 65,536. What follows the
 //! last block is not read.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod binary;
 #[cfg(feature = "csv")]
 mod csv;
-mod fixed;
 
 use std::error::Error;
 use std::{fmt, io};
 
-pub use fixed::Fixed;
+#[cfg(feature = "arrow")]
+pub use arrow::dump_arrow;
 
 use crate::WriteErrorKind;
 

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::Record;
 use super::error::Error;
 use super::format::{PAGE_BYTES, ROW_PAGE_BYTES, UNIT};
-use crate::ConfigError;
+use crate::{ConfigError, Record, Ts};
 
 /// The widest value, in bytes.
 pub const MAX_RECORD_BYTES: usize = 64 << 10;
@@ -59,14 +58,14 @@ impl Config {
         self
     }
 
-    /// How long the first operation of a group waits for others. Default zero: a group is written as
+    /// How long the first operation of a group waits for others, up to a day. Default zero: a group is written as
     /// soon as the device is idle, and the next one gathers meanwhile.
     pub fn commit_delay(mut self, delay: Duration) -> Self {
         self.commit_delay = delay;
         self
     }
 
-    /// The most bytes of a group, unless a single batch is larger. One that has as many is not delayed,
+    /// The most bytes of a group, up to 1 GiB, unless a single batch is larger. One that has as many is not delayed,
     /// and the next one gathers meanwhile. Default 256 KiB: more makes better use of a device that is
     /// slow to sync, less lets writers go on while others are written.
     pub fn commit_bytes(mut self, bytes: usize) -> Self {
@@ -81,7 +80,7 @@ impl Config {
         self
     }
 
-    /// The size of a file of the write-ahead log, in bytes, from 8 KiB. A full one is turned into a
+    /// The size of a file of the write-ahead log, in bytes, from 8 KiB to 4 GiB. A full one is turned into a
     /// checkpoint. Default 32 MiB.
     pub fn wal_file_bytes(mut self, bytes: u64) -> Self {
         self.limits.wal_file_bytes = bytes;
@@ -89,7 +88,7 @@ impl Config {
     }
 
     /// How often maintenance looks for work that nothing woke it for, and applies
-    /// [`keep`](Self::keep) and [`keep_bytes`](Self::keep_bytes). At least 1 ms. Default 100 ms.
+    /// [`keep`](Self::keep) and [`keep_bytes`](Self::keep_bytes). From 1 ms to a day. Default 100 ms.
     pub fn wake_up(mut self, period: Duration) -> Self {
         self.limits.wake_up = period;
         self
@@ -97,14 +96,16 @@ impl Config {
 
     /// Deletes rows older than this, by raising the floor. The age of a row is counted from the
     /// system's clock or the newest row, whichever is older: so neither one row from the future nor
-    /// the load of an old file deletes what is young. Default: rows are kept.
+    /// the load of an old file deletes what is young. At least one tick of the unit. Default: rows are
+    /// kept.
     pub fn keep(mut self, age: Duration) -> Self {
         self.keep = Some(age);
         self
     }
 
     /// Deletes the oldest rows beyond so many bytes of rows, by raising the floor. A row counts
-    /// `8 + V::BYTES`. Rows of one timestamp are kept or deleted together. Default: rows are kept.
+    /// `8 + V::BYTES`. Rows of one timestamp are kept or deleted together. At least one row. Default:
+    /// rows are kept.
     pub fn keep_bytes(mut self, bytes: usize) -> Self {
         self.keep_bytes = Some(bytes);
         self
@@ -119,12 +120,25 @@ impl Config {
             };
             if holds { Ok(()) } else { Err(error) }
         };
+        const DAY: Duration = Duration::from_secs(24 * 3600);
         let limits = &self.limits;
         check(
             "Record::BYTES",
             V::BYTES <= MAX_RECORD_BYTES,
             V::BYTES.to_string(),
             "at most 64 KiB",
+        )?;
+        check(
+            "commit_delay",
+            self.commit_delay <= DAY,
+            format!("{:?}", self.commit_delay),
+            "at most a day",
+        )?;
+        check(
+            "commit_bytes",
+            (1..=1 << 30).contains(&limits.commit_bytes),
+            limits.commit_bytes.to_string(),
+            "1 byte to 1 GiB",
         )?;
         check(
             "pending_bytes",
@@ -134,16 +148,31 @@ impl Config {
         )?;
         check(
             "wal_file_bytes",
-            limits.wal_file_bytes >= 2 * UNIT as u64,
+            (2 * UNIT as u64..=4 << 30).contains(&limits.wal_file_bytes),
             limits.wal_file_bytes.to_string(),
-            "8 KiB or more",
+            "8 KiB to 4 GiB",
         )?;
         check(
             "wake_up",
-            limits.wake_up >= Duration::from_millis(1),
+            (Duration::from_millis(1)..=DAY).contains(&limits.wake_up),
             format!("{:?}", limits.wake_up),
-            "1 ms or more",
+            "1 ms to a day",
         )?;
+        check(
+            "keep",
+            self.keep.is_none_or(|age| self.memory.unit.ticks(age) > 0),
+            format!("{:?}", self.keep.unwrap_or_default()),
+            "one tick of the unit or more",
+        )?;
+        let row_bytes = size_of::<Ts>() + V::BYTES;
+        check(
+            "keep_bytes",
+            self.keep_bytes.is_none_or(|bytes| bytes >= row_bytes),
+            self.keep_bytes.unwrap_or_default().to_string(),
+            "one row or more",
+        )?;
+        // Before a file is touched.
+        self.memory.limits(size_of::<Ts>() + size_of::<V>())?;
         Ok(())
     }
 }

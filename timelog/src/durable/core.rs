@@ -9,16 +9,14 @@ use glommio::channels::local_channel::{LocalReceiver, LocalSender, new_bounded};
 use glommio::channels::oneshot;
 use glommio::future::timeout;
 
-use super::Record;
 use super::commit::{Commit, Tail, payload_bytes};
 use super::config::Config;
 use super::disk::Folder;
 use super::error::{Error, Refused};
-use super::format::Kind;
 use super::in_flight::InFlight;
-
-use super::wal_files::{Closed, Next};
-use crate::{MemLog, Seq, Ts, WriteErrorKind};
+use super::manifest::{Kind, Manifest};
+use super::wal::Next;
+use crate::{MemLog, Record, Seq, Ts, WriteErrorKind};
 
 /// Wakes a task, now or when it waits next.
 #[derive(Debug)]
@@ -66,23 +64,22 @@ pub(super) struct Core {
     pub sync_bell: Bell,
     pub step_bell: Bell,
     pub checkpoint_bell: Bell,
-    /// Full files of the write-ahead log that no checkpoint covers yet, the oldest first.
-    pub closed: RefCell<Vec<Closed>>,
+    /// As on the device, but for the ends of files that became full since it was written.
+    pub manifest: RefCell<Manifest>,
     pub next_wal: RefCell<Next>,
     /// Bytes of rows that came since maintenance had nothing to do.
     pub backlog: Cell<usize>,
     pub checkpoint_requests: RefCell<Vec<oneshot::Sender<Result<(), Error>>>>,
     /// The last failure of maintenance, until it succeeds.
     pub maintenance_error: RefCell<Option<Error>>,
-    pub checkpoints: Cell<(usize, u64)>,
 }
 
 impl Core {
-    pub fn new(folder: Folder, kind: Kind, config: Config, applied: u64) -> Self {
+    pub fn new(folder: Folder, config: Config, manifest: Manifest, applied: u64) -> Self {
         Self {
             tail: RefCell::new(Tail::new(applied + 1, config.limits.commit_bytes)),
             folder,
-            kind,
+            kind: manifest.kind.clone(),
             config,
             in_flight: RefCell::default(),
             durable: Cell::new(applied),
@@ -93,13 +90,41 @@ impl Core {
             sync_bell: Bell::new(),
             step_bell: Bell::new(),
             checkpoint_bell: Bell::new(),
-            closed: RefCell::default(),
+            manifest: RefCell::new(manifest),
             next_wal: RefCell::default(),
             backlog: Cell::new(0),
             checkpoint_requests: RefCell::default(),
             maintenance_error: RefCell::default(),
-            checkpoints: Cell::default(),
         }
+    }
+
+    /// Changes the manifest, on the device first. Not twice at the same time.
+    pub async fn change_manifest(&self, change: impl Fn(&mut Manifest)) -> Result<(), Error> {
+        let mut next = self.manifest.borrow().clone();
+        change(&mut next);
+        next.edition += 1;
+        next.last = self.durable.get();
+        next.stage(&self.folder).await?;
+        if let Err(error) = next.publish(&self.folder).await {
+            // It is not known which one is there, so nothing that depends on it may be done.
+            let failure = self.fail(error);
+            self.commit_bell.ring();
+            return Err(failure);
+        }
+        let mut manifest = self.manifest.borrow_mut();
+        change(&mut manifest);
+        manifest.edition = next.edition;
+        Ok(())
+    }
+
+    /// The identity and the number that the next file of the write-ahead log has.
+    pub fn next_place(&self) -> (u64, u64) {
+        let manifest = self.manifest.borrow();
+        (manifest.identity, manifest.next_number())
+    }
+
+    pub fn full_wals(&self) -> usize {
+        self.manifest.borrow().full_wals().count()
     }
 
     pub fn failure(&self) -> Option<Error> {
@@ -195,7 +220,7 @@ impl Core {
     }
 
     pub fn lacks_next_wal(&self) -> bool {
-        matches!(*self.next_wal.borrow(), Next::Missing)
+        self.next_wal.borrow().is_none()
     }
 }
 
@@ -208,7 +233,10 @@ pub(super) struct Shared<V> {
 }
 
 impl<V: Record> Shared<V> {
-    pub const ROW_BYTES: usize = size_of::<Ts>() + V::BYTES;
+    #[inline]
+    pub fn row_bytes(&self) -> usize {
+        self.core.kind.row_bytes::<V>()
+    }
 
     pub fn new(core: Core, mem: MemLog<V>) -> Rc<Self> {
         Rc::new(Self {
@@ -230,13 +258,13 @@ impl<V: Record> Shared<V> {
     }
 
     pub fn append(&self, ts: Ts, value: V) -> Result<Commit, Refused<V>> {
-        if let Err(error) = self.admit(Self::ROW_BYTES) {
+        if let Err(error) = self.admit(self.row_bytes()) {
             let rejected = value;
             return Err(Refused { error, rejected });
         }
         let mut encoded = self.encoded.take();
-        encoded.resize(Self::ROW_BYTES, 0);
-        encode_rows(&mut encoded, [(ts, &value)].into_iter());
+        encoded.resize(self.row_bytes(), 0);
+        self.encode_rows(&mut encoded, [(ts, &value)].into_iter());
         let appended = self.mem.borrow_mut().append(ts, value);
         let commit = match appended {
             Ok(_) => Ok(self.core.log(|tail| tail.rows(1, &encoded))),
@@ -250,7 +278,7 @@ impl<V: Record> Shared<V> {
     }
 
     pub fn extend(&self, rows: Vec<(Ts, V)>) -> Result<Commit, Refused<Vec<(Ts, V)>>> {
-        if let Err(error) = self.admit(rows.len().saturating_mul(Self::ROW_BYTES)) {
+        if let Err(error) = self.admit(rows.len().saturating_mul(self.row_bytes())) {
             let rejected = rows;
             return Err(Refused { error, rejected });
         }
@@ -259,8 +287,8 @@ impl<V: Record> Shared<V> {
         }
         let count = rows.len() as u32;
         let mut encoded = self.encoded.take();
-        encoded.resize(rows.len() * Self::ROW_BYTES, 0);
-        encode_rows(&mut encoded, rows.iter().map(|(ts, value)| (*ts, value)));
+        encoded.resize(rows.len() * self.row_bytes(), 0);
+        self.encode_rows(&mut encoded, rows.iter().map(|(ts, value)| (*ts, value)));
         let appended = self.mem.borrow_mut().extend(rows);
         let commit = match appended {
             Ok(_) => Ok(self.core.log(|tail| tail.rows(count, &encoded))),
@@ -305,17 +333,17 @@ impl<V: Record> Shared<V> {
         Ok(Some(self.core.log(|tail| tail.floor(ts))))
     }
 
+    /// Fills in the bytes of rows, which are zeros.
+    fn encode_rows<'r>(&self, bytes: &mut [u8], rows: impl Iterator<Item = (Ts, &'r V)>) {
+        let places = bytes.chunks_exact_mut(self.row_bytes());
+        for (place, (ts, value)) in places.zip(rows) {
+            let (at_ts, at_value) = place.split_at_mut(size_of::<Ts>());
+            at_ts.copy_from_slice(&ts.to_le_bytes());
+            value.encode(at_value);
+        }
+    }
+
     pub fn seq(&self) -> Seq {
         self.core.tail.borrow().last()
-    }
-}
-
-/// Fills in the bytes of rows, which are zeros.
-fn encode_rows<'r, V: Record>(bytes: &mut [u8], rows: impl Iterator<Item = (Ts, &'r V)>) {
-    let places = bytes.chunks_exact_mut(Shared::<V>::ROW_BYTES);
-    for (place, (ts, value)) in places.zip(rows) {
-        let (at_ts, at_value) = place.split_at_mut(size_of::<Ts>());
-        at_ts.copy_from_slice(&ts.to_le_bytes());
-        value.encode(at_value);
     }
 }

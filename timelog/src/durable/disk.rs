@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use futures_lite::StreamExt;
 use glommio::GlommioError;
-use glommio::io::{AdvisoryLockGuard, Directory, DmaFile, OpenOptions, ReadResult};
+use glommio::io::{AdvisoryLockGuard, Directory, DmaFile, EntryKind, OpenOptions, ReadResult};
 use glommio::timer::sleep;
 
 use super::error::Error;
 use super::format::UNIT;
+use super::manifest::{self, is_log_file};
 #[cfg(test)]
 use super::simulation;
 
@@ -30,6 +31,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Folder {
     path: PathBuf,
     place: Place,
+    is_read_only: bool,
 }
 
 #[derive(Debug)]
@@ -46,15 +48,32 @@ enum Place {
 impl Folder {
     /// Opens the directory, or creates it, and locks it.
     pub async fn open(path: &Path) -> Result<Self> {
-        let directory = create_directory(path).await?;
-        let lock = lock(path).await?;
-        Ok(Self {
+        let folder = Self::of(path, create_directory(path).await?, false);
+        // Before a file is opened: that of a named pipe would wait for another end.
+        folder.names().await?;
+        let locked = lock(path).await?;
+        match &folder.place {
+            Place::System { lock, .. } => lock.replace(Some(locked)),
+            #[cfg(test)]
+            Place::Simulated(_) => None,
+        };
+        Ok(folder)
+    }
+
+    /// Opens the directory, which is not changed, and which another process may change.
+    pub async fn open_read_only(path: &Path) -> Result<Self> {
+        let opened = Directory::open(path).await;
+        let directory = opened.map_err(|error| Error::io("open", path)(error.into()))?;
+        Ok(Self::of(path, directory, true))
+    }
+
+    fn of(path: &Path, directory: Directory, is_read_only: bool) -> Self {
+        let lock = RefCell::default();
+        Self {
             path: path.to_owned(),
-            place: Place::System {
-                directory,
-                lock: RefCell::new(Some(lock)),
-            },
-        })
+            place: Place::System { directory, lock },
+            is_read_only,
+        }
     }
 
     #[cfg(test)]
@@ -62,6 +81,7 @@ impl Folder {
         Self {
             path: PathBuf::from("simulated"),
             place: Place::Simulated(disk),
+            is_read_only: false,
         }
     }
 
@@ -85,7 +105,7 @@ impl Folder {
         }
     }
 
-    /// The names of its files.
+    /// The names of its files, after a look at whether those of a log are files.
     pub async fn names(&self) -> Result<Vec<String>> {
         match &self.place {
             Place::System { directory, .. } => {
@@ -94,7 +114,14 @@ impl Folder {
                 let mut names = Vec::new();
                 while let Some(entry) = entries.next().await {
                     let entry = entry.map_err(failed)?;
-                    names.extend(entry.file_name().to_str().map(str::to_owned));
+                    let Some(name) = entry.file_name().to_str() else {
+                        continue;
+                    };
+                    let is_known = is_log_file(name) || ["LOCK", manifest::NAME].contains(&name);
+                    if is_known && entry.kind().is_some_and(|kind| kind != EntryKind::File) {
+                        return Err(Error::corrupt(&self.path.join(name), 0, "it is no file"));
+                    }
+                    names.push(name.to_owned());
                 }
                 Ok(names)
             }
@@ -121,7 +148,10 @@ impl Folder {
         let content = match &self.place {
             Place::System { .. } => {
                 let mut options = OpenOptions::new();
-                options.read(true).write(true).create_new(is_new);
+                options.read(true);
+                if !self.is_read_only {
+                    options.write(true).create_new(is_new);
+                }
                 let opened = options.dma_open(&path).await;
                 let file = opened.map_err(|error| Error::io(operation, &path)(error.into()))?;
                 Content::System(file)
@@ -134,6 +164,21 @@ impl Folder {
             }
         };
         Ok(File { path, content })
+    }
+
+    /// Writes what a file is to become, and makes it and all names so far durable.
+    pub async fn stage(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let file = self.create(&new_name(name)).await?;
+        file.write(bytes, 0).await?;
+        file.sync().await?;
+        file.close().await?;
+        self.sync().await
+    }
+
+    /// Makes a file what was written for it. If this fails, it may be so or not.
+    pub async fn publish(&self, name: &str) -> Result<()> {
+        self.rename(&new_name(name), name).await?;
+        self.sync().await
     }
 
     /// Gives a file another name, in the place of a file that has it.
@@ -176,6 +221,11 @@ impl Folder {
         };
         synced.map_err(Error::io("sync", &self.path))
     }
+}
+
+/// Of a file that is to become another one.
+pub(super) fn new_name(name: &str) -> String {
+    format!("{name}.new")
 }
 
 /// Opens a directory, or creates it, and makes its name durable.

@@ -26,9 +26,10 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file is damaged where only a defect of device, memory or software can have damaged it:
-    /// what a crash leaves behind is cut off without an error. Nothing was changed.
+    /// what a crash leaves behind is cut off without an error. Or a file is missing, or is not of this
+    /// log. Nothing was changed.
     Corrupt {
-        /// The file, or the directory if a file is missing.
+        /// The file.
         path: PathBuf,
         /// Where in the file, in bytes.
         offset: u64,
@@ -81,6 +82,18 @@ impl Error {
             path,
             source: Arc::new(source),
         }
+    }
+
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// The same, of the directory: the file is gone.
+    pub(super) fn in_folder(mut self, folder: &Path) -> Self {
+        if let Error::Io { path, .. } = &mut self {
+            folder.clone_into(path);
+        }
+        self
     }
 
     pub(super) fn corrupt(path: &Path, offset: u64, what: impl Into<String>) -> Error {

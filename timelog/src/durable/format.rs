@@ -1,15 +1,15 @@
-//! The bytes of files, version 2: see `docs/timelog-durable.md` for pictures.
+//! The bytes of files, version 3: see `docs/timelog-durable.md` for pictures.
 //!
 //! All integers are little-endian. A checksum is a CRC-32 (of IEEE 802.3), kept outside of what it
 //! protects. Files consist of units of 4 KiB, the most that a device may demand of direct I/O.
 
 use super::error::Error;
-use crate::{TimeUnit, Ts};
+use crate::Ts;
 use std::path::Path;
 
 /// Blocks and pages begin at multiples of this.
 pub(super) const UNIT: usize = 4096;
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 pub(super) const WAL_MAGIC: u64 = u64::from_le_bytes(*b"TLOG-WAL");
 pub(super) const CHECKPOINT_MAGIC: u64 = u64::from_le_bytes(*b"TLOG-CKP");
@@ -50,40 +50,18 @@ pub(super) fn ts_at(bytes: &[u8], at: usize) -> Ts {
     Ts::from_le_bytes(array_at(bytes, at))
 }
 
-/// What both kinds of files are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
-    pub record_bytes: u32,
-    pub unit: TimeUnit,
-}
-
-impl Kind {
-    fn unit_number(self) -> u32 {
-        match self.unit {
-            TimeUnit::Seconds => 0,
-            TimeUnit::Millis => 1,
-            TimeUnit::Micros => 2,
-            TimeUnit::Nanos => 3,
-        }
-    }
-}
-
-/// The first unit of a file: what it is of, and numbers that are its own.
+/// The first unit of a file: which log it belongs to, and numbers that are its own.
 ///
 /// ```text
-///    0         8         12           16     20        24
-///   ┌─────────┬─────────┬────────────┬──────┬─────────┬──────────────┬─ zeros ─┬──────────┐
-///   │ magic   │ version │ value bytes│ unit │ 0       │ numbers, u64 │         │ checksum │
-///   └─────────┴─────────┴────────────┴──────┴─────────┴──────────────┴─────────┴──────────┘
-///                                                                             4092     4096
+///    0         8         12  16         24
+///   ┌─────────┬─────────┬───┬──────────┬──────────────┬─ zeros ─┬──────────┐
+///   │ magic   │ version │ 0 │ identity │ numbers, u64 │         │ checksum │
+///   └─────────┴─────────┴───┴──────────┴──────────────┴─────────┴──────────┘
+///                                                         4092       4096
 /// ```
-pub(super) fn file_head(magic: u64, kind: Kind, numbers: &[u64]) -> Vec<u8> {
+pub(super) fn file_head(magic: u64, identity: u64, numbers: &[u64]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(UNIT);
-    bytes.extend(magic.to_le_bytes());
-    for word in [VERSION, kind.record_bytes, kind.unit_number(), 0] {
-        bytes.extend(word.to_le_bytes());
-    }
-    for number in numbers {
+    for number in [magic, VERSION.into(), identity].iter().chain(numbers) {
         bytes.extend(number.to_le_bytes());
     }
     bytes.resize(UNIT - 4, 0);
@@ -92,49 +70,32 @@ pub(super) fn file_head(magic: u64, kind: Kind, numbers: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// The numbers of a first unit that [`file_head`] has made.
+/// The numbers of a first unit that [`file_head`] has made, if it is whole; `None` if it is none.
+/// An error if it is of another version or log.
 pub(super) fn parse_file_head<const N: usize>(
     bytes: &[u8],
     magic: u64,
-    kind: Kind,
+    identity: u64,
     path: &Path,
-) -> Result<[u64; N], Error> {
-    if bytes.len() < UNIT {
-        return Err(Error::corrupt(path, 0, "it is shorter than its header"));
+) -> Result<Option<[u64; N]>, Error> {
+    let is_whole = bytes.len() >= UNIT
+        && u64_at(bytes, 0) == magic
+        && crc32fast::hash(&bytes[..UNIT - 4]) == u32_at(bytes, UNIT - 4);
+    if !is_whole {
+        return Ok(None);
     }
-    if u64_at(bytes, 0) != magic {
-        return Err(Error::corrupt(
-            path,
-            0,
-            "it does not begin as files of this kind do",
-        ));
-    }
-    if crc32fast::hash(&bytes[..UNIT - 4]) != u32_at(bytes, UNIT - 4) {
-        return Err(Error::corrupt(path, 0, "the checksum of the header"));
-    }
-    let format = |what| {
-        let path = path.to_owned();
-        Err(Error::Format { path, what })
-    };
-    let (version, record_bytes, unit) = (u32_at(bytes, 8), u32_at(bytes, 12), u32_at(bytes, 16));
+    let version = u32_at(bytes, 8);
     if version != VERSION {
-        return format(format!(
-            "its format has version {version}, this program reads {VERSION}"
-        ));
+        let path = path.to_owned();
+        let what = format!("its format has version {version}, this program reads {VERSION}");
+        return Err(Error::Format { path, what });
     }
-    if record_bytes != kind.record_bytes {
-        let wanted = kind.record_bytes;
-        return format(format!(
-            "its values have {record_bytes} bytes, those of this log {wanted}"
-        ));
+    if u64_at(bytes, 16) != identity {
+        return Err(Error::corrupt(path, 16, "it belongs to another log"));
     }
-    if unit != kind.unit_number() {
-        return format(format!(
-            "its timestamps are in another unit than {:?}",
-            kind.unit
-        ));
-    }
-    Ok(std::array::from_fn(|index| u64_at(bytes, 24 + 8 * index)))
+    Ok(Some(std::array::from_fn(|index| {
+        u64_at(bytes, 24 + 8 * index)
+    })))
 }
 
 /// The head of a block: a group of operations that is there as a whole or not at all.
@@ -152,7 +113,6 @@ pub(super) struct BlockHead {
     /// Of the use of the file: a block of an earlier use has another one.
     pub salt: u64,
     pub first: u64,
-    /// None in the block that ends the log.
     pub operations: u32,
     pub payload_checksum: u32,
     /// Counted from 0 in each use of a file.

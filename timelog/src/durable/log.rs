@@ -10,16 +10,16 @@ use glommio::channels::oneshot;
 use glommio::task::JoinHandle;
 use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into};
 
-use super::Record;
 use super::commit::Commit;
 use super::config::Config;
+use super::copy;
 use super::core::Shared;
 use super::disk::Folder;
 use super::error::{Error, Refused};
 use super::maintain::{Backlog, Checkpointer, move_rows};
 use super::pipeline::commit_groups;
 use super::recover::{Recovered, Recovery, recover};
-use crate::{Seq, Snapshot, Ts};
+use crate::{Record, Seq, Snapshot, Ts};
 
 /// A log of time-stamped values in memory and in files. See the [module](super).
 ///
@@ -98,15 +98,28 @@ impl<V: Record> Log<V> {
     /// # Cancel safety
     /// Dropping it closes what was opened. The files stay as good as they were.
     pub async fn open(path: impl AsRef<Path>, config: Config) -> Result<(Self, Recovery), Error> {
-        config.check::<V>()?;
-        let folder = Folder::open(path.as_ref()).await?;
-        Self::open_in(folder, config).await
+        Self::open_as(path.as_ref(), config, None).await
     }
 
-    pub(super) async fn open_in(folder: Folder, config: Config) -> Result<(Self, Recovery), Error> {
+    /// `identity` is that of a log that must be there.
+    pub(super) async fn open_as(
+        path: &Path,
+        config: Config,
+        identity: Option<u64>,
+    ) -> Result<(Self, Recovery), Error> {
+        config.check::<V>()?;
+        let folder = Folder::open(path).await?;
+        Self::open_in(folder, config, identity).await
+    }
+
+    pub(super) async fn open_in(
+        folder: Folder,
+        config: Config,
+        identity: Option<u64>,
+    ) -> Result<(Self, Recovery), Error> {
         let floor = config.memory.floor;
         // In a task: a write that is given up could go on when the directory is unlocked.
-        let recovering = spawn_local(recover(folder, config)).detach();
+        let recovering = spawn_local(recover(folder, config, identity)).detach();
         let recovered = recovering.await.unwrap_or(Err(Error::Closed))?;
         let found = recovered.found.clone();
         let shared = Rc::clone(&recovered.shared);
@@ -206,6 +219,39 @@ impl<V: Record> Log<V> {
         is_done.await.unwrap_or(Err(Error::Closed))
     }
 
+    /// Writes a copy of the log to a directory that has none, while the log is written to: all that
+    /// was accepted when this was called, as one checkpoint. Returns the last operation of it. The
+    /// copy is a log of its own, and can be opened when this is done.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also if there is a log. As [`sync`](Self::sync): what is not durable here is
+    /// none of a copy.
+    ///
+    /// # Cancel safety
+    /// Dropping it leaves files behind that are no log.
+    pub async fn backup(&self, path: impl AsRef<Path>) -> Result<Seq, Error> {
+        self.shared.core.check_open()?;
+        let folder = Folder::open(path.as_ref()).await?;
+        let written = self.backup_in(&folder).await;
+        folder.unlock().await?;
+        written
+    }
+
+    pub(super) async fn backup_in(&self, folder: &Folder) -> Result<Seq, Error> {
+        let (snapshot, floor) = {
+            let mut mem = self.shared.mem.borrow_mut();
+            (mem.snapshot(), mem.stats().floor)
+        };
+        let seq = self.shared.core.sync().await?;
+        let kind = self.shared.core.kind.clone();
+        copy::write(folder, kind, &snapshot, seq, floor).await?;
+        Ok(seq)
+    }
+
+    pub(super) fn identity(&self) -> u64 {
+        self.shared.core.manifest.borrow().identity
+    }
+
     /// The last operation that was accepted.
     pub fn seq(&self) -> Seq {
         self.shared.seq()
@@ -219,14 +265,14 @@ impl<V: Record> Log<V> {
     /// The log in numbers. Costs a search for every segment and delete.
     pub fn stats(&self) -> Stats {
         let core = &self.shared.core;
-        let (checkpoints, checkpoint_rows) = core.checkpoints.get();
+        let manifest = core.manifest.borrow();
         Stats {
             memory: self.shared.mem.borrow().stats(),
             durable: self.durable_seq(),
             pending_bytes: core.pending_bytes(),
-            full_wal_files: core.closed.borrow().len(),
-            checkpoints,
-            checkpoint_rows,
+            full_wal_files: manifest.full_wals().count(),
+            checkpoints: manifest.checkpoints.len(),
+            checkpoint_rows: manifest.checkpoints.iter().map(|it| it.rows).sum(),
             maintenance_error: core.maintenance_error.borrow().clone(),
         }
     }
@@ -249,20 +295,12 @@ impl<V: Record> Log<V> {
 
 /// Everything that goes on in the background.
 async fn run<V: Record>(recovered: Recovered<V>) -> Result<(), Error> {
-    let Recovered {
-        shared,
-        wal,
-        checkpoints,
-        covered,
-        ..
-    } = recovered;
+    let Recovered { shared, wal, .. } = recovered;
     let shares = Shares::Dynamic(Rc::new(Backlog(Rc::clone(&shared))));
     let name = "timelog-maintenance";
     let queue = executor().create_task_queue(shares, Latency::NotImportant, name);
     let checkpointer = Checkpointer {
         shared: Rc::clone(&shared),
-        checkpoints,
-        covered,
         judged: None,
     };
     let spawned = "the queue was just made";
@@ -274,6 +312,14 @@ async fn run<V: Record>(recovered: Recovered<V>) -> Result<(), Error> {
     checkpointing.await;
     moving.await;
     let _ = executor().remove_task_queue(queue);
+    let closed = match committed {
+        Ok(()) => {
+            (shared.core)
+                .change_manifest(|it| it.is_closed = true)
+                .await
+        }
+        failed => failed,
+    };
     shared.core.folder.unlock().await?;
-    committed
+    closed
 }

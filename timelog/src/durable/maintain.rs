@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use glommio::{SharesManager, executor};
 
-use super::Record;
-use super::checkpoint::{self, Checkpoint, Content, Stretch};
+use super::checkpoint::{self, Content};
 use super::core::Shared;
 use super::error::Error;
+use super::manifest::{CheckpointFile, WalFile};
 use super::replay::Replay;
-use super::wal::{self, Next};
-use crate::{Progress, Ts};
+use super::wal;
+use crate::{Progress, Record, Ts};
 
 /// Rows that are moved at once: some 20 µs.
 const STEP_ROWS: usize = 1024;
@@ -33,7 +33,7 @@ impl<V> SharesManager for Backlog<V> {
         let memory = &core.config.memory;
         let most = memory.memtable_bytes.saturating_mul(memory.sealed_runs);
         let rows = core.backlog.get() as f64 / most as f64;
-        let files = core.closed.borrow().len() as f64 / MOST_CLOSED as f64;
+        let files = core.full_wals() as f64 / MOST_CLOSED as f64;
         let load = rows.max(files).min(1.0);
         50 + (950.0 * load * load) as usize
     }
@@ -80,19 +80,9 @@ fn delete_old<V: Record>(shared: &Shared<V>) {
         }
     }
     if let Some(bytes) = config.keep_bytes {
-        let most = (bytes / Shared::<V>::ROW_BYTES) as u64;
+        let most = (bytes / shared.row_bytes()) as u64;
         if snapshot.count(..) > most + most / 100 {
-            let (mut low, mut high) = (first, last);
-            // The least timestamp from which on no more rows are there, or the last one.
-            while low < high {
-                let middle = low.midpoint(high);
-                if snapshot.count(middle..) <= most {
-                    high = middle;
-                } else {
-                    low = middle + 1;
-                }
-            }
-            floor = floor.max(low);
+            floor = floor.max(least(first, last, |ts| snapshot.count(ts..) <= most));
         }
     }
     if floor > first {
@@ -100,11 +90,24 @@ fn delete_old<V: Record>(shared: &Shared<V>) {
     }
 }
 
-/// What checkpoints there are.
+/// The least timestamp of which something holds, of those from which on it does; or the last one.
+fn least(first: Ts, last: Ts, holds: impl Fn(Ts) -> bool) -> Ts {
+    let (mut low, mut high) = (first, last);
+    while low < high {
+        // Between any two timestamps, whose sum or difference may be none; never `high`.
+        let middle = low.wrapping_add((high.abs_diff(low) / 2) as Ts);
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+/// Writes checkpoints.
 pub(super) struct Checkpointer<V> {
     pub shared: Rc<Shared<V>>,
-    pub checkpoints: Vec<Checkpoint>,
-    pub covered: u64,
     /// The last operation when it was last found that no merge of these is due.
     pub judged: Option<u64>,
 }
@@ -114,13 +117,8 @@ impl<V: Record> Checkpointer<V> {
     pub async fn run(mut self) {
         loop {
             let core = &self.shared.core;
-            let counts = (
-                self.checkpoints.len(),
-                self.checkpoints.iter().map(|it| it.rows).sum(),
-            );
-            core.checkpoints.set(counts);
             if core.is_closing.get() {
-                if core.closed.borrow().len() >= MOST_CLOSED {
+                if core.full_wals() >= MOST_CLOSED {
                     // If it fails, the files stay for the next opening.
                     let _ = self.convert().await;
                 }
@@ -160,11 +158,9 @@ impl<V: Record> Checkpointer<V> {
 
     async fn prepare(&self) -> Result<(), Error> {
         let core = &self.shared.core;
-        let bytes = core.config.limits.wal_file_bytes;
-        if core.lacks_next_wal()
-            && let Some(file) = wal::prepare(core, bytes).await?
-        {
-            core.next_wal.replace(Next::Ready(file));
+        // Until a file is begun that is ready, none is listed beyond the one that is written to.
+        if core.lacks_next_wal() {
+            wal::prepare(core).await?;
         }
         Ok(())
     }
@@ -173,32 +169,31 @@ impl<V: Record> Checkpointer<V> {
     async fn convert(&mut self) -> Result<(), Error> {
         let shared = Rc::clone(&self.shared);
         let core = &shared.core;
-        let files = core.closed.borrow().clone();
+        let (from, files): (_, Vec<WalFile>) = {
+            let manifest = core.manifest.borrow();
+            (manifest.covered(), manifest.full_wals().copied().collect())
+        };
         let Some(last) = files.last() else {
             return Ok(());
         };
         let to = last.end - 1;
-        if to > self.covered {
-            let config = crate::Config::default().unit(core.kind.unit);
-            let mut replay = Replay::<V>::new(config, self.covered, true)?;
-            for file in &files {
-                let open = core.folder.open_existing(&wal::name(file.number)).await?;
-                replay.wal(Rc::new(open), core.kind, Some(file.end)).await?;
-            }
-            let content = Content {
-                stretch: Stretch {
-                    from: self.covered,
-                    to,
-                },
-                snapshot: &replay.mem().snapshot(),
-                deletes: replay.deletes.take().unwrap_or_default(),
-                floor: replay.floor,
-            };
-            if !self.publish(content).await? {
-                return Ok(());
-            }
+        if to == from {
+            return self.list(None).await;
         }
-        self.retire().await
+        let config = crate::Config::default().unit(core.kind.unit);
+        let mut replay = Replay::<V>::new(config, &core.kind, from, true)?;
+        for file in &files {
+            let open = core.folder.open_existing(&file.name()).await?;
+            replay.wal(Rc::new(open), file.salt, Some(file.end)).await?;
+        }
+        let content = Content {
+            from,
+            to,
+            snapshot: &replay.mem().snapshot(),
+            deletes: replay.deletes.take().unwrap_or_default(),
+            floor: replay.floor,
+        };
+        self.publish(content).await
     }
 
     /// Writes one checkpoint of all that is visible, in the place of all others.
@@ -208,60 +203,57 @@ impl<V: Record> Checkpointer<V> {
             let mut mem = shared.mem.borrow_mut();
             (mem.snapshot(), mem.seq().0, mem.stats().floor)
         };
-        let is_merged = matches!(self.checkpoints[..], [only] if only.stretch.to == to);
+        let is_merged =
+            matches!(shared.core.manifest.borrow().checkpoints[..], [only] if only.to == to);
         if to == 0 || is_merged {
             return Ok(());
         }
-        let before = std::mem::take(&mut self.checkpoints);
-        let content = Content {
-            stretch: Stretch { from: 0, to },
+        self.publish(Content {
+            from: 0,
+            to,
             snapshot: &snapshot,
             deletes: Vec::new(),
             floor,
-        };
-        match self.publish(content).await {
-            Ok(true) => {}
-            failed => {
-                self.checkpoints = before;
-                return failed.map(|_| ());
-            }
-        }
-        for checkpoint in before {
-            shared
-                .core
-                .folder
-                .remove(&checkpoint.stretch.name())
-                .await?;
-        }
-        self.retire().await
+        })
+        .await
     }
 
-    /// Whether it was written: not if the log is closed meanwhile.
-    async fn publish(&mut self, content: Content<'_, V>) -> Result<bool, Error> {
+    /// Writes a checkpoint in the place of all that it covers, unless the log is closed meanwhile.
+    async fn publish(&mut self, content: Content<'_, V>) -> Result<(), Error> {
         let core = &self.shared.core;
-        let to = content.stretch.to;
-        let is_stopped = || core.is_closing.get() && core.closed.borrow().len() < MOST_CLOSED;
-        let written = checkpoint::write(&core.folder, core.kind, content, is_stopped).await?;
-        let Some(checkpoint) = written else {
-            return Ok(false);
-        };
-        self.checkpoints.push(checkpoint);
-        self.covered = to;
+        let is_stopped = || core.is_closing.get() && core.full_wals() < MOST_CLOSED;
+        let manifest = core.manifest.borrow().clone();
+        let written = checkpoint::write(&core.folder, &manifest, content, is_stopped).await?;
+        match written {
+            Some(written) => self.list(Some(written)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Has a checkpoint listed in the place of all that it covers, and reuses or removes that.
+    async fn list(&mut self, written: Option<CheckpointFile>) -> Result<(), Error> {
+        let core = &self.shared.core;
+        let manifest = core.manifest.borrow().clone();
+        let covered = written.map_or(manifest.covered(), |it| it.to);
+        let is_replaced = |it: &CheckpointFile| written.is_some_and(|by| it.from >= by.from);
+        let is_covered = |it: &WalFile| it.end > 0 && it.end <= covered + 1;
+        let replaced = manifest.checkpoints.into_iter().filter(is_replaced);
+        let (replaced, wals): (Vec<_>, _) = (replaced.collect(), manifest.wals.into_iter());
+        let covered: Vec<_> = wals.filter(is_covered).collect();
+        core.change_manifest(|manifest| {
+            manifest.checkpoints.retain(|it| !is_replaced(it));
+            manifest.checkpoints.extend(written);
+            manifest.wals.retain(|it| !covered.contains(it));
+        })
+        .await?;
         self.judged = None;
-        Ok(true)
-    }
-
-    /// Reuses or removes the files that checkpoints cover.
-    async fn retire(&self) -> Result<(), Error> {
-        let core = &self.shared.core;
-        loop {
-            let oldest = core.closed.borrow().first().copied();
-            let Some(oldest) = oldest.filter(|file| file.end <= self.covered + 1) else {
-                return Ok(());
-            };
-            core.closed.borrow_mut().remove(0);
-            wal::retire(core, oldest.number).await?;
+        for checkpoint in replaced {
+            core.folder.remove(&checkpoint.name()).await?;
         }
+        for file in covered {
+            wal::retire(core, file).await?;
+        }
+        Ok(())
     }
 
     /// Whether most of what is in checkpoints is not visible any more, or they are many.
@@ -272,10 +264,50 @@ impl<V: Record> Checkpointer<V> {
         }
         self.judged = Some(last);
         let wal_file_rows =
-            self.shared.core.config.limits.wal_file_bytes / Shared::<V>::ROW_BYTES as u64;
+            self.shared.core.config.limits.wal_file_bytes / self.shared.row_bytes() as u64;
         let live = self.shared.mem.borrow_mut().snapshot().count(..);
-        let stored: u64 = self.checkpoints.iter().map(|it| it.rows).sum();
+        let manifest = self.shared.core.manifest.borrow();
+        let stored: u64 = manifest.checkpoints.iter().map(|it| it.rows).sum();
         let most = SMALL_CHECKPOINTS + live / wal_file_rows.max(1);
-        stored > 2 * live + 4 * wal_file_rows || self.checkpoints.len() as u64 > most
+        stored > 2 * live + 4 * wal_file_rows || manifest.checkpoints.len() as u64 > most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+
+    use super::least;
+    use crate::Ts;
+
+    /// Below zero, above, and where the difference of two timestamps is none.
+    #[test]
+    fn retention_by_size_ends_over_all_of_time() {
+        let mut random = Rng::with_seed(1);
+        let mut ts = || match random.u8(..6) {
+            0 => Ts::MIN + random.i64(0..3),
+            1 => Ts::MAX - random.i64(0..3),
+            2 => random.i64(-3..3),
+            3 => random.i64(-1000..0),
+            _ => random.i64(..),
+        };
+        for _ in 0..20_000 {
+            let mut sorted = [ts(), ts(), ts()];
+            sorted.sort_unstable();
+            let [first, wanted, last] = sorted;
+            let mut calls = 0;
+            let calls = std::cell::Cell::from_mut(&mut calls);
+            let found = least(first, last, |ts| {
+                calls.set(calls.get() + 1);
+                assert!(
+                    calls.get() < 100,
+                    "between {first} and {last} it does not end"
+                );
+                ts >= wanted
+            });
+            assert_eq!(found, wanted, "between {first} and {last}");
+            // What never holds leaves the last one, and the rows there.
+            assert_eq!(least(first, last, |_| false), last);
+        }
     }
 }

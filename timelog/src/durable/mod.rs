@@ -50,6 +50,7 @@
 mod checkpoint;
 mod commit;
 mod config;
+mod copy;
 mod core;
 mod disk;
 mod error;
@@ -57,23 +58,25 @@ mod format;
 mod in_flight;
 mod log;
 mod maintain;
+mod manifest;
 mod pipeline;
 mod read_ahead;
-mod record;
 mod recover;
 mod replay;
+mod salvage;
 mod sharded;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
 mod wal;
-mod wal_files;
 
+pub use crate::Record;
 pub use commit::Commit;
 pub use config::{Config, MAX_RECORD_BYTES};
+pub use copy::{Info, info, read};
 pub use error::{Error, Refused};
 pub use log::{Log, Stats};
-pub use record::Record;
 pub use recover::Recovery;
+pub use salvage::{Salvaged, salvage};
 pub use sharded::{Mesh, ShardCommit, Sharded};

@@ -12,10 +12,10 @@ use std::rc::Rc;
 
 use glommio::spawn_local;
 
-use super::Record;
 use super::core::{Core, Shared};
 use super::error::Error;
 use super::wal::Wal;
+use crate::Record;
 
 /// Fails what waits, should the executor end before.
 struct Ended<'c>(&'c Core);
@@ -44,7 +44,7 @@ pub(super) async fn commit_groups<V: Record>(
         return Err(core.fail(error));
     }
     let next = core.tail.borrow().next_first();
-    wal.end(next).await
+    wal.end(core, next).await
 }
 
 async fn write_groups(core: &Core, wal: &mut Wal) -> Result<(), Error> {

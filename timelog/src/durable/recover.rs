@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use super::Record;
-use super::checkpoint::{self, Checkpoint, Stretch};
+use super::checkpoint::{self, Head};
 use super::config::Config;
 use super::core::{Core, Shared};
-use super::disk::Folder;
+use super::disk::{File, Folder, new_name};
 use super::error::Error;
-use super::format::{Kind, UNIT, WAL_MAGIC, parse_file_head};
-use super::replay::Replay;
-use super::wal::{self, Closed, Wal};
-use crate::Seq;
+use super::format::{BlockHead, CHECKPOINT_MAGIC, UNIT, WAL_MAGIC, parse_file_head};
+use super::manifest::{self, Kind, Manifest, WalFile, is_log_file};
+use super::replay::{Replay, missing};
+use super::wal::{self, Wal};
+use crate::Record;
 
 /// What opening a log has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,120 +33,297 @@ pub struct Recovery {
 pub(super) struct Recovered<V> {
     pub shared: Rc<Shared<V>>,
     pub wal: Wal,
-    pub checkpoints: Vec<Checkpoint>,
-    /// The last operation that they cover.
-    pub covered: u64,
     pub found: Recovery,
 }
 
+/// `identity` is that of a log that must be there.
 pub(super) async fn recover<V: Record>(
     folder: Folder,
-    config: Config,
+    mut config: Config,
+    identity: Option<u64>,
 ) -> Result<Recovered<V>, Error> {
-    let kind = Kind {
-        record_bytes: V::BYTES as u32,
-        unit: config.memory.unit,
-    };
     let names = folder.names().await?;
-    let mut replay = Replay::<V>::new(config.memory.clone(), 0, false)?;
-    let mut found = Recovery::default();
-
-    let stretches = names.iter().filter_map(|name| Stretch::of_name(name));
-    let mut stretches: Vec<_> = stretches.collect();
-    let mut checkpoints = Vec::new();
-    // The longest one from where the ones before end.
-    while let Some(next) = stretches
-        .iter()
-        .filter(|it| it.from == replay.applied && it.to > it.from)
-        .max()
-    {
-        let file = Rc::new(folder.open_existing(&next.name()).await?);
-        let checkpoint = checkpoint::load(file, kind, *next, &mut replay).await?;
-        found.checkpoint_rows += checkpoint.rows;
-        checkpoints.push(checkpoint);
+    let manifest = match Manifest::read(&folder).await? {
+        Some(manifest) => manifest,
+        None => begin::<V>(&folder, &names, &config, identity).await?,
+    };
+    if identity.is_some_and(|identity| identity != manifest.identity) {
+        let path = folder.path().join(manifest::NAME);
+        return Err(Error::corrupt(&path, 0, "it is that of another log"));
     }
-    let covered = replay.applied;
-    found.checkpoints = checkpoints.len();
-    if let Some(beyond) = stretches.iter().filter(|it| it.to > covered).min() {
-        let (first, last) = (covered + 1, beyond.from);
-        let what = format!("the operations {first} to {last} are in no checkpoint");
-        return Err(Error::corrupt(folder.path(), 0, what));
+    if V::IS_RAW {
+        config.memory.unit = manifest.kind.unit;
     }
-    stretches.retain(|it| checkpoints.iter().all(|used| used.stretch != *it));
-
-    let mut numbers: Vec<_> = (names.iter()).filter_map(|it| wal::number_of(it)).collect();
-    numbers.sort_unstable();
-    let mut closed = Vec::new();
-    let mut stale_files = Vec::new();
-    for (index, number) in numbers.iter().enumerate() {
-        let file = Rc::new(folder.open_existing(&wal::name(*number)).await?);
-        let end = match numbers.get(index + 1) {
-            Some(next) => Some(first_operation(&folder, kind, *next).await?),
-            None => None,
-        };
-        if end.is_some_and(|end| end <= covered + 1) {
-            stale_files.push(*number);
-            continue;
-        }
-        let end_found = replay.wal(Rc::clone(&file), kind, end).await?;
-        if end.is_none() {
-            if end_found.is_torn {
-                found.torn = Some((file.path().to_owned(), end_found.offset));
-            }
-            // What a process that was killed has written may not have reached the device.
-            file.sync().await?;
-        }
-        let number = *number;
-        let end = replay.applied + 1;
-        if end <= covered + 1 {
-            stale_files.push(number);
-        } else {
-            closed.push(Closed { number, end });
-        }
+    let loaded = load::<V>(&folder, manifest, &names, config.memory.clone()).await?;
+    let Loaded {
+        replay,
+        mut manifest,
+        found,
+        ..
+    } = loaded;
+    for file in loaded.written {
+        // What a process that was killed has written may not have reached the device.
+        file.sync().await?;
     }
-    found.replayed = replay.applied - covered;
-    // The names that were found, before anything is removed.
-    folder.sync().await?;
-
-    let applied = replay.applied;
-    replay.mem().set_seq(Seq(applied));
-    let core = Core::new(folder, kind, config, applied);
-    let next = match core.folder.open_existing(wal::NEXT_NAME).await {
-        Ok(file) if file.size().await? + (UNIT as u64) > core.config.limits.wal_file_bytes => file,
-        _ => {
-            let prepared = wal::prepare(&core, wal::first_bytes(&core)).await?;
-            prepared.expect("the log is not being closed")
+    for name in loaded.leftovers {
+        folder.remove(&name).await?;
+    }
+    let next = match loaded.next {
+        Some(next) => next,
+        None => {
+            let bytes = wal::first_bytes(config.limits.wal_file_bytes);
+            let number = manifest.next_number();
+            let made = wal::make(&folder, manifest.identity, number, bytes, || false).await?;
+            made.expect("it is not stopped")
         }
     };
-    let number = numbers.last().map_or(1, |number| number + 1);
-    let wal = Wal::begin(&core, next, number, applied + 1).await?;
+    let listed = next.1;
+    manifest.is_closed = false;
+    let (applied, covered) = (replay.applied, manifest.covered());
+    let stale = manifest.wals.clone().into_iter();
+    let stale: Vec<_> = stale
+        .filter(|it| it.end <= covered + 1 && *it != listed)
+        .collect();
+    manifest.wals.retain(|it| it.end > covered + 1);
+    manifest.wals.push(listed);
+    manifest.edition += 1;
+    manifest.last = applied;
+    manifest.stage(&folder).await?;
+    manifest.publish(&folder).await?;
 
-    core.folder.remove(checkpoint::NEW_NAME).await?;
-    for stretch in stretches {
-        core.folder.remove(&stretch.name()).await?;
+    let core = Core::new(folder, config, manifest, applied);
+    for file in stale {
+        core.folder.remove(&file.name()).await?;
     }
-    for number in stale_files {
-        wal::retire(&core, number).await?;
-    }
-    core.closed.replace(closed);
+    let wal = Wal::new(&core, next.0, listed);
     Ok(Recovered {
         shared: Shared::new(core, replay.into_mem()),
         wal,
-        checkpoints,
-        covered,
         found,
     })
 }
 
-/// The first operation of a file of the write-ahead log.
-async fn first_operation(folder: &Folder, kind: Kind, number: u64) -> Result<u64, Error> {
-    let file = folder.open_existing(&wal::name(number)).await?;
-    let head = file.read(0, UNIT).await?;
-    let [found, _, first] = parse_file_head(&head, WAL_MAGIC, kind, file.path())?;
-    if found != number {
-        let what = "it has the header of another file";
-        return Err(Error::corrupt(file.path(), 24, what));
+/// The manifest of a log that is made.
+async fn begin<V: Record>(
+    folder: &Folder,
+    names: &[String],
+    config: &Config,
+    identity: Option<u64>,
+) -> Result<Manifest, Error> {
+    let path = folder.path().join(manifest::NAME);
+    if identity.is_some() || names.iter().any(|it| is_log_file(it)) {
+        let what = "it is missing, and there was a log (before version 3 it had none)";
+        return Err(Error::corrupt(&path, 0, what));
     }
-    file.close().await?;
-    Ok(first)
+    if V::IS_RAW {
+        let what = "there is no log, and values of any type make none".to_owned();
+        return Err(Error::Format { path, what });
+    }
+    let manifest = Manifest::new(Kind::of::<V>(config.memory.unit));
+    manifest.stage(folder).await?;
+    manifest.publish(folder).await?;
+    Ok(manifest)
+}
+
+/// What the files of a log have.
+pub(super) struct Loaded<V> {
+    pub replay: Replay<V>,
+    /// With the end of each file; those without an operation have 0.
+    pub manifest: Manifest,
+    pub found: Recovery,
+    /// Files that were written to when the log was not closed.
+    written: Vec<Rc<File>>,
+    /// Files that the manifest does not list.
+    leftovers: Vec<String>,
+    /// One that was prepared when the log was closed.
+    next: Option<(File, WalFile)>,
+}
+
+/// Loads a log, and changes nothing.
+pub(super) async fn load<V: Record>(
+    folder: &Folder,
+    mut manifest: Manifest,
+    names: &[String],
+    config: crate::Config,
+) -> Result<Loaded<V>, Error> {
+    manifest.check::<V>(config.unit, folder.path())?;
+    if !manifest.shards.is_empty() {
+        let shards = manifest.shards.len();
+        let path = folder.path().join(manifest::NAME);
+        let what = format!("it is of a log of {shards} shards, in directories of their own");
+        return Err(Error::Format { path, what });
+    }
+    let leftovers = leftovers(folder, &manifest, names).await?;
+    let mut replay = Replay::<V>::new(config, &manifest.kind, 0, false)?;
+    let mut found = Recovery::default();
+    for it in &manifest.checkpoints {
+        let listed = Listed {
+            name: it.name(),
+            magic: CHECKPOINT_MAGIC,
+            salt: it.salt,
+            bytes: it.bytes,
+        };
+        let (file, numbers) = listed.open::<7>(folder, &manifest).await?;
+        checkpoint::load(Rc::new(file), Head::new(numbers), &mut replay).await?;
+        found.checkpoints += 1;
+        found.checkpoint_rows += it.rows;
+    }
+    let covered = replay.applied;
+
+    let mut files = Vec::new();
+    for it in &manifest.wals {
+        let listed = Listed {
+            name: it.name(),
+            magic: WAL_MAGIC,
+            salt: it.salt,
+            bytes: it.bytes,
+        };
+        let (file, _) = listed.open::<2>(folder, &manifest).await?;
+        let first = match it.end {
+            0 => first_operation(&file, it.salt).await?,
+            _ => None,
+        };
+        files.push((file, first));
+    }
+    // The first operation of the file after each: all before it were durable when it was begun.
+    let begun = files.iter().skip(1).map(|(_, first)| *first);
+    let begun: Vec<_> = begun.chain([None]).collect();
+    let mut written = Vec::new();
+    let mut next = None;
+    let mut end_found = None;
+    for (index, (file, first)) in files.into_iter().enumerate() {
+        let WalFile { salt, end, .. } = manifest.wals[index];
+        if end == 0 && manifest.is_closed {
+            if first.is_some() {
+                return Err(older(folder, &manifest.wals[index].name()));
+            }
+            next = Some((file, manifest.wals[index]));
+            continue;
+        }
+        let file = Rc::new(file);
+        let end = Some(end).filter(|end| *end > 0).or(begun[index]);
+        let before = replay.applied;
+        let wal_end = replay.wal(Rc::clone(&file), salt, end).await?;
+        if wal_end.is_torn {
+            found.torn = Some((file.path().to_owned(), wal_end.offset));
+        }
+        if end.is_none() && (replay.applied > before || end_found.is_none()) {
+            end_found = Some((file.path().to_owned(), wal_end.offset));
+        }
+        let has_some = replay.applied > before;
+        manifest.wals[index].end = if has_some { replay.applied + 1 } else { 0 };
+        if end.is_none() {
+            written.push(file);
+        }
+    }
+    if replay.applied < manifest.last {
+        let (path, offset) = end_found.unwrap_or((folder.path().join(manifest::NAME), 0));
+        let (from, to) = (replay.applied + 1, manifest.last + 1);
+        return Err(missing(&path, offset, from, to));
+    }
+    found.replayed = replay.applied - covered;
+    Ok(Loaded {
+        replay,
+        manifest,
+        found,
+        written,
+        leftovers,
+        next,
+    })
+}
+
+/// A file that the manifest lists.
+pub(super) struct Listed {
+    pub name: String,
+    pub magic: u64,
+    pub salt: u64,
+    pub bytes: u64,
+}
+
+impl Listed {
+    /// Opens it, with the numbers of its header, the first of which is the salt.
+    pub async fn open<const N: usize>(
+        &self,
+        folder: &Folder,
+        manifest: &Manifest,
+    ) -> Result<(File, [u64; N]), Error> {
+        let path = folder.path().join(&self.name);
+        let file = match folder.open_existing(&self.name).await {
+            Err(error) if error.is_not_found() => {
+                return Err(Error::corrupt(&path, 0, "it is missing"));
+            }
+            opened => opened?,
+        };
+        let (found, bytes) = (file.size().await?, self.bytes);
+        if found < bytes {
+            let what = format!("it has {found} bytes, the manifest says {bytes}");
+            return Err(Error::corrupt(&path, found, what));
+        }
+        let head = file.read(0, UNIT).await?;
+        let numbers = parse_file_head(&head, self.magic, manifest.identity, &path)?;
+        let Some(numbers) = numbers else {
+            return Err(Error::corrupt(&path, 0, "the checksum of the header"));
+        };
+        if numbers[0] != self.salt {
+            let what = "it is not the one that the manifest lists, but one of another time";
+            return Err(Error::corrupt(&path, 24, what));
+        }
+        Ok((file, numbers))
+    }
+}
+
+/// The first operation of the first block of a file, if that was begun.
+async fn first_operation(file: &File, salt: u64) -> Result<Option<u64>, Error> {
+    let bytes = file.read(UNIT as u64, UNIT).await?;
+    let head = BlockHead::parse(&bytes, salt).filter(|head| head.number == 0);
+    Ok(head.map(|head| head.first))
+}
+
+fn older(folder: &Folder, file: &str) -> Error {
+    let what = format!("it is older than {file}");
+    Error::corrupt(&folder.path().join(manifest::NAME), 0, what)
+}
+
+/// The files that the manifest does not list: what was being made, or was about to be removed, when a
+/// process ended. An error if they are anything else.
+async fn leftovers(
+    folder: &Folder,
+    manifest: &Manifest,
+    names: &[String],
+) -> Result<Vec<String>, Error> {
+    let listed: Vec<_> = manifest.names().collect();
+    let mut leftovers = Vec::new();
+    for name in names {
+        if *name == new_name(manifest::NAME) {
+            leftovers.push(name.clone());
+        }
+        if !is_log_file(name) || listed.contains(name) {
+            continue;
+        }
+        leftovers.push(name.clone());
+        let file = match folder.open_existing(name).await {
+            // Removed since it was seen, beside a reader.
+            Err(error) if error.is_not_found() => continue,
+            opened => opened?,
+        };
+        let (path, identity) = (file.path(), manifest.identity);
+        let head = file.read(0, UNIT).await?;
+        parse_file_head::<1>(&head, CHECKPOINT_MAGIC, identity, path)?;
+        if let Some([salt, number]) = parse_file_head(&head, WAL_MAGIC, identity, path)? {
+            // It has its name from its header, and is used when it is listed.
+            let used = WalFile {
+                number,
+                salt,
+                bytes: 0,
+                end: 0,
+            };
+            let is_next = used.name() == *name && number >= manifest.next_number();
+            if is_next && first_operation(&file, salt).await?.is_some() {
+                return Err(older(folder, name));
+            }
+        }
+        drop(head);
+        file.close().await?;
+    }
+    Ok(leftovers)
 }

@@ -8,11 +8,11 @@ use glommio::{executor, yield_if_needed};
 
 use super::disk::File;
 use super::error::Error;
-use super::format::{BLOCK_HEAD, BlockHead, Kind, Operation, UNIT, WAL_MAGIC};
-use super::format::{next_operation, parse_file_head, ts_at};
-use super::{Record, read_ahead::ReadAhead};
+use super::format::{BLOCK_HEAD, BlockHead, Operation, UNIT, next_operation, ts_at};
+use super::manifest::Kind;
+use super::read_ahead::ReadAhead;
 use crate::mem_log::Bulk;
-use crate::{MemLog, Progress, Ts, WriteErrorKind};
+use crate::{MemLog, Progress, Record, Seq, Ts};
 
 /// Rows that are done between two looks at the time, and in the background, where every task that is
 /// ready runs before the next ones.
@@ -22,7 +22,9 @@ const BACKGROUND_ROWS: usize = 1024;
 /// A log in memory, and how far it is.
 #[derive(Debug)]
 pub(super) struct Replay<V> {
+    pub kind: Kind,
     mem: MemLog<V>,
+    memory_limit_bytes: Option<usize>,
     /// Rows that will be the end of it.
     bulk: Bulk<V>,
     /// The last operation that it has.
@@ -41,19 +43,20 @@ pub(super) struct WalEnd {
 }
 
 impl<V: Record> Replay<V> {
-    pub fn row_bytes() -> usize {
-        size_of::<Ts>() + V::BYTES
-    }
-
     pub fn new(
         mut config: crate::Config,
+        kind: &Kind,
         applied: u64,
         wants_deletes: bool,
     ) -> Result<Self, Error> {
-        // Below a floor of today there may be rows of yesterday.
+        // What was accepted is loaded: below a floor of today there may be rows of yesterday, and a
+        // limit of today may be below what a checkpoint has in one page.
         config.floor = None;
+        let memory_limit_bytes = config.memory_limit_bytes.take();
         Ok(Self {
+            kind: kind.clone(),
             mem: MemLog::new(config)?,
+            memory_limit_bytes,
             bulk: Bulk::default(),
             applied,
             deletes: wants_deletes.then(Vec::new),
@@ -67,8 +70,11 @@ impl<V: Record> Replay<V> {
         &mut self.mem
     }
 
+    /// The log as it goes on after the operations so far.
     pub fn into_mem(mut self) -> MemLog<V> {
-        self.mem();
+        let applied = Seq(self.applied);
+        self.mem().set_seq(applied);
+        self.mem.set_memory_limit(self.memory_limit_bytes);
         self.mem
     }
 
@@ -114,16 +120,9 @@ impl<V: Record> Replay<V> {
         };
         let mut rows = rows.into_iter();
         while rows.len() > 0 {
-            let mut piece: Vec<_> = rows.by_ref().take(most).collect();
-            while let Err(refused) = self.mem().extend(std::mem::take(&mut piece)) {
-                // More than may be unflushed, until it is flushed.
-                let is_full = matches!(refused.kind, WriteErrorKind::Full { .. });
-                if !is_full || self.mem.stats().unflushed_bytes == 0 {
-                    return Err(Error::Write(refused.kind));
-                }
-                self.mem.flush();
-                piece = refused.rejected;
-            }
+            let piece: Vec<_> = rows.by_ref().take(most).collect();
+            let added = self.mem().extend(piece);
+            added.map_err(|refused| Error::Write(refused.kind))?;
             while self.mem.step(most) == Progress::More {
                 self.pause().await;
             }
@@ -133,7 +132,7 @@ impl<V: Record> Replay<V> {
     }
 
     /// In pieces, since a block is as large as a batch may be.
-    async fn checksum(&self, payload: &[u8]) -> u32 {
+    pub async fn checksum(&self, payload: &[u8]) -> u32 {
         const PIECE: usize = 128 << 10;
         let mut hasher = crc32fast::Hasher::new();
         for piece in payload.chunks(PIECE) {
@@ -157,13 +156,13 @@ impl<V: Record> Replay<V> {
     }
 
     /// Does the operations of a block, but those that are done already and those from `end` on.
-    async fn block(
+    pub async fn block(
         &mut self,
         head: &BlockHead,
         payload: &[u8],
         end: u64,
     ) -> Result<(), BlockError> {
-        let row_bytes = Self::row_bytes();
+        let row_bytes = self.kind.row_bytes::<V>();
         let mut rest = payload;
         let mut next = head.first;
         while !rest.is_empty() {
@@ -199,39 +198,32 @@ impl<V: Record> Replay<V> {
         Ok(())
     }
 
-    /// Does what is in a file of the write-ahead log before the operation `end`, the first one of
-    /// the next file. Without one, the file is the last, and may end in a block that is not whole.
+    /// Does what is in a file of the write-ahead log before the operation `end`. If that is not known,
+    /// the file is one that was written to, and may end in a block that is not whole.
     ///
-    /// In the last file the blocks that were in flight together may be torn or missing, each for
+    /// In such a file the blocks that were in flight together may be torn or missing, each for
     /// itself. What is not whole ends the log, whole blocks after it included, unless one of those
-    /// was begun when it was durable. In a file before the last the first operation of the next file
-    /// tells whether something is missing.
+    /// was begun when it was durable.
     pub async fn wal(
         &mut self,
         file: Rc<File>,
-        kind: Kind,
+        salt: u64,
         end: Option<u64>,
     ) -> Result<WalEnd, Error> {
         let path = file.path().to_owned();
         let size = file.size().await?;
         let mut reader = ReadAhead::new(file, size, self.is_background());
-        let head = reader.head().await?;
-        let [_, salt, first] = parse_file_head(&head, WAL_MAGIC, kind, &path)?;
-        if first > self.applied + 1 {
-            return Err(missing(&path, 0, self.applied + 1, first));
-        }
         let bound = end.unwrap_or(u64::MAX);
-        let (mut offset, mut number, mut next) = (UNIT as u64, 0, first);
+        let (mut offset, mut number, mut next) = (UNIT as u64, 0, self.applied + 1);
         let mut is_torn = false;
         while next < bound {
             let bytes = reader.at(offset, UNIT).await?;
-            let head = BlockHead::parse(bytes, salt);
-            let Some(head) = head.filter(|head| head.number == number && head.first == next) else {
+            let head = BlockHead::parse(bytes, salt).filter(|head| head.number == number);
+            let Some(head) = head else {
                 break;
             };
-            if head.operations == 0 && end.is_none() {
-                let is_torn = false;
-                return Ok(WalEnd { offset, is_torn });
+            if head.first > next {
+                return Err(missing(&path, offset, next, head.first));
             }
             let bytes = reader.at(offset, head.len()).await?;
             let length = BLOCK_HEAD + head.payload_bytes as usize;
@@ -245,7 +237,7 @@ impl<V: Record> Replay<V> {
             }
             let done = self.block(&head, payload, bound).await;
             done.map_err(|error| error.at(&path, offset))?;
-            next += u64::from(head.operations);
+            next = head.first + u64::from(head.operations);
             offset += head.len() as u64;
             number += 1;
         }
@@ -279,7 +271,7 @@ impl<V: Record> Replay<V> {
     }
 }
 
-fn missing(path: &Path, offset: u64, from: u64, to: u64) -> Error {
+pub(super) fn missing(path: &Path, offset: u64, from: u64, to: u64) -> Error {
     Error::corrupt(
         path,
         offset,
@@ -287,7 +279,8 @@ fn missing(path: &Path, offset: u64, from: u64, to: u64) -> Error {
     )
 }
 
-enum BlockError {
+#[derive(Debug)]
+pub(super) enum BlockError {
     Content(&'static str),
     Other(Error),
 }
@@ -305,7 +298,7 @@ impl From<Error> for BlockError {
 }
 
 impl BlockError {
-    fn at(self, path: &Path, offset: u64) -> Error {
+    pub fn at(self, path: &Path, offset: u64) -> Error {
         match self {
             BlockError::Content(what) => Error::corrupt(path, offset, what),
             BlockError::Other(error) => error,

@@ -3,7 +3,7 @@
 //! Of each file and of the directory it keeps what a process sees, and what is on the device. A sync
 //! brings to the device what was written when it began. When the power fails, any part of all other
 //! writes may be there, in sectors, also of those that had not ended; of the names that changed, the first
-//! so many. When the process is killed, that holds for writes that had not ended alone. It dies at a given operation, in
+//! so many, or any. When the process is killed, that holds for writes that had not ended alone. It dies at a given operation, in
 //! the middle of it: that one may have happened or not, and none after it happens.
 //!
 //! Operations that are under way together end in any order.
@@ -228,7 +228,10 @@ impl Disk {
             _ => random.usize(..=state.changes.len()),
         };
         for it in &state.changes[..kept] {
-            change(&mut names, it);
+            // A directory need not keep the order of its changes either.
+            if manner < 3 || random.bool() {
+                change(&mut names, it);
+            }
         }
         let stable_names = names.clone();
         Self::with(
@@ -268,6 +271,19 @@ impl Disk {
 
     pub fn all_names(&self) -> Vec<String> {
         self.0.borrow().names.keys().cloned().collect()
+    }
+
+    /// A file with this content, in the place of one of that name.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let mut state = self.0.borrow_mut();
+        let inode = state.files.len();
+        state.files.push(Content {
+            seen: bytes.to_vec(),
+            stable: bytes.to_vec(),
+            writes: Vec::new(),
+        });
+        state.names.insert(name.to_owned(), inode);
+        state.stable_names.insert(name.to_owned(), inode);
     }
 
     pub fn forget(&self, name: &str) {

@@ -1,24 +1,29 @@
 //! The write-ahead log: files of blocks, one of which may be written while others before it are synced.
 //!
-//! A file gets its name, `wal-<number>`, when its header is durable, which has the number of the
-//! first operation in it. The next file begins when all blocks before are durable, so the numbers
-//! tell whether something is missing. Each opening begins a file: it bounds the one before, so that
-//! what a crash has left at its end stays cut off, even if the device should finish a write later.
+//! A file is in the manifest, with a salt of its own, before the first block goes there. The next
+//! file begins when all blocks before are durable, and its first block has the number of its first
+//! operation: so the numbers tell whether something is missing. Each opening begins a file and writes
+//! down where the one before ends, so that what a crash has left there stays cut off, even if the
+//! device should finish a write later.
 //!
 //! A block says how many of the file were durable before it was written. So if it is there and an
 //! older one is not, it is known whether a crash may have left them so.
 
-use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
 use glommio::executor;
 
 use super::commit::Taken;
 use super::core::Core;
-use super::disk::File;
+use super::disk::{File, Folder};
 use super::error::Error;
-use super::format::{BLOCK_HEAD, BlockHead, UNIT, WAL_MAGIC, file_head, round_up};
-pub(super) use super::wal_files::{Closed, NEXT_NAME, Next, name, number_of};
+use super::format::{BlockHead, UNIT, WAL_MAGIC, file_head, round_up};
+use super::manifest::{WalFile, unique};
+
+/// The file that becomes the next one: zeros, or a file that a checkpoint covers. A block that is
+/// written to blocks of the device that were written before changes nothing but data, which
+/// makes a sync much cheaper.
+pub(super) type Next = Option<(File, WalFile)>;
 
 /// The file that is written to.
 pub(super) struct Wal {
@@ -32,31 +37,17 @@ pub(super) struct Wal {
 }
 
 impl Wal {
-    /// Begins a file with the operation `first`.
-    pub async fn begin(
-        core: &Core,
-        mut file: File,
-        number: u64,
-        first: u64,
-    ) -> Result<Self, Error> {
-        // One that has grown is not to grow on.
-        let prepared = file.size().await?.min(core.config.limits.wal_file_bytes);
-        let salt = RandomState::new().hash_one(number);
-        let head = file_head(WAL_MAGIC, core.kind, &[number, salt, first]);
-        file.write(&head, 0).await?;
-        file.sync().await?;
-        core.folder.rename(NEXT_NAME, &name(number)).await?;
-        core.folder.sync().await?;
-        core.next_wal.replace(Next::Missing);
-        file.renamed(core.folder.path().join(name(number)));
-        Ok(Self {
+    /// A file that is in the manifest and has no block yet.
+    pub fn new(core: &Core, file: File, listed: WalFile) -> Self {
+        Self {
             file: Rc::new(file),
-            number,
-            salt,
+            number: listed.number,
+            salt: listed.salt,
             blocks: 0,
             position: UNIT as u64,
-            prepared,
-        })
+            // One that has grown is not to grow on.
+            prepared: listed.bytes.min(core.config.limits.wal_file_bytes),
+        }
     }
 
     /// Whether the next file is to be begun before a block, and is ready. While it is
@@ -67,19 +58,15 @@ impl Wal {
             return false;
         }
         core.checkpoint_bell.ring();
-        matches!(*core.next_wal.borrow(), Next::Ready(_))
+        core.next_wal.borrow().is_some()
     }
 
     /// Begins the next file with the operation `first`. All before it must be durable.
     pub async fn begin_next(&mut self, core: &Core, first: u64) -> Result<(), Error> {
-        let Next::Ready(file) = core.next_wal.replace(Next::Beginning) else {
-            unreachable!("only a file that is ready is begun");
-        };
-        let next = Self::begin(core, file, self.number + 1, first).await?;
-        let before = std::mem::replace(self, next);
-        let number = before.number;
-        core.closed.borrow_mut().push(Closed { number, end: first });
-        before.close().await
+        let next = core.next_wal.take();
+        let (file, listed) = next.expect("only a file that is ready is begun");
+        let before = std::mem::replace(self, Self::new(core, file, listed));
+        before.end(core, first).await
     }
 
     /// Writes a group, `in_flight` groups after those that are durable. It is not synced.
@@ -103,27 +90,14 @@ impl Wal {
         Rc::clone(&self.file)
     }
 
-    /// Ends the log before the operation `next`. All before it must be durable.
-    ///
-    /// A block without operations tells the next opening that none follows. Without it, as after a
-    /// crash, that looks for one in the rest of the file.
-    pub async fn end(self, next: u64) -> Result<(), Error> {
-        if self.position < self.prepared {
-            let head = BlockHead {
-                salt: self.salt,
-                first: next,
-                number: self.blocks,
-                durable: self.blocks,
-                ..BlockHead::default()
-            };
-            let mut block = vec![0; BLOCK_HEAD];
-            head.seal(&mut block);
-            self.file.write(&block, self.position).await?;
-        }
-        self.close().await
-    }
-
-    async fn close(self) -> Result<(), Error> {
+    /// Ends the file before the operation `next`. All before it must be durable.
+    pub async fn end(self, core: &Core, next: u64) -> Result<(), Error> {
+        let mut manifest = core.manifest.borrow_mut();
+        let listed = manifest.wals.iter_mut().find(|it| it.number == self.number);
+        let listed = listed.expect("it is not covered before it ends");
+        listed.end = next;
+        listed.bytes = listed.bytes.max(self.position);
+        drop(manifest);
         match Rc::into_inner(self.file) {
             Some(file) => file.close().await,
             // A sync has failed and holds it still.
@@ -133,51 +107,102 @@ impl Wal {
 }
 
 /// How much of the first file is prepared: no more than opening a log should wait for.
-pub(super) fn first_bytes(core: &Core) -> u64 {
-    (core.config.limits.wal_file_bytes / 128).max(2 * UNIT as u64)
+pub(super) fn first_bytes(wal_file_bytes: u64) -> u64 {
+    (wal_file_bytes / 128).max(2 * UNIT as u64)
 }
 
-/// Makes a file of so many bytes ready to become the next one. `None` if the log is closed meanwhile.
-pub(super) async fn prepare(core: &Core, bytes: u64) -> Result<Option<File>, Error> {
+fn head(identity: u64, listed: &WalFile) -> Vec<u8> {
+    file_head(WAL_MAGIC, identity, &[listed.salt, listed.number])
+}
+
+/// Makes a file of so many bytes. It has to be listed before it is used. `None` if it `is_stopped`.
+pub(super) async fn make(
+    folder: &Folder,
+    identity: u64,
+    number: u64,
+    bytes: u64,
+    is_stopped: impl Fn() -> bool,
+) -> Result<Option<(File, WalFile)>, Error> {
     // No more than is written without a delay for others.
     const CHUNK: u64 = 128 << 10;
-    let file = core.folder.create(NEXT_NAME).await?;
-    let end = bytes / UNIT as u64 * UNIT as u64;
-    let zeros = vec![0; CHUNK.min(end) as usize];
-    let mut position = 0;
-    while position < end {
-        if core.is_closing.get() {
-            file.close().await?;
-            return Ok(None);
+    let listed = WalFile {
+        number,
+        salt: unique(),
+        bytes: bytes / UNIT as u64 * UNIT as u64,
+        end: 0,
+    };
+    let file = folder.create(&listed.name()).await?;
+    let made = async {
+        let zeros = vec![0; CHUNK.min(listed.bytes) as usize];
+        let mut position = 0;
+        while position < listed.bytes {
+            if is_stopped() {
+                return Ok(false);
+            }
+            let length = (listed.bytes - position).min(CHUNK);
+            file.write(&zeros[..length as usize], position).await?;
+            position += length;
+            executor().yield_task_queue_now().await;
         }
-        let length = (end - position).min(CHUNK);
-        file.write(&zeros[..length as usize], position).await?;
-        position += length;
-        executor().yield_task_queue_now().await;
+        file.write(&head(identity, &listed), 0).await?;
+        file.sync().await?;
+        Ok(true)
+    };
+    let made = made.await;
+    if let Ok(true) = made {
+        return Ok(Some((file, listed)));
     }
-    file.sync().await?;
-    core.folder.sync().await?;
-    Ok(Some(file))
+    file.close().await?;
+    // What is half made takes no space; so it is the directory that an error is to name.
+    folder.remove(&listed.name()).await?;
+    made.map(|_| None)
+        .map_err(|error: Error| error.in_folder(folder.path()))
 }
 
-/// Makes a file that a checkpoint covers ready to become the next one, or removes it. One that has
-/// grown, as no other was ready, is not to take its space for ever.
-pub(super) async fn retire(core: &Core, number: u64) -> Result<(), Error> {
-    let name = name(number);
-    if !core.lacks_next_wal() {
+/// Makes the next file ready, unless the log is closed meanwhile.
+pub(super) async fn prepare(core: &Core) -> Result<(), Error> {
+    let (identity, number) = core.next_place();
+    let bytes = core.config.limits.wal_file_bytes;
+    let is_closing = || core.is_closing.get();
+    match make(&core.folder, identity, number, bytes, is_closing).await? {
+        Some((file, listed)) => add(core, file, listed).await,
+        None => Ok(()),
+    }
+}
+
+async fn add(core: &Core, file: File, listed: WalFile) -> Result<(), Error> {
+    core.change_manifest(|manifest| manifest.wals.push(listed))
+        .await?;
+    core.next_wal.replace(Some((file, listed)));
+    Ok(())
+}
+
+/// Makes a file that is no longer listed the next one, or removes it. One that has grown, as no
+/// other was ready, is not to take its space for ever.
+pub(super) async fn retire(core: &Core, retired: WalFile) -> Result<(), Error> {
+    let name = retired.name();
+    if core.next_wal.borrow().is_some() {
         return core.folder.remove(&name).await;
     }
     let mut file = core.folder.open_existing(&name).await?;
     let wanted = core.config.limits.wal_file_bytes;
-    let size = file.size().await?;
-    if size + (UNIT as u64) <= wanted || size > 2 * wanted {
+    let bytes = file.size().await?;
+    if bytes + (UNIT as u64) <= wanted || bytes > 2 * wanted {
         file.close().await?;
         return core.folder.remove(&name).await;
     }
-    core.folder.rename(&name, NEXT_NAME).await?;
-    // Under its old name its new header would be taken for damage.
-    core.folder.sync().await?;
-    file.renamed(core.folder.path().join(NEXT_NAME));
-    core.next_wal.replace(Next::Ready(file));
-    Ok(())
+    let (identity, number) = core.next_place();
+    let listed = WalFile {
+        number,
+        salt: unique(),
+        bytes,
+        end: 0,
+    };
+    // Under its new name it has the header of the old one until it has its own: it is not taken for
+    // a file of the log.
+    core.folder.rename(&name, &listed.name()).await?;
+    file.renamed(core.folder.path().join(listed.name()));
+    file.write(&head(identity, &listed), 0).await?;
+    file.sync().await?;
+    add(core, file, listed).await
 }

@@ -18,21 +18,38 @@ fn config() -> Config {
         .wake_up(Duration::from_millis(1))
 }
 
+/// Writes, has checkpoints and copies made, and closes and opens the log, all the time.
 pub fn write_until_killed(folder: &Path) {
     LocalExecutor::default().run(async {
-        let (log, _) = Log::<Value>::open(folder, config())
-            .await
-            .expect("a crash is no damage");
-        println!("open {}", log.seq().0);
-        let mut commits = VecDeque::new();
-        loop {
-            commits.push_back(act(&log));
-            if commits.len() == 16 {
-                let oldest = commits.pop_front().expect("there are some");
-                let seq = oldest.await.expect("nothing fails").0;
-                let mut output = std::io::stdout().lock();
-                writeln!(output, "confirmed {seq}").expect("the test listens");
+        let say = |word: &str, seq: u64| {
+            let mut output = std::io::stdout().lock();
+            writeln!(output, "{word} {seq}").expect("the test listens");
+        };
+        for life in 0.. {
+            let (log, _) = Log::<Value>::open(folder, config())
+                .await
+                .expect("a crash is no damage");
+            say("open", log.seq().0);
+            let mut commits = VecDeque::new();
+            for _ in 0..200 {
+                commits.push_back(act(&log));
+                if commits.len() == 16 {
+                    let oldest = commits.pop_front().expect("there are some");
+                    say("confirmed", oldest.await.expect("nothing fails").0);
+                }
             }
+            match life % 3 {
+                0 => log.checkpoint().await.expect("nothing fails"),
+                1 => {
+                    let copy = folder.join("copy");
+                    let _ = std::fs::remove_dir_all(&copy);
+                    log.backup(copy).await.expect("nothing fails");
+                }
+                _ => {}
+            }
+            let seq = log.seq().0;
+            log.close().await.expect("nothing fails");
+            say("confirmed", seq);
         }
     });
 }

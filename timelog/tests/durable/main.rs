@@ -46,6 +46,7 @@ fn a_process_of_another_test() {
     let folder = Path::new(&folder);
     match &role[..] {
         "write" => killed::write_until_killed(folder),
+        "hold" => use_::hold(folder),
         "write-shards" => sharded::write_until_killed(folder),
         "fill" => limits::fill(folder),
         "fill-shards" => sharded::fill(folder),

@@ -1,11 +1,12 @@
 //! What users do with a log.
 
+use std::path::Path;
 use std::time::Duration;
 
 use glommio::LocalExecutor;
 use glommio::timer::sleep;
-use timelog::durable::{Config, Error, Log, Record};
-use timelog::{TimeUnit, WriteErrorKind};
+use timelog::durable::{Config, Error, Log};
+use timelog::{Record, TimeUnit, WriteErrorKind};
 
 use super::history::Value;
 use super::{Killed, child};
@@ -27,10 +28,20 @@ async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
+/// Opens a log, says so, and waits.
+pub fn hold(folder: &Path) {
+    run(async {
+        let opened = Log::<Value>::open(folder, quick()).await;
+        println!("open");
+        std::future::pending::<()>().await;
+        drop(opened);
+    });
+}
+
 #[test]
 fn a_log_is_opened_once() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = child("write", folder.path(), None);
+    let mut command = child("hold", folder.path(), None);
     let mut process = Killed(command.spawn().unwrap());
     let mut line = String::new();
     let mut output = std::io::BufReader::new(process.0.stdout.take().unwrap());
@@ -105,6 +116,28 @@ fn the_floor_rises_by_size() {
         assert_eq!(log.snapshot().count(..), 500);
         log.close().await.unwrap();
     });
+}
+
+/// Timestamps below zero are halved towards zero, which once had it look for ever, or delete all.
+#[test]
+fn the_floor_rises_by_size_below_zero() {
+    for first in [i64::MIN, -10_000, -5_000, -2] {
+        let folder = tempfile::tempdir().unwrap();
+        run(async {
+            let config = quick().keep_bytes(1600);
+            let (log, _) = Log::<u64>::open(folder.path(), config).await.unwrap();
+            drop(
+                log.extend((first..first + 10_000).map(|ts| (ts, 0)))
+                    .unwrap(),
+            );
+            until(|| log.snapshot().count(..) == 100).await;
+            assert_eq!(log.snapshot().first(), Some(first + 9_900));
+            drop(log.append(first + 9_999, 1).unwrap());
+            sleep(Duration::from_millis(5)).await;
+            assert!(log.snapshot().count(..) >= 100);
+            log.close().await.unwrap();
+        });
+    }
 }
 
 /// What is deleted takes no space for long.
@@ -198,6 +231,14 @@ fn wrong_configurations_are_named() {
         ("wal_file_bytes", quick().wal_file_bytes(1)),
         ("pending_bytes", quick().pending_bytes(1)),
         ("wake_up", quick().wake_up(Duration::ZERO)),
+        ("wal_file_bytes", quick().wal_file_bytes(u64::MAX)),
+        ("commit_bytes", quick().commit_bytes(0)),
+        ("commit_bytes", quick().commit_bytes(usize::MAX)),
+        ("pending_bytes", quick().pending_bytes(usize::MAX)),
+        ("wake_up", quick().wake_up(Duration::MAX)),
+        ("commit_delay", quick().commit_delay(Duration::MAX)),
+        ("keep", quick().keep(Duration::ZERO)),
+        ("keep_bytes", quick().keep_bytes(1)),
         (
             "page_bytes",
             quick().memory(timelog::Config::default().page_bytes(1)),
@@ -207,6 +248,118 @@ fn wrong_configurations_are_named() {
         let error = run(Log::<u64>::open(folder.path(), config)).unwrap_err();
         assert!(error.to_string().starts_with(field), "{error}");
     }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// What was accepted is loaded, whatever may be unflushed; and what is refused now is accepted later.
+#[test]
+fn a_log_with_a_small_memory_limit_is_opened_again_and_goes_on() {
+    for limit in [16, 10_000] {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = timelog::Config::default().memory_limit_bytes(limit);
+        let config = quick().memory(memory);
+        run(async {
+            for life in 0..3 {
+                let opened = Log::<u64>::open(folder.path(), config.clone()).await;
+                let (log, _) = opened.unwrap();
+                assert_eq!(log.snapshot().count(..), 100 * life);
+                let mut refused = 0;
+                for ts in 0..100 {
+                    while let Err(error) = log.append(ts, 0) {
+                        let kind = error.error;
+                        let is_full = matches!(kind, Error::Write(WriteErrorKind::Full { .. }));
+                        assert!(is_full, "{kind}");
+                        refused += 1;
+                        sleep(Duration::from_millis(1)).await;
+                    }
+                }
+                assert_eq!(refused > 0, limit == 16);
+                log.checkpoint().await.unwrap();
+                log.close().await.unwrap();
+            }
+        });
+    }
+}
+
+/// One that waits for another end does not keep the executor, nor its thread.
+#[test]
+fn a_pipe_or_a_directory_in_the_place_of_a_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || run(async { Log::<u64>::open(folder.path(), quick()).await.map(|_| ()) });
+    open().unwrap();
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    let files: Vec<_> = files.map(|it| it.unwrap().path()).collect();
+    assert!(files.len() > 2);
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let other = file.with_file_name(format!("other-{name}"));
+        std::fs::rename(&file, &other).unwrap();
+        for is_pipe in [true, false] {
+            if is_pipe {
+                let made = std::process::Command::new("mkfifo").arg(&file).status();
+                assert!(made.unwrap().success());
+            } else {
+                std::fs::remove_file(&file).unwrap();
+                std::fs::create_dir(&file).unwrap();
+            }
+            let error = open().unwrap_err();
+            assert!(
+                matches!(&error, Error::Corrupt { path, .. } if *path == file),
+                "{error}"
+            );
+            let read = run(timelog::durable::read::<u64>(folder.path()));
+            assert!(read.is_err());
+        }
+        std::fs::remove_dir(&file).unwrap();
+        std::fs::rename(&other, &file).unwrap();
+    }
+    open().unwrap();
+}
+
+/// While it is written to, by another handle and another thread.
+#[test]
+fn a_log_is_read_and_copied_beside_its_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    run(async {
+        let config = quick().wal_file_bytes(256 << 10);
+        let (log, _) = Log::<u64>::open(path("log"), config).await.unwrap();
+        let mut confirmed = 0;
+        for round in 0..30 {
+            let rows = (0..2_000).map(|row| (round * 2_000 + row, row as u64));
+            confirmed = log.extend(rows).unwrap().await.unwrap().0;
+            drop(log.delete(round * 2_000..round * 2_000 + 10).unwrap());
+            let path = path("log");
+            let reading = std::thread::spawn(move || {
+                let read = run(timelog::durable::read::<u64>(path));
+                read.unwrap().0.count(..)
+            });
+            let rows = (0..2_000).map(|row| (1_000_000 + row, row as u64));
+            drop(log.extend(rows).unwrap());
+            while !reading.is_finished() {
+                drop(log.append(2_000_000, 0).unwrap());
+                sleep(Duration::from_millis(1)).await;
+            }
+            let found = reading.join().unwrap();
+            assert!(
+                found >= log.snapshot().count(..=1_000_000 - 1),
+                "{found} in round {round}"
+            );
+        }
+        assert!(confirmed > 0);
+        let wanted = log.snapshot();
+        let seq = log.backup(path("copy")).await.unwrap();
+        let error = log.backup(path("copy")).await.unwrap_err();
+        assert!(error.to_string().contains("there is one"), "{error}");
+        log.close().await.unwrap();
+        let (copy, _) = Log::<u64>::open(path("copy"), quick()).await.unwrap();
+        assert_eq!(copy.seq(), seq);
+        assert!(copy.snapshot().range(..).eq(wanted.range(..)));
+        copy.close().await.unwrap();
+        let info = timelog::durable::info(path("copy")).await.unwrap();
+        assert_eq!((&info.type_name[..], info.is_closed), ("u64", true));
+        assert_eq!(info.last, seq);
+    });
 }
 
 /// Each way in which a handle can end.

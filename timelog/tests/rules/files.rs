@@ -1,5 +1,5 @@
-use timelog::dump::{Fixed, LoadErrorKind, Position};
-use timelog::{MemLog, Ts};
+use timelog::dump::{LoadErrorKind, Position};
+use timelog::{MemLog, Record, Ts};
 
 use crate::{in_every_state, log, rows, small};
 
@@ -106,22 +106,19 @@ fn another_width_and_the_floor_are_refused() {
 /// Of each kind that the library knows.
 #[test]
 fn values_of_fixed_width() {
-    fn same<V: Fixed + PartialEq + std::fmt::Debug>(value: V) {
-        let mut bytes = Vec::new();
-        value.put(&mut bytes);
-        assert_eq!(bytes.len(), V::BYTES);
-        assert_eq!(V::get(&bytes), Some(value));
-        bytes.push(0);
-        assert_eq!(V::get(&bytes), None, "a byte too many");
+    fn same<V: Record + PartialEq + std::fmt::Debug>(value: V, name: &str) {
+        let mut bytes = vec![0; V::BYTES];
+        value.encode(&mut bytes);
+        assert_eq!(V::decode(&bytes), value);
+        assert_eq!(V::type_name(), name);
     }
-    same(-7i8);
-    same(u128::MAX);
-    same(f64::MIN_POSITIVE);
-    same(true);
-    same(());
-    same([1, 2, 3u8]);
-    same((5u16, (-1i64, [9u8; 4])));
-    assert_eq!(bool::get(&[2]), None);
+    same(-7i8, "i8");
+    same(u128::MAX, "u128");
+    same(f64::MIN_POSITIVE, "f64");
+    same(true, "bool");
+    same((), "()");
+    same([1, 2, 3u8], "[u8; 3]");
+    same((5u16, (-1i64, [9u8; 4])), "(u16, (i64, [u8; 4]))");
 }
 
 #[cfg(feature = "csv")]
@@ -146,6 +143,17 @@ mod csv {
         let mut copy = MemLog::<String>::new(small()).unwrap();
         assert_eq!(copy.load_csv(&file[..]).unwrap(), snapshot.count(..));
         assert!(copy.snapshot().range(..).eq(snapshot.range(..)));
+    }
+
+    /// The row that is below the floor, and not the last one of its batch.
+    #[test]
+    fn a_refused_row_is_named_by_its_line() {
+        let mut log = MemLog::<String>::new(small().floor(10)).unwrap();
+        let error = log
+            .load_csv(&b"timestamp,value\n10,\"two\nlines\"\n9,low\n11,x\n12,x\n"[..])
+            .unwrap_err();
+        assert_eq!((error.rows, error.at), (0, Position::Line(4)), "{error}");
+        assert!(matches!(error.kind, LoadErrorKind::Refused(_)), "{error}");
     }
 
     #[test]

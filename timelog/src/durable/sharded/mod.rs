@@ -1,6 +1,6 @@
 //! A log for each core, written by key and read as one.
 
-mod count;
+mod group;
 mod request;
 
 use std::cell::Cell;
@@ -15,13 +15,14 @@ use glommio::channels::shared_channel::ConnectedReceiver;
 use glommio::sync::Gate;
 use glommio::{GlommioError, ResourceType};
 
+use group::Group;
+pub(in crate::durable) use group::directory;
 pub use request::ShardCommit;
 use request::{Operation, Request, Wait, serve};
 
-use super::disk::create_directory;
 use super::error::{Error, Refused, of_shard};
-use super::{Config, Log, Record, Recovery};
-use crate::{Seq, Snapshots, TimeRange, Ts, WriteErrorKind};
+use super::{Config, Log, Recovery};
+use crate::{Record, Seq, Snapshots, TimeRange, Ts, WriteErrorKind};
 
 /// Requests of one shard to another that wait there. More are not sent until those are done.
 const CHANNEL: usize = 256;
@@ -137,24 +138,56 @@ impl<V: Record + Send + Sync> Sharded<V> {
         let (senders, mut receivers) =
             joined.map_err(|error| Error::io("join the shards of", path)(error.into()))?;
         let own = senders.peer_id();
-        let opened = open_own(path, own, senders.nr_consumers(), config).await;
-        let outcome = opened.as_ref().map(|_| ()).map_err(Clone::clone);
         let sources = receivers.streams();
-        for (peer, _) in &sources {
-            // One that has ended is found out below.
-            let _ = (senders.send_to(*peer, Request::Opened(outcome.clone()))).await;
+        let tell = async |request: &dyn Fn() -> Request<V>| {
+            for (peer, _) in &sources {
+                // One that has ended is found out below.
+                let _ = senders.send_to(*peer, request()).await;
+            }
+        };
+        let shards = senders.nr_consumers();
+        let mut group = None;
+        let begun = if own == 0 {
+            let opened = Group::open::<V>(path, shards, config.memory.unit).await;
+            let begun = opened.as_ref().map(Group::identities);
+            let begun = begun.map_err(Clone::clone);
+            group = opened.ok();
+            tell(&|| Request::Begin(begun.clone())).await;
+            begun
+        } else {
+            let first = sources.iter().find(|(peer, _)| *peer == 0);
+            let (_, requests) = first.expect("each shard is joined with each other one");
+            match requests.recv().await {
+                Some(Request::Begin(begun)) => begun,
+                _ => Err(Error::Closed),
+            }
+        };
+        let opened = open_own(path, own, begun, config).await;
+        let mut outcomes = vec![Err(Error::Closed); shards];
+        outcomes[own] = match &opened {
+            Ok((log, _)) => Ok(log.identity()),
+            Err(error) => Err(error.clone()),
+        };
+        // The first shard tells how it was opened when it has written down that all were.
+        if own != 0 {
+            tell(&|| Request::Opened(outcomes[own].clone())).await;
         }
-        let mut failed = outcome.err().map(|cause| (own, cause));
         for (peer, requests) in &sources {
-            let cause = match requests.recv().await {
-                Some(Request::Opened(Ok(()))) => continue,
-                Some(Request::Opened(Err(cause))) => cause,
-                _ => Error::Closed,
-            };
-            if failed.as_ref().is_none_or(|(shard, _)| peer < shard) {
-                failed = Some((*peer, cause));
+            if let Some(Request::Opened(outcome)) = requests.recv().await {
+                outcomes[*peer] = outcome;
             }
         }
+        if let Some(group) = group {
+            let identities: Result<Vec<u64>, Error> = outcomes.iter().cloned().collect();
+            if let Err(error) = group.close(identities.ok()).await {
+                outcomes[own] = Err(error);
+            }
+        }
+        if own == 0 {
+            tell(&|| Request::Opened(outcomes[own].clone())).await;
+        }
+        let mut outcomes = outcomes.into_iter().enumerate();
+        let failed = outcomes.find_map(|(shard, outcome)| Some((shard, outcome.err()?)));
         if let Some((shard, cause)) = failed {
             if let Ok((log, _)) = opened {
                 // The failure of the other one is the one to tell.
@@ -398,16 +431,12 @@ fn serve_in<V: Record + Send + Sync>(
 async fn open_own<V: Record>(
     path: &Path,
     shard: usize,
-    shards: usize,
+    identities: Result<Vec<u64>, Error>,
     config: Config,
 ) -> Result<(Log<V>, Recovery), Error> {
-    create_directory(path)
-        .await?
-        .close()
-        .await
-        .map_err(|error| Error::io("close", path)(error.into()))?;
-    count::agree(path, shard, shards).await?;
-    Log::open(path.join(count::directory(shard)), config).await
+    let identity = Some(identities?[shard]).filter(|it| *it != 0);
+    let path = path.join(directory(shard));
+    Log::open_as(&path, config, identity).await
 }
 
 /// By the upper bits of a checksum whose bits were mixed: those of a CRC of short keys alone are not

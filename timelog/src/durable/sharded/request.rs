@@ -9,11 +9,10 @@ use glommio::channels::oneshot::{SharedReceiver, SharedSender};
 use glommio::channels::shared_channel::ConnectedReceiver;
 use glommio::spawn_local;
 
+use super::super::Log;
 use super::super::commit::{Commit, payload_bytes};
-use super::super::core::Shared;
 use super::super::error::{Error, Refused, of_shard};
-use super::super::{Log, Record};
-use crate::{Seq, Snapshot, TimeRange, Ts};
+use crate::{Record, Seq, Snapshot, TimeRange, Ts};
 
 /// Operations of one other shard that are accepted and not durable yet. Beyond, its next one waits.
 const UNANSWERED: usize = 1024;
@@ -21,8 +20,11 @@ const UNANSWERED: usize = 1024;
 pub(super) type Answer<V> = Result<Seq, Refused<Vec<(Ts, V)>>>;
 
 pub enum Request<V> {
-    /// How the shard that sends was opened: its first message.
-    Opened(Result<(), Error>),
+    /// What the first shard has found in the directory: the identities of the shards, 0 of those that
+    /// are to be made. Its first message.
+    Begin(Result<Vec<u64>, Error>),
+    /// How the shard that sends was opened, with the identity of its log.
+    Opened(Result<u64, Error>),
     Do(Operation<V>, SharedSender<Answer<V>>),
     Snapshot(SharedSender<Snapshot<V>>),
 }
@@ -79,7 +81,7 @@ impl<V: Record> Operation<V> {
             };
             match done {
                 Ok(commit) => return Ok(commit),
-                Err(Error::Busy { limit_bytes, .. }) if self.bytes() <= limit_bytes => {
+                Err(Error::Busy { limit_bytes, .. }) if self.bytes(log) <= limit_bytes => {
                     if let Err(error) = log.sync().await {
                         return Err(self.refused(error));
                     }
@@ -90,9 +92,9 @@ impl<V: Record> Operation<V> {
     }
 
     /// What it takes of what may wait for the device.
-    fn bytes(&self) -> usize {
+    fn bytes(&self, log: &Log<V>) -> usize {
         match self {
-            Self::Rows(rows) => payload_bytes(rows.len().saturating_mul(Shared::<V>::ROW_BYTES)),
+            Self::Rows(rows) => payload_bytes(rows.len().saturating_mul(log.shared.row_bytes())),
             // Less than any limit.
             _ => 0,
         }
@@ -109,7 +111,7 @@ pub(super) async fn serve<V: Record + Send + Sync>(
     // A reply that fails has no one left who waits for it.
     while let Some(request) = requests.recv().await {
         match request {
-            Request::Opened(_) => {}
+            Request::Begin(_) | Request::Opened(_) => {}
             Request::Snapshot(reply) => {
                 let _ = reply.send(log.snapshot());
             }

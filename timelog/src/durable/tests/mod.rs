@@ -30,7 +30,7 @@ fn small() -> Config {
 }
 
 async fn open(disk: &Rc<Disk>, config: Config) -> Result<(Log<u64>, Recovery), Error> {
-    Log::open_in(Folder::simulated(Rc::clone(disk)), config).await
+    Log::open_in(Folder::simulated(Rc::clone(disk)), config, None).await
 }
 
 /// On an executor that ends with it, as a process does.
@@ -41,7 +41,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 /// Until maintenance has converted all full files and prepared the next one.
 async fn settle(log: &Log<u64>) {
     let core = &log.shared.core;
-    while core.lacks_next_wal() || !core.closed.borrow().is_empty() {
+    while core.lacks_next_wal() || core.full_wals() > 0 {
         sleep(Duration::from_millis(1)).await;
     }
 }

@@ -1,12 +1,16 @@
 //! What a log must show: its operations, done the slow way.
 
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use futures_lite::future::poll_once;
 use glommio::timer::sleep;
 
+use super::super::copy::read_in;
+use super::super::disk::Folder;
+use super::super::simulation::Disk;
 use super::super::{Commit, Error, Log};
 use crate::{Ts, WriteErrorKind};
 
@@ -137,9 +141,19 @@ impl Model {
                     "{refused}"
                 );
             }
-            87..93 => {
+            87..92 => {
                 log.sync().await.expect("nothing fails");
                 self.confirmed = self.last();
+            }
+            92 => {
+                let copy = Disk::new(self.value);
+                let folder = Folder::simulated(Rc::clone(&copy));
+                let seq = log.backup_in(&folder).await.expect("nothing fails");
+                assert_eq!(seq.0, self.last());
+                self.confirmed = seq.0;
+                let (copied, _) = read_in::<u64>(&folder).await.expect("it is whole");
+                let copied = copied.range(..).map(|(ts, value)| (ts, *value));
+                assert_eq!(Some(copied.collect()), self.rows_at(seq.0));
             }
             93 => log.checkpoint().await.expect("nothing fails"),
             _ => sleep(Duration::from_micros(50)).await,

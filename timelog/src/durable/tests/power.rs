@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use super::super::copy::read_in;
+use super::super::disk::Folder;
 use super::super::simulation::{Call, Disk};
-use super::super::{Config, Log};
+use super::super::{Config, Error, Log};
 use super::model::Model;
 use super::{cases, open, rows, run, settle, small};
 
@@ -49,6 +51,10 @@ async fn live(disk: Rc<Disk>, model: &RefCell<Model>, config: Config, mut random
     for _ in 0..ACTIONS {
         model.act(&log, &mut random).await;
         model.look().await;
+    }
+    if random.bool() {
+        log.clone().close().await.expect("nothing fails");
+        model.confirmed = model.last();
     }
     log
 }
@@ -147,7 +153,9 @@ fn a_reopened_log_shows_what_was_accepted() {
             let accepted = run(async {
                 let log = live(Rc::clone(&disk), &model, config, random).await;
                 let accepted = log.seq().0;
-                log.close().await.expect("nothing fails");
+                // It may be closed.
+                let closed = log.close().await;
+                assert!(matches!(closed, Ok(()) | Err(Error::Closed)), "{closed:?}");
                 accepted
             });
             model.borrow_mut().confirmed = accepted;
@@ -200,4 +208,42 @@ fn a_delete_between_rows_in_order_stays_between_them() {
     let found: Vec<_> = rows(&log).into_iter().map(|row| row.0).collect();
     let wanted: Vec<_> = (0..2).chain(8..16).collect();
     assert_eq!(found, wanted);
+}
+
+/// It is seen that it is none.
+#[test]
+fn a_backup_that_was_cut_short_is_no_log() {
+    let disk = Disk::new(1);
+    let (mut whole, mut none) = (0, 0);
+    for calls in (1..30).step_by(2) {
+        let copy = Disk::new(calls);
+        copy.dies_after(calls);
+        let wanted = run(async {
+            let (log, _) = open(&disk, small()).await.expect("it is whole");
+            drop(
+                log.extend((0..200).map(|ts| (ts, calls)))
+                    .expect("it is open"),
+            );
+            let folder = Folder::simulated(Rc::clone(&copy));
+            let done = copy.run(log.backup_in(&folder)).await;
+            let wanted = rows(&log);
+            log.close().await.expect("nothing fails");
+            done.map(|_| wanted.clone()).map_or(Err(wanted), Ok)
+        });
+        let folder = Folder::simulated(copy.after_power_cut(calls));
+        let found = run(read_in::<u64>(&folder));
+        match found {
+            Ok((snapshot, _)) => {
+                let (Ok(wanted) | Err(wanted)) = wanted;
+                let found = snapshot.range(..).map(|(ts, value)| (ts, *value));
+                assert!(found.eq(wanted));
+                whole += 1;
+            }
+            Err(error) => {
+                assert!(wanted.is_err(), "it was confirmed: {error}");
+                none += 1;
+            }
+        }
+    }
+    assert!(whole > 0 && none > 0, "{whole} whole, {none} none");
 }

@@ -37,11 +37,11 @@ fn the_number_of_shards_stays() {
         );
     }
     is_whole(open(2));
-    let name = folder.path().join("SHARDS");
+    let name = folder.path().join("MANIFEST");
+    let whole = std::fs::read(&name).unwrap();
     for (content, wanted) in [
-        (Some("format 2 shards 2"), "this program reads 1"),
-        (Some("format 1 shards x"), "it is no number of shards"),
-        (Some(""), "it is no number of shards"),
+        (Some("timelog 3"), "it has no last line"),
+        (Some("timelog 3\nend 12345678"), "its checksum"),
         (None, "there are directories of shards"),
     ] {
         match content {
@@ -52,8 +52,47 @@ fn the_number_of_shards_stays() {
             assert!(error.to_string().ends_with(wanted), "{error}");
         }
     }
-    std::fs::write(&name, "format 1 shards 2").unwrap();
+    std::fs::write(&name, whole).unwrap();
     is_whole(open(2));
+}
+
+/// Neither is it made again, nor is another one taken for it.
+#[test]
+fn a_shard_whose_directory_is_missing_or_another_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    with_log(2, folder.path(), quick(), |log| async move {
+        let commit = log.append("key", 1, [1; 2]).await.unwrap();
+        commit.await.unwrap();
+    });
+    let refused = |shard: usize| {
+        let path = folder.path().to_owned();
+        let opened = on_each(2, move |mesh| async move {
+            Sharded::open(mesh, path, quick()).await.map(|_| ())
+        });
+        for error in opened {
+            let error = error.unwrap().unwrap_err();
+            let (first, Error::Corrupt { path, .. }) = cause(&error) else {
+                panic!("{error}")
+            };
+            assert_eq!(first, shard);
+            let name = folder.path().join(format!("shard-{shard}"));
+            assert_eq!(path.parent(), Some(&*name));
+        }
+    };
+    let path = |name: &str| folder.path().join(name);
+    std::fs::rename(path("shard-1"), path("other")).unwrap();
+    refused(1);
+    std::fs::remove_dir_all(path("shard-1")).unwrap();
+    std::fs::rename(path("shard-0"), path("shard-1")).unwrap();
+    std::fs::rename(path("other"), path("shard-0")).unwrap();
+    refused(0);
+    std::fs::rename(path("shard-1"), path("other")).unwrap();
+    std::fs::rename(path("shard-0"), path("shard-1")).unwrap();
+    std::fs::rename(path("other"), path("shard-0")).unwrap();
+    let counts = with_log(2, folder.path(), quick(), |log| async move {
+        log.snapshots().await.unwrap().count(..)
+    });
+    assert_eq!(counts, [2; 2]);
 }
 
 /// A shard that cannot be opened is named by all, and the others are closed.

@@ -1,6 +1,5 @@
 //! Processes with two shards that are killed.
 
-use std::cell::Cell;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
@@ -10,31 +9,32 @@ use timelog::Ts;
 use super::super::{Killed, child, crashes};
 use super::{key, quick, with_log};
 
-/// Writes rows of a writer on each shard, and says what is confirmed.
+/// Writes rows of a writer on each shard, has checkpoints made, and closes and opens the log, all the time;
+/// and says what is confirmed.
 pub fn write_until_killed(folder: &Path) {
-    with_log(2, folder, quick(), |log| async move {
-        let writer = log.shard_id() as u64;
-        let snapshots = log.snapshots().await.expect("both are there");
-        let number = snapshots
-            .range(..)
-            .filter(|(_, it)| it[0] == writer)
-            .count();
-        let number = Cell::new(number as u64);
-        println!("open");
-        let mut commits = std::collections::VecDeque::new();
-        loop {
-            let next = number.get();
-            number.set(next + 1);
-            let commit = log.append(key(writer), next as Ts, [writer, next]).await;
-            commits.push_back(commit.expect("both are there"));
-            if commits.len() == 16 {
-                let oldest = commits.pop_front().expect("there are some");
-                oldest.await.expect("nothing fails");
-                let mut output = std::io::stdout().lock();
-                writeln!(output, "confirmed {writer} {}", next - 15).expect("the test listens");
+    loop {
+        with_log(2, folder, quick(), |log| async move {
+            let writer = log.shard_id() as u64;
+            let snapshots = log.snapshots().await.expect("both are there");
+            let rows = snapshots.range(..).filter(|(_, it)| it[0] == writer);
+            let first = rows.count() as u64;
+            let mut commits = std::collections::VecDeque::new();
+            for next in first..first + 250 {
+                let commit = log.append(key(writer), next as Ts, [writer, next]).await;
+                commits.push_back(commit.expect("both are there"));
+                if commits.len() == 16 {
+                    let oldest = commits.pop_front().expect("there are some");
+                    oldest.await.expect("nothing fails");
+                    let mut output = std::io::stdout().lock();
+                    writeln!(output, "confirmed {writer} {}", next - 15).expect("the test listens");
+                }
             }
-        }
-    });
+            for commit in commits {
+                commit.await.expect("nothing fails");
+            }
+            log.log().checkpoint().await.expect("nothing fails");
+        });
+    }
 }
 
 /// Of each key a prefix that has all that was confirmed.

@@ -1,0 +1,78 @@
+//! Which logs are the shards: the manifest of the directory that they share.
+
+use std::path::Path;
+
+use super::super::disk::Folder;
+use super::super::error::Error;
+use super::super::manifest::{self, Kind, Manifest};
+use crate::{Record, TimeUnit};
+
+/// The directory of a shard.
+pub(in crate::durable) fn directory(shard: usize) -> String {
+    format!("shard-{shard}")
+}
+
+/// The directory while the shards are opened, by the first of them alone.
+pub(super) struct Group {
+    folder: Folder,
+    manifest: Manifest,
+}
+
+impl Group {
+    /// Opens the directory of so many shards, or makes it one.
+    pub async fn open<V: Record>(
+        path: &Path,
+        shards: usize,
+        unit: TimeUnit,
+    ) -> Result<Self, Error> {
+        let folder = Folder::open(path).await?;
+        let name = path.join(manifest::NAME);
+        let manifest = match Manifest::read(&folder).await? {
+            Some(manifest) => manifest,
+            None => {
+                let names = folder.names().await?;
+                if names.iter().any(|name| name.starts_with("shard")) {
+                    let what = "it is missing, and there are directories of shards";
+                    return Err(Error::corrupt(&name, 0, what));
+                }
+                let mut manifest = Manifest::new(Kind::of::<V>(unit));
+                manifest.shards = vec![0; shards];
+                manifest.stage(&folder).await?;
+                manifest.publish(&folder).await?;
+                manifest
+            }
+        };
+        manifest.check::<V>(unit, path)?;
+        let found = manifest.shards.len();
+        if found != shards {
+            let what = match found {
+                0 => "it is a log without shards".to_owned(),
+                _ => format!("the log has {found} shards, not {shards}"),
+            };
+            return Err(Error::Format { path: name, what });
+        }
+        Ok(Self { folder, manifest })
+    }
+
+    /// The identities of the shards, 0 of those that are to be made.
+    pub fn identities(&self) -> Vec<u64> {
+        self.manifest.shards.clone()
+    }
+
+    /// Writes down the shards, if all were opened: from then on none of them may be missing.
+    pub async fn close(mut self, identities: Option<Vec<u64>>) -> Result<(), Error> {
+        let new = identities.filter(|it| *it != self.manifest.shards);
+        let written = async {
+            if let Some(identities) = new {
+                self.manifest.shards = identities;
+                self.manifest.edition += 1;
+                self.manifest.stage(&self.folder).await?;
+                self.manifest.publish(&self.folder).await?;
+            }
+            Ok(())
+        };
+        let written = written.await;
+        self.folder.unlock().await?;
+        written
+    }
+}
