@@ -5,6 +5,7 @@
 mod bench;
 mod dataset;
 mod generate;
+mod log;
 mod parse;
 
 use std::io;
@@ -30,7 +31,12 @@ enum Command {
     /// Measures the cases of the published Timelog, floors and std's collections; writes tables, a
     /// page with plots and JSON.
     Bench(bench::Options),
+    #[command(flatten)]
+    Log(log::Command),
 }
+
+/// The exit code for a log that is damaged.
+const DAMAGE: u8 = 3;
 
 /// The exit code for what is wrong around the program, not with its input.
 const ENVIRONMENT: u8 = 4;
@@ -40,6 +46,10 @@ fn main() -> ExitCode {
     let result = match &arguments.command {
         Command::Gen(options) => generate::run(options, arguments.quiet),
         Command::Bench(options) => bench::run(options, arguments.quiet),
+        Command::Log(command) => match log::run(command, arguments.quiet) {
+            Ok(false) => return ExitCode::from(DAMAGE),
+            done => done.map(|_| ()),
+        },
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
