@@ -1,4 +1,4 @@
-//! The bytes of files, version 3: see `docs/timelog-durable.md` for pictures.
+//! The bytes of files, version 3: see `timelog/docs/files.md` for pictures.
 //!
 //! All integers are little-endian. A checksum is a CRC-32 (of IEEE 802.3), kept outside of what it
 //! protects. Files consist of units of 4 KiB, the most that a device may demand of direct I/O.

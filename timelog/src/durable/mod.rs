@@ -45,7 +45,8 @@
 //!
 //! [`Sharded`] has a log for each executor, written by key and read as one.
 //!
-//! `docs/timelog-durable.md` in the repository describes files, recovery and costs.
+//! `timelog/docs/files.md` in the repository describes files and recovery, `timelog/docs/damage.md` what to do
+//! after [`Error::Corrupt`].
 
 mod checkpoint;
 mod commit;

@@ -92,12 +92,14 @@ impl Wal {
 
     /// Ends the file before the operation `next`. All before it must be durable.
     pub async fn end(self, core: &Core, next: u64) -> Result<(), Error> {
-        let mut manifest = core.manifest.borrow_mut();
-        let listed = manifest.wals.iter_mut().find(|it| it.number == self.number);
-        let listed = listed.expect("it is not covered before it ends");
-        listed.end = next;
-        listed.bytes = listed.bytes.max(self.position);
-        drop(manifest);
+        {
+            let mut manifest = core.manifest.borrow_mut();
+            let mut wals = manifest.wals.iter_mut();
+            let listed = wals.find(|it| it.number == self.number);
+            let listed = listed.expect("it is not covered before it ends");
+            listed.end = next;
+            listed.bytes = listed.bytes.max(self.position);
+        }
         match Rc::into_inner(self.file) {
             Some(file) => file.close().await,
             // A sync has failed and holds it still.

@@ -117,7 +117,7 @@ pub async fn query(options: &Query, quiet: bool) -> io::Result<()> {
     }
     let mut found = rows.snapshots.range(range);
     let first = found.next().map(|row| row.0);
-    let last = found.last().map(|row| row.0).or(first);
+    let last = found.next_back().map(|row| row.0).or(first);
     let count = rows.snapshots.count(range);
     if options.place.json {
         println!("{}", json!({"count": count, "first": first, "last": last}));
