@@ -1,170 +1,234 @@
 //! Compares the example `broker` with Redis' streams and NATS' JetStream, under the same load.
 //!
 //! ```text
-//! cargo bench -p benches --bench broker -- [--rounds 3] [--in-flight 1000,100000] [--write-docs]
+//! cargo bench -p benches --bench broker -- [--rounds 3] [--rows 1000-] [--write-docs]
 //! ```
 //!
-//! The load comes from the example `broker_load`: a publisher, and a group of one consumer that
-//! holds a number of messages in flight and acknowledges each by itself. A broker runs on the first
-//! CPU and the load generator on the second; each measurement has a new broker, and from round to
-//! round the brokers change places. A figure is the median of its rounds.
+//! The load comes from the example `broker_load`: a publisher, and a group of one consumer that holds a number of
+//! messages in flight and acknowledges each by itself. A broker runs on the first CPU and the load generator on the
+//! second; each measurement has a new broker.
 //!
-//! Each is measured twice: as fast as it takes the messages, for the throughput and the processor
-//! time of a message, and at a fixed rate, for the latencies, which count from when a message was
-//! due. Redis and NATS take part if `redis-server` and `nats-server` are on the `PATH` (packages of
-//! these names in Debian and others); they write nothing to disk, as the example does.
-//!
-//! The report goes to the terminal and to `target/peers/broker.md`; with `--write-docs` also to
-//! `docs/recipes/message-queue.md`.
+//! Each is measured twice: as fast as it takes the messages, for the throughput and the processor time of a message, and
+//! at a fixed rate, for the latencies, which count from when a message was due. Redis and NATS take part if
+//! `redis-server` and `nats-server` are on the `PATH` (packages of these names in Debian and others); they write nothing
+//! to disk, as the example does.
 
-use std::process::ExitCode;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::rc::Rc;
 
-use benches::run::{Common, Destination, Run, turns};
-use broker::{Broker, Programs};
-use clap::Parser;
-use load::Sample;
-use support::output::{exit_code, target_directory};
-use support::quantiles::Samples;
-use support::tables::Table;
+use benches::bench::{Bench, Column, Lines, Options, case, figures};
+use benches::figures::Measured;
+use benches::process::{self, Executable, Server};
+use benches::row::{Aim, row};
 
-mod broker;
-mod load;
-
-/// Compares the example `broker` with Redis' streams and NATS' JetStream.
-#[derive(Debug, Parser)]
-struct Options {
-    /// How often each broker is measured.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// Messages that are delivered and not acknowledged, all the while.
-    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 100_000, 1_000_000])]
-    in_flight: Vec<u64>,
-    /// Messages that are measured as fast as they go.
-    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
-    messages: u64,
-    /// Messages per second of the measurement of latencies.
-    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
-    rate: u64,
-    /// How long that takes, in seconds.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
-    seconds: u64,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// One broker with a number of messages in flight: what all rounds showed.
-struct Case {
-    broker: Broker,
-    in_flight: u64,
-    fast: Vec<Sample>,
-    rated: Vec<Sample>,
-}
+/// Messages that are delivered and not acknowledged, all the while.
+const IN_FLIGHT: [u64; 3] = [1_000, 100_000, 1_000_000];
+/// Messages that are measured as fast as they go.
+const MESSAGES: u64 = 500_000;
+/// Messages per second of the measurement of latencies, and how long that takes.
+const RATE: u64 = 50_000;
+const SECONDS: u64 = 4;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
-    if !options.common.bench {
-        // `cargo test` runs this too; `examples/tests/programs/broker.rs` tries out what it starts.
-        return ExitCode::SUCCESS;
-    }
-    exit_code(run(&options))
-}
-
-fn run(options: &Options) -> Result<(), String> {
-    let directory = target_directory().join("peers");
-    let programs = Programs::build(&directory)?;
-    let brokers = Broker::all();
-    eprintln!("beside the example: {}", broker::versions());
-    let run = Run::new();
-    let mut cases: Vec<Case> = options
-        .in_flight
-        .iter()
-        .flat_map(|&in_flight| {
-            brokers.iter().map(move |&broker| Case {
-                broker,
-                in_flight,
-                fast: Vec::new(),
-                rated: Vec::new(),
-            })
-        })
-        .collect();
-    for round in 0..options.rounds as usize {
-        for group in cases.chunks_mut(brokers.len()) {
-            for place in turns(brokers.len(), round) {
-                let case = &mut group[place];
-                case.measure(&programs, options)?;
-                eprintln!("round {}: {}", round + 1, case.last());
-            }
-        }
-    }
-    let versions = format!("; {}", broker::versions());
-    let rounds = options.rounds;
-    let setting = run.setting("broker", "", &versions, format_args!("{rounds} rounds"));
-    let text = format!("{setting}\n{}", table(&cases, options.rate).markdown());
-    println!("{text}");
-    let destination = Destination {
+    let rows = IN_FLIGHT.iter().flat_map(|in_flight| {
+        let row = |(end, title, unit): (&str, &str, &'static str)| {
+            row(
+                format!("{in_flight}-{end}"),
+                in_flight.to_string(),
+                title,
+                unit,
+                Aim::Open,
+            )
+            .within(format!("{in_flight} in flight"))
+        };
+        [
+            ("rate", "messages/s", ""),
+            ("cpu", "CPU of the broker per million", "s"),
+            ("memory", "peak memory", "MiB"),
+            ("ack-p50", "ack p50 at 50000/s", "µs"),
+            ("ack-p99", "ack p99 at 50000/s", "µs"),
+        ]
+        .map(row)
+    });
+    Bench {
         name: "broker",
-        folder: "peers",
         page: "recipes/message-queue",
         block: "broker",
-    };
-    destination.write(&text, &text, &options.common, |_| Ok(()))
+        lines: Lines::Columns("broker"),
+        rounds: 3,
+        remark: versions,
+        ..Bench::DEFAULT
+    }
+    .main(rows.collect(), brokers)
 }
 
-impl Case {
-    fn measure(&mut self, programs: &Programs, options: &Options) -> Result<(), String> {
-        let in_flight = self.in_flight;
-        let broker = self.broker;
-        let fast = load::run(programs, broker, in_flight, options.messages, None)?;
-        self.fast.push(fast);
-        let messages = options.rate * options.seconds;
-        let rated = load::run(programs, broker, in_flight, messages, Some(options.rate))?;
-        self.rated.push(rated);
-        Ok(())
-    }
+/// A broker, in one configuration.
+#[derive(Clone, Copy, Debug)]
+enum Broker {
+    /// The example.
+    Ours,
+    /// Redis' streams.
+    Redis,
+    /// NATS' JetStream.
+    Nats,
+}
 
-    fn last(&self) -> String {
-        match (self.fast.last(), self.rated.last()) {
-            (Some(fast), Some(rated)) => format!(
-                "{}, {} in flight: {:.0} messages/s, {:.2} s of CPU per million; acks at the rate {:.0} µs, p99 {:.0} µs",
-                self.broker.name(),
-                self.in_flight,
-                fast.messages_per_second,
-                fast.cpu_s_per_million,
-                rated.ack_p50_us,
-                rated.ack_p99_us,
-            ),
-            _ => "not measured".to_owned(),
+/// All that can run here.
+fn brokers(options: &Options) -> Result<Vec<Column>, String> {
+    if !options.bench {
+        // As `cargo test` runs a bench: the tests of the examples try out what it starts.
+        return Ok(vec![]);
+    }
+    let build = |binary, features, name| {
+        let executable = Executable {
+            manifest: "../Cargo.toml",
+            package: "examples",
+            binary,
+            features,
+        };
+        executable.build(name, options.thin_lto)
+    };
+    let load = Rc::new(build("broker_load", "timing-wheel", "broker-load")?);
+    let wheel = build("broker", "timing-wheel", "broker-wheel")?;
+    let classic = build("broker", "", "broker-classic")?;
+    let mut brokers = vec![
+        ("`broker`, timing wheel", Broker::Ours, wheel),
+        ("`broker`, ordered map", Broker::Ours, classic),
+    ];
+    for (name, broker, program) in [
+        ("Redis streams", Broker::Redis, "redis-server"),
+        ("NATS JetStream", Broker::Nats, "nats-server"),
+    ] {
+        if version(program).is_some() {
+            brokers.push((name, broker, PathBuf::from(program)));
         }
     }
+    let share = if options.quick { 10 } else { 1 };
+    let columns = brokers.into_iter().map(|(name, broker, program)| {
+        let cases = IN_FLIGHT.map(|in_flight| {
+            let (program, load) = (program.clone(), Rc::clone(&load));
+            case(in_flight.to_string(), move || {
+                let measure = |messages: u64, rate| {
+                    measure(broker, &program, &load, in_flight, messages / share, rate)
+                };
+                let [rate, cpu, memory, ..] = measure(MESSAGES, None)?;
+                let [.., ack_p50, ack_p99] = measure(RATE * SECONDS, Some(RATE))?;
+                let measured: Vec<Measured> = figures(
+                    &in_flight.to_string(),
+                    [
+                        ("rate", rate),
+                        ("cpu", cpu),
+                        ("memory", memory),
+                        ("ack-p50", ack_p50),
+                        ("ack-p99", ack_p99),
+                    ],
+                );
+                Ok(measured)
+            })
+        });
+        Column {
+            name: name.to_owned(),
+            cases: cases.into(),
+        }
+    });
+    Ok(columns.collect())
 }
 
-fn table(cases: &[Case], rate: u64) -> Table {
-    let mut table = Table::new([
-        "in flight".to_owned(),
-        "broker".to_owned(),
-        "messages/s".to_owned(),
-        "CPU of the broker per million, s".to_owned(),
-        "peak memory, MiB".to_owned(),
-        format!("ack p50 at {rate}/s, µs"),
-        format!("ack p99 at {rate}/s, µs"),
+/// Messages per second, seconds of the broker's CPU per million of them, the most MiB that it had resident, and
+/// microseconds in which half and 99 in 100 of the acks were answered.
+fn measure(
+    broker: Broker,
+    program: &Path,
+    load: &Path,
+    in_flight: u64,
+    messages: u64,
+    rate: Option<u64>,
+) -> Result<[f64; 5], String> {
+    let server = start(broker, program, load)?;
+    let mut command = Command::new(load);
+    command
+        .arg(&server.address)
+        .args(["--in-flight", &in_flight.to_string()])
+        .args(["--messages", &messages.to_string()])
+        .args(["--process", &server.id().to_string(), "--cpu", "1"])
+        .args(rate.map(|rate| format!("--rate={rate}")))
+        .args(match broker {
+            Broker::Ours => None,
+            Broker::Redis => Some("--redis"),
+            Broker::Nats => Some("--nats"),
+        });
+    let text = process::run(&mut command, None)?;
+    sample(&text).ok_or_else(|| format!("{in_flight} in flight: {text}"))
+}
+
+fn sample(text: &str) -> Option<[f64; 5]> {
+    let before = |unit| {
+        let (front, _) = text.split_once(unit)?;
+        front.rsplit(' ').next()?.parse().ok()
+    };
+    let acks = text.lines().find_map(|line| line.strip_prefix("ack "))?;
+    let mut acks = acks.split_whitespace().map(str::parse);
+    Some([
+        before(" messages/s")?,
+        before(" s of CPU per million")?,
+        before(" MiB at most")?,
+        acks.next()?.ok()?,
+        acks.next()?.ok()?,
     ])
-    .left(1);
-    for case in cases {
-        table.push([
-            case.in_flight.to_string(),
-            case.broker.name().to_owned(),
-            cell(&case.fast, |sample| sample.messages_per_second),
-            cell(&case.fast, |sample| sample.cpu_s_per_million),
-            cell(&case.fast, |sample| sample.memory_mib),
-            cell(&case.rated, |sample| sample.ack_p50_us),
-            cell(&case.rated, |sample| sample.ack_p99_us),
-        ]);
-    }
-    table
 }
 
-fn cell(samples: &[Sample], figure: fn(&Sample) -> f64) -> String {
-    let figures: Samples = samples.iter().map(figure).collect();
-    let spread = figures.spread().expect("there is a round");
-    spread.to_string()
+/// Starts a broker and waits until it listens.
+fn start(broker: Broker, program: &Path, load: &Path) -> Result<Server, String> {
+    let mut command = Command::new(program);
+    // The port is free when the program takes it, unless another one is quicker.
+    let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr();
+    let address = free().map_err(|error| format!("no port is free: {error}"))?;
+    let port = address.port().to_string();
+    match broker {
+        Broker::Ours => {
+            command
+                .args(["--port", "0", "--waiting-max", "10000000"])
+                // No message is to be delivered again, however busy the machine.
+                .args(["--ack-deadline", "10m"]);
+            return Server::start(&mut command, 0);
+        }
+        Broker::Redis => command
+            .args(["--bind", "127.0.0.1", "--port", &port])
+            .args(["--save", "", "--appendonly", "no"]),
+        // Streams in memory write nothing there.
+        Broker::Nats => command
+            .args([
+                "--addr",
+                "127.0.0.1",
+                "--port",
+                &port,
+                "--jetstream",
+                "--store_dir",
+            ])
+            .arg(load.with_file_name("nats")),
+    };
+    Server::start_at(&mut command, 0, address)
+}
+
+/// That of a program that is not ours; none if it is not installed.
+fn version(program: &str) -> Option<String> {
+    let output = Command::new(program).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers = text
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("v=").or_else(|| word.strip_prefix('v')));
+    let mut numbers = numbers.filter(|it| it.starts_with(|digit: char| digit.is_ascii_digit()));
+    numbers.next().map(str::to_owned)
+}
+
+/// The versions of what is not ours.
+fn versions() -> String {
+    let version = |name, program| match version(program) {
+        Some(version) => format!("{name} {version}"),
+        None => format!("without {name}"),
+    };
+    let redis = version("Redis", "redis-server");
+    format!("; {redis}, {}", version("NATS", "nats-server"))
 }

@@ -3,17 +3,13 @@
 use std::io;
 use std::process::Command;
 
-use benches::server::{Server, bind_to};
-
-use crate::Options;
-
-/// What a load yields.
-pub const FIGURES: &[&str] = &["requests/s", "CPU per request, µs"];
+use benches::bench::figures;
+use benches::figures::Measured;
+use benches::process::{self, Server};
 
 /// Looks whether `program` is here.
 ///
 /// # Errors
-///
 /// What to do if it is not.
 pub fn find(program: &str, package: &str) -> Result<(), String> {
     match Command::new(program).arg("--version").output() {
@@ -25,18 +21,14 @@ pub fn find(program: &str, package: &str) -> Result<(), String> {
     }
 }
 
-/// Keeps connections busy for some seconds, from one thread.
+/// Keeps 64 connections busy for some seconds, from one thread.
 ///
 /// # Errors
-///
 /// If wrk failed, or the server refused, failed or answered with an error even once.
-pub fn wrk(server: &Server, options: &Options) -> Result<Vec<f64>, String> {
+pub fn wrk(server: &Server, seconds: u32) -> Result<Vec<Measured>, String> {
     let mut command = Command::new("wrk");
-    command
-        .arg("-t1")
-        .arg(format!("-c{}", options.connections))
-        .arg(format!("-d{}s", options.seconds));
-    place(server, options, command, |text| {
+    command.args(["-t1", "-c64", &format!("-d{seconds}s")]);
+    place("http1", server, command, |text| {
         if text.contains("Socket errors:") || text.contains("Non-2xx") {
             return None;
         }
@@ -47,19 +39,14 @@ pub fn wrk(server: &Server, options: &Options) -> Result<Vec<f64>, String> {
     })
 }
 
-/// The same with HTTP/2, from its first byte on.
+/// The same with HTTP/2, from its first byte on, eight requests at a time on each connection.
 ///
 /// # Errors
-///
 /// As [`wrk`].
-pub fn h2load(server: &Server, options: &Options) -> Result<Vec<f64>, String> {
+pub fn h2load(server: &Server, seconds: u32) -> Result<Vec<Measured>, String> {
     let mut command = Command::new("h2load");
-    command
-        .arg("-t1")
-        .arg(format!("-c{}", options.connections))
-        .arg(format!("-m{}", options.streams))
-        .arg(format!("-D{}", options.seconds));
-    place(server, options, command, |text| {
+    command.args(["-t1", "-c64", "-m8", &format!("-D{seconds}")]);
+    place("http2", server, command, |text| {
         let mut lines = text.lines();
         let finished = lines.find(|line| line.starts_with("finished in "))?;
         let rate = finished.split(", ").nth(1)?.strip_suffix(" req/s")?;
@@ -77,30 +64,22 @@ pub fn h2load(server: &Server, options: &Options) -> Result<Vec<f64>, String> {
     })
 }
 
-/// Runs `command` against `server`, and has `read` find requests and requests per second in what it
-/// prints.
+/// Runs `command` against `server`, and has `read` find requests and requests per second in what it prints.
 fn place(
+    case: &str,
     server: &Server,
-    options: &Options,
     mut command: Command,
     read: impl FnOnce(&str) -> Option<(f64, f64)>,
-) -> Result<Vec<f64>, String> {
-    let address = format!("{}{}", server.address, options.path.trim_start_matches('/'));
-    command.arg(&address);
-    bind_to(1)?;
-    let before = server.cpu_ns()?;
-    let output = command
-        .output()
-        .map_err(|error| format!("{command:?}: {error}"))?;
-    let cpu_us = (server.cpu_ns()? - before) / 1e3;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let read = read(&text).filter(|_| output.status.success());
-    match read {
-        Some((requests, rate)) if requests > 0.0 => Ok(vec![rate, cpu_us / requests]),
-        _ => Err(format!(
-            "{command:?}: {text}{}",
-            String::from_utf8_lossy(&output.stderr)
-        )),
+) -> Result<Vec<Measured>, String> {
+    let cpu = || server.cpu().map_err(|error| error.to_string());
+    let before = cpu()?;
+    let text = process::run(command.arg(&server.address), Some(1))?;
+    let cpu_us = (cpu()? - before).as_secs_f64() * 1e6;
+    match read(&text) {
+        Some((requests, rate)) if requests > 0.0 => {
+            Ok(figures(case, [("rate", rate), ("cpu", cpu_us / requests)]))
+        }
+        _ => Err(format!("{command:?}: {text}")),
     }
 }
 

@@ -1,25 +1,57 @@
 //! Compares this repository's glommio with the published runtimes.
 //!
 //! ```text
-//! cargo bench -p benches --bench runtime --features peers -- [--rounds 5] [--rows tcp] [--crates ours,glommio]
+//! cargo bench -p benches --bench runtime --features peers -- [--rounds 5] [--rows tcp] [--crates ours,glommio] [--write-docs]
 //! ```
 //!
-//! How it is done is said in `benches::runtime`. The report goes to
-//! `target/peers/runtime.md`; with `--write-docs` also to `docs/benchmarks.md`.
+//! What each row measures is said at its case in `peers/workloads/src/cases`. All about timers is in the table of
+//! `runtime_timers`; a few of its rows are here too, to be read next to the others of the same run. Servers under a load
+//! from outside are in the table of `sockets`; here both ends of a conversation are of the runtime under measurement.
 
 use std::process::ExitCode;
 
-use benches::runtime::Comparison;
-
-mod rows;
+use benches::bench::Bench;
+use benches::peers::{self, RUNTIMES};
+use benches::row::Aim::{AtMost, Open, RatioAtLeast, RatioAtMost};
+use benches::row::{Row, row};
 
 fn main() -> ExitCode {
-    Comparison {
-        title: "Runtimes compared",
+    Bench {
         name: "runtime",
-        rows: rows::ALL,
         block: "runtime",
-        ..Comparison::DEFAULT
+        ..peers::BENCH
     }
-    .main()
+    .main(rows(), |options| peers::columns(options, RUNTIMES))
+}
+
+/// The rows of the table.
+#[rustfmt::skip]
+fn rows() -> Vec<Row> {
+    vec![
+        row("spawn-one", "spawn-one", "spawn + await a trivial task, one by one", "ns", RatioAtMost(0.5)),
+        row("spawn-batch", "spawn-batch", "same, batches of 1000", "ns", RatioAtMost(0.5)),
+        row("yield-now", "yield-now", "8 tasks yield in turn (self-wake), per switch", "ns", RatioAtMost(0.6)),
+        row("yield-queue", "yield-queue", "8 tasks, `yield_task_queue_now`, per switch", "ns", RatioAtMost(0.6)),
+        row("wake-local", "wake-local", "two tasks of one executor wake each other, there and back", "ns", RatioAtMost(0.7)),
+        row("timer-100k-5s", "timer-100k-5s", "`Timer`: create, poll once, drop; 100k sleepers, 5 s", "ns", RatioAtMost(0.25)),
+        row("timer-100k-mixed", "timer-100k-mixed", "same, 100k sleepers, 1 ms to 30 s", "ns", RatioAtMost(0.15)),
+        row("overshoot-100us", "overshoot", "overshoot of a 100 µs sleep, p50", "µs", RatioAtMost(0.8)),
+        row("late-yield-now", "late-yield-now", "lateness of a 1 ms sleep next to a self-waking task", "µs", RatioAtMost(0.001)),
+        row("tcp-rtt", "tcp", "TCP ping-pong 64 B on one CPU, RTT p50", "µs", RatioAtMost(0.55)),
+        row("tcp-cpu", "tcp", "same, CPU per round trip", "µs", RatioAtMost(0.37)),
+        row("tcp-timeout-rtt", "tcp-timeout", "TCP ping-pong with read timeouts on one CPU, RTT p50", "µs", RatioAtMost(0.5)),
+        row("tcp-timeout-cpu", "tcp-timeout", "same, CPU per round trip", "µs", Open),
+        row("udp-rtt", "udp", "UDP ping-pong on one CPU, RTT p50", "µs", RatioAtMost(0.53)),
+        row("bulk", "bulk", "bulk 64 KiB on one CPU", "GB/s", RatioAtLeast(1.0)),
+        row("wake-rtt", "wake-idle", "wake there and back between two idle executors on one CPU", "µs", RatioAtMost(0.45)),
+        row("wake-rtt-apart", "wake-idle-apart", "same on two CPUs", "µs", Open),
+        row("wake-busy-yield-now", "wake-busy-yield-now", "foreign wake next to a self-waking task, p99", "µs", Open),
+        row("wake-busy-yield-if-needed", "wake-busy-yield-if-needed", "foreign wake next to `yield_if_needed`, p99", "µs", Open),
+        row("executor-start", "executor-start", "start an executor on a thread, run nothing, join", "µs", RatioAtMost(0.02)),
+        row("descriptors-left", "executor-start", "descriptors left after 150 such executors", "–", AtMost(0.0)),
+        row("executor-drop", "executor-drop", "drop an executor with 100k sleeping tasks", "ms", Open),
+        row("executor-memory", "executor-memory", "resident memory per executor", "KiB", RatioAtMost(0.05)),
+        row("task-memory", "task-memory", "resident bytes per sleeping task", "B", RatioAtMost(0.9)),
+        row("idle-none", "idle-none", "idle with nothing, CPU per s", "µs", Open),
+    ]
 }

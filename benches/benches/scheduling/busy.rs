@@ -3,6 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use support::quantiles::{Durations, histogram};
+
 /// A few microseconds of arithmetic: what a task does between two looks at `yield_if_needed`.
 pub fn compute() {
     let mut sum = 0_u64;
@@ -13,15 +15,13 @@ pub fn compute() {
 
 /// How long `compute` takes: the middle of many.
 pub fn loop_length() -> Duration {
-    let mut lengths: Vec<Duration> = (0..2001)
-        .map(|_| {
-            let begin = Instant::now();
-            compute();
-            begin.elapsed()
-        })
-        .collect();
-    lengths.sort_unstable();
-    lengths[lengths.len() / 2]
+    let mut lengths = histogram();
+    for _ in 0..2001 {
+        let begin = Instant::now();
+        compute();
+        lengths.enter(begin.elapsed());
+    }
+    lengths.at(0.5)
 }
 
 /// A deterministic pause of one to three milliseconds, different from one `turn` to the next, so

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use benches::bench::{Column, case, figures};
 use glommio::timer::sleep;
 use glommio::{Latency, LocalExecutor, Shares, executor, spawn_local, spawn_local_into};
 
@@ -11,24 +12,25 @@ use glommio::{Latency, LocalExecutor, Shares, executor, spawn_local, spawn_local
 const TICK: Duration = Duration::from_micros(30);
 
 /// Queues that want to run all the time.
-pub const QUEUES: [usize; 4] = [10, 100, 1000, 5000];
+const QUEUES: [usize; 4] = [10, 100, 1000, 5000];
 
-/// Polls of tasks in one crowd.
-#[derive(Debug)]
-pub struct Crowd {
-    pub queues: usize,
-    /// How long a poll took: beside queues without latency, and where it matters for every tenth.
-    pub poll: [Duration; 2],
-}
-
-/// Watches crowds of all sizes, each for `window`.
-pub fn measure(window: Duration) -> Vec<Crowd> {
-    QUEUES
-        .map(|queues| Crowd {
-            queues,
-            poll: [false, true].map(|matters| measure_poll(queues, matters, window)),
-        })
-        .into()
+/// How long a poll takes in crowds of all sizes, beside queues without latency and where it matters for every tenth, each
+/// watched for `window`.
+pub fn columns(window: Duration) -> Vec<Column> {
+    let column = |queues| {
+        let measure = move || {
+            let poll = |matters| measure_poll(queues, matters, window).as_nanos() as f64;
+            Ok(figures(
+                "crowd",
+                [("none", poll(false)), ("tenth", poll(true))],
+            ))
+        };
+        Column {
+            name: format!("{queues} queues"),
+            cases: vec![case("crowd", measure)],
+        }
+    };
+    QUEUES.map(column).into()
 }
 
 fn measure_poll(queues: usize, matters: bool, window: Duration) -> Duration {

@@ -1,91 +1,121 @@
-//! Measures how an executor shares its thread: by shares, by latency, with other threads, and
-//! alone.
+//! Measures how an executor shares its thread: by shares, by latency, with other threads, and alone.
 //!
 //! ```text
-//! cargo bench -p benches --bench scheduling -- [--windows 5] [--samples 3000] [--write-docs]
+//! cargo bench -p benches --bench scheduling -- [--rounds 5] [--rows start] [--write-docs]
 //! ```
 //!
-//! The report goes to the terminal and, with the diagram, to `target/scheduling/`; with
-//! `--write-docs` also to `docs/scheduling.md`, which says what the figures mean.
+//! `docs/scheduling.md` says what the figures mean.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use benches::run::{Common, Destination, Run};
-use clap::Parser;
-use support::output::exit_code;
+use benches::bench::{Bench, Column, Lines, case, figures};
+use benches::report::{Panel, Picture};
+use benches::row::{Aim, Row, row};
 
 mod busy;
 mod crowd;
 mod idle;
-mod report;
 mod shares;
 mod starts;
 
-use report::Findings;
-
-/// Measures how an executor shares its thread.
-#[derive(Debug, Parser)]
-struct Options {
-    /// One-second windows over which each split is measured.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    windows: u32,
-    /// Starts of each kind.
-    #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..))]
-    samples: u32,
-    /// Seconds during which the idle executor is measured.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    idle: u32,
-    #[command(flatten)]
-    common: Common,
-}
-
 fn main() -> ExitCode {
-    let options = Options::parse();
-    if !options.common.bench {
-        try_out();
-        return ExitCode::SUCCESS;
-    }
-    exit_code(run(&options))
-}
-
-fn run(options: &Options) -> Result<(), String> {
-    let run = Run::new();
-    let findings = measure(
-        Duration::from_secs(1),
-        options.windows as usize,
-        options.samples as usize,
-        Duration::from_secs(options.idle.into()),
-    );
-    let setting = run.setting("scheduling", "", "", "all");
-    let figures = format!("{setting}\n{}", findings.figures());
-    println!("{figures}");
-    let report = format!("# Scheduling measured\n\n{figures}");
-    let destination = Destination {
+    Bench {
         name: "scheduling",
-        folder: "scheduling",
         page: "scheduling",
-        block: "figures",
-    };
-    destination.write(&report, &figures, &options.common, |directory| {
-        findings.draw(directory)
+        preface: "Latency matters to the queues that say so, and the tasks that compute do so in loops of some microseconds.",
+        ours: &["`Matters(1 ms)`, its timer"],
+        lines: Lines::Columns("what"),
+        pictures: &[PICTURE],
+        ..Bench::DEFAULT
+    }
+    .main(rows(), |options| {
+        let (window, samples) = if options.bench {
+            (Duration::from_secs(1), 1000)
+        } else {
+            (Duration::from_millis(20), 10)
+        };
+        let mut columns = shares::columns(window);
+        columns.extend(starts::columns(samples));
+        columns.extend(crowd::columns(window));
+        let look = move || {
+            let (wake_ups, cpu) = idle::measure(window);
+            let us = |time: Duration| time.as_secs_f64() * 1e6;
+            let of_loop = us(busy::loop_length());
+            let rows = [("wakes", wake_ups as f64), ("cpu", us(cpu)), ("loop", of_loop)];
+            Ok(figures("idle", rows))
+        };
+        columns.push(Column {
+            name: "one executor".to_owned(),
+            cases: vec![case("idle", look)],
+        });
+        Ok(columns)
     })
 }
 
-/// All of it, with windows of `window` each.
-fn measure(window: Duration, windows: usize, samples: usize, idle: Duration) -> Findings {
-    Findings {
-        loop_length: busy::loop_length(),
-        window,
-        splits: shares::measure(window, windows),
-        starts: starts::measure(samples),
-        crowds: crowd::measure(window),
-        idle: idle::measure(idle),
-    }
+#[rustfmt::skip]
+fn rows() -> Vec<Row> {
+    let of = |case: &'static str, section, rows: &[(&str, &str, &'static str)]| {
+        let row = |&(end, title, unit)| row(format!("{case}-{end}"), case, title, unit, Aim::Open).within(section);
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    [
+        of("split", "The split of the time", &[
+            ("due", "due", "%"),
+            ("first", "the first got", "%"),
+            ("second", "the second got", "%"),
+            ("off", "off", "% of what was due"),
+            ("wait-first", "longest wait of the first", "ms"),
+            ("wait-second", "of the second", "ms"),
+        ]),
+        of("start", "From a wake to the first instruction", &[
+            ("p50", "p50", "µs"),
+            ("p90", "p90", "µs"),
+            ("p99", "p99", "µs"),
+            ("p999", "p99.9", "µs"),
+            ("max", "max", "µs"),
+        ]),
+        of("crowd", "Many queues", &[
+            ("none", "a poll without latency", "ns"),
+            ("tenth", "where every tenth has latency", "ns"),
+        ]),
+        of("idle", "An idle executor, and a busy task", &[
+            ("wakes", "wake-ups in a second", ""),
+            ("cpu", "CPU in a second", "µs"),
+            ("loop", "a loop of a task that computes", "µs"),
+        ]),
+    ]
+    .concat()
 }
 
-/// Runs everything once and briefly, as `cargo test` wants of a bench.
-fn try_out() {
-    let findings = measure(Duration::from_millis(20), 1, 10, Duration::from_millis(20));
-    assert!(!findings.figures().is_empty());
-}
+/// Of a thousand starts, one may take as long as the last point.
+const POINTS: &[(f64, &str)] = &[
+    (2.0, "start-p50"),
+    (10.0, "start-p90"),
+    (100.0, "start-p99"),
+    (1000.0, "start-p999"),
+];
+
+const PICTURE: Picture = Picture {
+    file: "scheduling-starts.svg",
+    title: "From a wake to the first instruction, beside a task that computes",
+    x: "one in so many starts takes longer",
+    y: "µs",
+    panels: &[
+        Panel {
+            title: "woken by its timer",
+            of: ", its timer",
+            points: POINTS,
+        },
+        Panel {
+            title: "woken by another thread",
+            of: ", another thread",
+            points: POINTS,
+        },
+        Panel {
+            title: "woken by the neighbour",
+            of: ", the neighbour",
+            points: POINTS,
+        },
+    ],
+};

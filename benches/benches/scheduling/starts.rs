@@ -10,6 +10,7 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use benches::bench::{Column, case, figures};
 use glommio::timer::Timer;
 use glommio::{
     Latency, LocalExecutor, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed,
@@ -18,20 +19,9 @@ use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::busy::{compute, pause};
 
-/// Starts of one kind.
-#[derive(Debug)]
-pub struct Starts {
-    /// The queue of the task that is woken.
-    pub queue: &'static str,
-    /// Who wakes it.
-    pub cause: Cause,
-    /// Nanoseconds from the wake, or the deadline, to the first instruction.
-    pub latency: Histogram<u64>,
-}
-
 /// Who wakes the task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+#[derive(Clone, Copy, Debug)]
+enum Cause {
     Timer,
     ForeignThread,
     Neighbour,
@@ -49,32 +39,43 @@ const ONE: Queue = Queue::OfItsOwn(Latency::Matters(MILLISECOND));
 const TEN: Queue = Queue::OfItsOwn(Latency::Matters(Duration::from_millis(10)));
 const NONE: Queue = Queue::OfItsOwn(Latency::NotImportant);
 
+#[rustfmt::skip]
 const KINDS: [(&str, Queue, Cause); 9] = [
-    ("`Matters(1 ms)`", ONE, Cause::Timer),
-    ("`Matters(1 ms)`", ONE, Cause::ForeignThread),
-    ("`Matters(1 ms)`", ONE, Cause::Neighbour),
-    ("`Matters(10 ms)`", TEN, Cause::Timer),
-    ("`Matters(10 ms)`", TEN, Cause::ForeignThread),
-    ("`Matters(10 ms)`", TEN, Cause::Neighbour),
-    ("`NotImportant`", NONE, Cause::Timer),
-    ("`NotImportant`", NONE, Cause::ForeignThread),
-    (
-        "the neighbour's",
-        Queue::OfTheNeighbour,
-        Cause::ForeignThread,
-    ),
+    ("`Matters(1 ms)`, its timer", ONE, Cause::Timer),
+    ("`Matters(1 ms)`, another thread", ONE, Cause::ForeignThread),
+    ("`Matters(1 ms)`, the neighbour", ONE, Cause::Neighbour),
+    ("`Matters(10 ms)`, its timer", TEN, Cause::Timer),
+    ("`Matters(10 ms)`, another thread", TEN, Cause::ForeignThread),
+    ("`Matters(10 ms)`, the neighbour", TEN, Cause::Neighbour),
+    ("`NotImportant`, its timer", NONE, Cause::Timer),
+    ("`NotImportant`, another thread", NONE, Cause::ForeignThread),
+    ("the neighbour's, another thread", Queue::OfTheNeighbour, Cause::ForeignThread),
 ];
 
-/// `samples` starts of each kind.
-pub fn measure(samples: usize) -> Vec<Starts> {
-    KINDS
-        .iter()
-        .map(|&(name, queue, cause)| Starts {
-            queue: name,
-            cause,
-            latency: beside_neighbour(queue, cause, samples),
-        })
-        .collect()
+/// A column for each queue and what wakes its task, of so many starts: microseconds from the wake, or the deadline, to
+/// the first instruction.
+pub fn columns(samples: usize) -> impl Iterator<Item = Column> {
+    KINDS.into_iter().map(move |(name, queue, cause)| {
+        let measure = move || {
+            let latency = beside_neighbour(queue, cause, samples);
+            let quantiles = [
+                ("p50", 0.5),
+                ("p90", 0.9),
+                ("p99", 0.99),
+                ("p999", 0.999),
+                ("max", 1.0),
+            ];
+            let us = |part| latency.at(part).as_nanos() as f64 / 1e3;
+            Ok(figures(
+                "start",
+                quantiles.map(|(row, part)| (row, us(part))),
+            ))
+        };
+        Column {
+            name: name.to_owned(),
+            cases: vec![case("start", measure)],
+        }
+    })
 }
 
 fn beside_neighbour(queue: Queue, cause: Cause, samples: usize) -> Histogram<u64> {

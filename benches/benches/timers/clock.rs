@@ -21,10 +21,10 @@ pub fn between(begin: u64, end: u64) -> u64 {
     (end - begin).saturating_sub(overhead())
 }
 
-/// Nanoseconds to a cycle.
-pub fn ns_per_cycle() -> f64 {
-    const CYCLES: u64 = 1 << 40;
-    clock().delta_as_nanos(0, CYCLES) as f64 / CYCLES as f64
+/// So many cycles in nanoseconds.
+pub fn ns(cycles: u64) -> f64 {
+    const MANY: u64 = 1 << 40;
+    cycles as f64 * (clock().delta_as_nanos(0, MANY) as f64 / MANY as f64)
 }
 
 /// Cycles by percentile.
@@ -43,13 +43,8 @@ impl Cycles {
     }
 
     /// The cycles that this part of the measurements did not exceed.
-    pub fn quantile(&self, part: f64) -> f64 {
-        self.0.value_at_quantile(part) as f64
-    }
-
-    /// The most.
-    pub fn max(&self) -> f64 {
-        self.0.max() as f64
+    pub fn quantile(&self, part: f64) -> u64 {
+        self.0.value_at_quantile(part)
     }
 }
 

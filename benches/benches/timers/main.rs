@@ -5,142 +5,96 @@
 //!     [--write-docs]
 //! ```
 //!
-//! Each round runs every case on every queue, one queue after the other, and the queues change
-//! places from round to round, so that a disturbance of the machine hits all of them alike. A
-//! figure is the median of its rounds; what counts is its ratio to the classic queue's. Without the
-//! feature `peers` only our own queues and the slab that is their floor take part.
-//!
-//! The report goes to the terminal and, with the spread of each figure and the diagrams, to
-//! `target/timers/`; with `--write-docs` also to `docs/timers.md`.
+//! Without the feature `peers` only our own queues and the slab that is their floor take part.
 
 use std::process::ExitCode;
+use std::task::Waker;
 
-use benches::run::{Common, Destination, FEATURES, Run};
-use clap::Parser;
-use support::output::exit_code;
+use benches::bench::{Bench, Lines};
+use benches::report::{Panel, Picture};
+use staged_wheel::{ClassicQueue, StagedWheel};
 
-mod cases;
 mod clock;
-mod columns;
 #[path = "../../../glommio/tests/common/counting.rs"]
 mod counting;
-mod exactness;
-mod figures;
 mod measure;
-mod model;
+mod menu;
 #[cfg(feature = "peers")]
 mod peers;
 mod queues;
-mod report;
-mod rounds;
-mod rows;
 mod workload;
 
-use columns::Column;
-use report::Findings;
-
-/// Compares timer queues.
-#[derive(Debug, Parser)]
-struct Options {
-    /// How often each case runs on each queue; less often where it takes long.
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// Only rows whose name or title contains this, and what comes with them; `exactness` for
-    /// those tables alone.
-    #[arg(long, default_value = "")]
-    rows: String,
-    /// Only queues whose name begins like one of these.
-    #[arg(long, value_delimiter = ',')]
-    queues: Vec<String>,
-    /// Random operations of the comparison with a sorted map.
-    #[arg(long, default_value_t = 10_000_000)]
-    operations: u64,
-    #[command(flatten)]
-    common: Common,
-}
+use menu::column;
+use queues::Floor;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
-    if !options.common.bench {
-        try_out();
-        return ExitCode::SUCCESS;
-    }
-    exit_code(measure(&options))
-}
-
-fn measure(options: &Options) -> Result<(), String> {
-    let columns = chosen(&options.queues);
-    let groups = rows::chosen(&options.rows);
-    let asks_exactness = "exactness".contains(options.rows.as_str());
-    if columns.is_empty() || (groups.is_empty() && !asks_exactness) {
-        return Err("no such queue or row; see --help".to_owned());
-    }
-    let run = Run::new();
-    let samples = rounds::run(&columns, &groups, options.rounds as usize);
-    let mut exactness = Vec::new();
-    let mut agreement = None;
-    if asks_exactness {
-        let observed = columns
-            .iter()
-            .filter_map(|column| Some((column.name, column.observe?())));
-        exactness.extend(observed);
-        agreement = Some(model::run(options.operations));
-    }
-    let cycles = 1.0 / clock::ns_per_cycle();
-    let findings = Findings {
-        setting: run.setting(
-            "timers",
-            FEATURES,
-            &format!("; {cycles:.2} cycles of the time stamp counter per ns"),
-            format_args!("{} rounds", options.rounds),
-        ),
-        columns: &columns,
-        groups: &groups,
-        samples,
-        exactness,
-        agreement,
-    };
-
-    let figures = findings.figures();
-    println!("{figures}");
-    let report = format!(
-        "# Timer queues compared\n\n{figures}\n{}",
-        findings.spreads()
-    );
-    let destination = Destination {
+    let rows = menu::all::<ClassicQueue<Waker>>(false);
+    let rows = rows.into_iter().flat_map(|group| group.rows).collect();
+    Bench {
         name: "timers",
-        folder: "timers",
         page: "timers",
-        block: "figures",
-    };
-    destination.write(&report, &figures, &options.common, |directory| {
-        findings.draw(directory)
+        preface: "Lower is better; of longest polls the least stands for the rounds.",
+        yardstick: "classic",
+        ours: &["staged"],
+        lines: Lines::Rows { has_ranges: false },
+        pictures: PICTURES,
+        rounds: 15,
+        remark: || {
+            let cycles = 1.0 / clock::ns(1);
+            format!("; {cycles:.2} cycles of the time stamp counter per ns")
+        },
+        ..Bench::DEFAULT
+    }
+    .main(rows, |options| {
+        // As `cargo test` runs a bench.
+        let is_small = !options.bench;
+        let mut columns = vec![
+            column::<ClassicQueue<Waker>>(menu::all::<ClassicQueue<Waker>>(is_small)),
+            column::<StagedWheel<Waker>>(menu::all::<StagedWheel<Waker>>(is_small)),
+        ];
+        #[cfg(feature = "peers")]
+        columns.extend(peers::columns(is_small));
+        columns.push(column::<Floor>(menu::unordered::<Floor>(is_small)));
+        Ok(columns)
     })
 }
 
-/// Runs the small cases once, as `cargo test` wants of a bench.
-fn try_out() {
-    let mut groups = rows::all();
-    groups.retain(|group| group.case.is_small());
-    rounds::run(&columns(), &groups, 1);
-    model::run(100_000);
-}
-
-fn columns() -> Vec<Column> {
-    #[cfg(feature = "peers")]
-    return columns::all(peers::columns());
-    #[cfg(not(feature = "peers"))]
-    columns::all([])
-}
-
-/// The columns whose names begin like one of `names`; all of them if there is none.
-fn chosen(names: &[String]) -> Vec<Column> {
-    let mut columns = columns();
-    columns.retain(|column| {
-        names.is_empty()
-            || names
-                .iter()
-                .any(|name| column.name.starts_with(name.as_str()))
-    });
-    columns
-}
+#[rustfmt::skip]
+const PICTURES: &[Picture] = &[
+    Picture {
+        file: "timers-churn.svg",
+        title: "Timer queues: cancel + insert",
+        x: "live timers",
+        y: "ns per cancel and insert",
+        panels: &[
+            Panel {
+                title: "the timer just armed is cancelled",
+                of: "",
+                points: &[(1e3, "churn-recent-mixed-1000"), (1e4, "churn-recent-mixed-10000"), (1e5, "churn-recent-mixed-100000"), (1e6, "churn-recent-mixed-1000000")],
+            },
+            Panel {
+                title: "any timer is cancelled",
+                of: "",
+                points: &[(1e3, "churn-random-mixed-1000"), (1e4, "churn-random-mixed-10000"), (1e5, "churn-random-mixed-100000"), (1e6, "churn-random-mixed-1000000")],
+            },
+        ],
+    },
+    Picture {
+        file: "timers-insert.svg",
+        title: "Timer queues: insert",
+        x: "timers inserted",
+        y: "ns per insert",
+        panels: &[
+            Panel {
+                title: "cold: a fresh queue, its memory included",
+                of: "",
+                points: &[(1e2, "insert-cold-100"), (1e3, "insert-cold-1000"), (1e4, "insert-cold-10000"), (1e5, "insert-cold-100000"), (1e6, "insert-cold-1000000")],
+            },
+            Panel {
+                title: "warm: a queue that was as full before",
+                of: "",
+                points: &[(1e2, "insert-warm-100"), (1e3, "insert-warm-1000"), (1e4, "insert-warm-10000"), (1e5, "insert-warm-100000"), (1e6, "insert-warm-1000000")],
+            },
+        ],
+    },
+];

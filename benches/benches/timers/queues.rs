@@ -7,10 +7,9 @@ use std::time::Instant;
 use slab::Slab;
 use staged_wheel::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
 
-/// What a bench asks of whatever keeps timers. Their payloads are wakers; those of the [model](crate::model) are
-/// numbers.
-pub trait Queue<P = Waker> {
-    /// As it appears in ids, tables and legends.
+/// What a bench asks of whatever keeps timers.
+pub trait Queue: 'static {
+    /// As it appears in tables and legends.
     const NAME: &'static str;
     /// Names an armed timer.
     type Handle;
@@ -23,9 +22,9 @@ pub trait Queue<P = Waker> {
     /// An empty queue.
     fn new(epoch: Instant) -> Self;
     /// Arms a timer.
-    fn insert(&mut self, deadline: Instant, payload: P) -> Self::Handle;
-    /// Disarms it and returns its payload.
-    fn cancel(&mut self, handle: Self::Handle) -> Option<P>;
+    fn insert(&mut self, deadline: Instant, waker: Waker) -> Self::Handle;
+    /// Disarms it and returns its waker.
+    fn cancel(&mut self, handle: Self::Handle) -> Option<Waker>;
 
     /// Has wakers at hand for so many cancels, where the queue drops those it was given. Benches
     /// call it outside of what they time.
@@ -33,7 +32,7 @@ pub trait Queue<P = Waker> {
 }
 
 /// What a bench asks of a timer queue.
-pub trait TimerQueue<P = Waker>: Queue<P> {
+pub trait TimerQueue: Queue {
     /// Whether it fires the timers that are due and no others, so that a bench can insist on it.
     const IS_EXACT: bool = false;
     /// Whether it can be asked when to poll next.
@@ -44,8 +43,8 @@ pub trait TimerQueue<P = Waker>: Queue<P> {
     /// Gives an armed timer another deadline.
     #[inline]
     fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> Self::Handle {
-        let payload = self.cancel(handle).expect("armed");
-        self.insert(deadline, payload)
+        let waker = self.cancel(handle).expect("armed");
+        self.insert(deadline, waker)
     }
     /// Gives back the handle of a timer that has fired, as a program does that cancels each of its
     /// timers.
@@ -53,9 +52,9 @@ pub trait TimerQueue<P = Waker>: Queue<P> {
     fn release(&mut self, handle: Self::Handle) {
         self.cancel(handle);
     }
-    /// Moves up to `budget` payloads of due timers to `expired`. True if more are due. Queues that
+    /// Moves the wakers of up to `budget` due timers to `expired`. True if more are due. Queues that
     /// know no budget move all of them.
-    fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<P>) -> bool;
+    fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<Waker>) -> bool;
     /// When to poll next.
     fn next_expiry(&mut self) -> Option<Instant>;
 
@@ -66,7 +65,7 @@ pub trait TimerQueue<P = Waker>: Queue<P> {
 
 macro_rules! queue {
     ($queue:ident, $handle:ident, $name:literal) => {
-        impl<P> Queue<P> for $queue<P> {
+        impl Queue for $queue<Waker> {
             const NAME: &'static str = $name;
             type Handle = $handle;
 
@@ -75,17 +74,17 @@ macro_rules! queue {
             }
 
             #[inline]
-            fn insert(&mut self, deadline: Instant, payload: P) -> $handle {
-                self.insert(deadline, payload)
+            fn insert(&mut self, deadline: Instant, waker: Waker) -> $handle {
+                self.insert(deadline, waker)
             }
 
             #[inline]
-            fn cancel(&mut self, handle: $handle) -> Option<P> {
+            fn cancel(&mut self, handle: $handle) -> Option<Waker> {
                 self.cancel(handle)
             }
         }
 
-        impl<P> TimerQueue<P> for $queue<P> {
+        impl TimerQueue for $queue<Waker> {
             const IS_EXACT: bool = true;
 
             #[inline]
@@ -100,7 +99,7 @@ macro_rules! queue {
             }
 
             #[inline]
-            fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<P>) -> bool {
+            fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<Waker>) -> bool {
                 self.expire(now, budget, expired)
             }
 

@@ -1,165 +1,100 @@
 //! `glommio::net::UdpSocket`.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glommio::LocalExecutor;
 use glommio::net::{DatagramPool, ReceivedDatagrams, Segments, UdpSocket};
 use glommio::timer::sleep;
 
-use super::rows::{Clock, Timing};
-use super::{DATAGRAM, END, SEGMENTS, bare};
+use crate::way::{DATAGRAM, Received, SEGMENTS, Way};
 
-/// Of the same size as the others have.
-fn pool() -> DatagramPool {
-    DatagramPool::new(64, DatagramPool::MAX_BYTES)
+/// `recv_many`, `send_segments` and `send_many`, or a way that differs from it.
+pub struct Ours<const HOW: u8 = 0> {
+    socket: UdpSocket,
+    pool: DatagramPool,
+    received: Vec<ReceivedDatagrams>,
+    bytes: Vec<u8>,
 }
 
-fn ours(socket: std::net::UdpSocket) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::from(socket);
-    socket.set_gro(true)?;
-    socket.set_receive_ecn(true)?;
-    socket.set_receive_destination(true)?;
-    socket.set_receive_timestamps(true)?;
-    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
-    Ok(socket)
-}
+/// Lets datagrams wait for 50 µs at most, and takes them together.
+pub const TOGETHER: u8 = 1;
+/// One datagram by each call, `recv_from`, without GRO.
+pub const SINGLY: u8 = 2;
+/// The socket is told nothing of what it receives.
+pub const UNTOLD: u8 = 3;
 
-/// How many datagrams those are, and whether one of them was the last.
-fn count(received: &mut Vec<ReceivedDatagrams>) -> (u64, bool) {
-    let (mut datagrams, mut is_over) = (0, false);
-    for buffer in received.drain(..) {
-        if buffer.bytes().len() == END {
-            is_over = true;
-            continue;
+impl<const HOW: u8> Ours<HOW> {
+    async fn receive_messages(&mut self) -> io::Result<Received> {
+        let received = &mut self.received;
+        self.socket.recv_many(&self.pool, received).await?;
+        let mut counted = Received::default();
+        for buffer in received {
+            counted.count(buffer.bytes().len(), buffer.segment_size());
         }
-        datagrams += buffer.segments().len() as u64;
+        Ok(counted)
     }
-    (datagrams, is_over)
 }
 
-pub fn receive(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
-    receive_every(socket, Duration::ZERO)
-}
+impl<const HOW: u8> Way for Ours<HOW> {
+    fn run<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        LocalExecutor::default().run(work)
+    }
 
-/// Lets datagrams wait for so long at most, and takes them together.
-pub fn receive_together(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
-    receive_every(socket, Duration::from_micros(50))
-}
-
-fn receive_every(socket: std::net::UdpSocket, pause: Duration) -> io::Result<(u64, Timing)> {
-    LocalExecutor::default().run(async {
-        let socket = ours(socket)?;
-        let (pool, mut received) = (pool(), Vec::new());
-        socket.peek_from(&mut [0; 1]).await?;
-        let clock = Clock::start();
-        let mut datagrams = 0;
-        loop {
-            socket.recv_many(&pool, &mut received).await?;
-            let (more, is_over) = count(&mut received);
-            datagrams += more;
-            if is_over {
-                return Ok((datagrams, clock.stop()));
-            }
-            if !pause.is_zero() {
-                sleep(pause).await;
-            }
-        }
-    })
-}
-
-pub fn empty(length: Duration) -> io::Result<(u64, Timing)> {
-    LocalExecutor::default().run(async {
-        let socket = bare::socket()?;
-        let fill = bare::Filling::of(&socket)?;
-        let socket = ours(socket)?;
-        let (pool, mut received) = (pool(), Vec::new());
-        let begin = Instant::now();
-        let (mut datagrams, mut timing) = (0, Timing::default());
-        while begin.elapsed() < length {
-            let mut left = fill.fill()?;
-            datagrams += left;
-            let clock = Clock::start();
-            while left > 0 {
-                socket.recv_many(&pool, &mut received).await?;
-                left = bare::left(left, count(&mut received).0)?;
-            }
-            timing += clock.stop();
-        }
-        Ok((datagrams, timing))
-    })
-}
-
-/// One datagram by each call, without GRO.
-pub fn empty_singly(length: Duration) -> io::Result<(u64, Timing)> {
-    LocalExecutor::default().run(async {
-        let socket = bare::socket()?;
-        let fill = bare::Filling::of(&socket)?;
+    fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
         let socket = UdpSocket::from(socket);
-        socket.set_gro(false)?;
-        let mut buffer = vec![0; DATAGRAM];
-        let begin = Instant::now();
-        let (mut datagrams, mut timing) = (0, Timing::default());
-        while begin.elapsed() < length {
-            let left = fill.fill()?;
-            datagrams += left;
-            let clock = Clock::start();
-            for _ in 0..left {
-                socket.recv_from(&mut buffer).await?;
+        socket.set_gro(HOW != UNTOLD && HOW != SINGLY)?;
+        socket.set_receive_ecn(HOW != UNTOLD)?;
+        socket.set_receive_destination(HOW != UNTOLD)?;
+        socket.set_receive_timestamps(HOW != UNTOLD)?;
+        socket.set_read_timeout(Some(Duration::from_secs(10)))?;
+        Ok(Ours {
+            socket,
+            // Of the same size as the others have.
+            pool: DatagramPool::new(64, DatagramPool::MAX_BYTES),
+            received: Vec::new(),
+            bytes: vec![7; DATAGRAM * SEGMENTS],
+        })
+    }
+
+    async fn wait(&mut self) -> io::Result<()> {
+        self.socket.peek_from(&mut [0; 1]).await?;
+        Ok(())
+    }
+
+    async fn receive(&mut self) -> io::Result<Received> {
+        if HOW == SINGLY {
+            let (length, _) = self.socket.recv_from(&mut self.bytes[..DATAGRAM]).await?;
+            let mut received = Received::default();
+            received.count(length, DATAGRAM);
+            return Ok(received);
+        }
+        let received = self.receive_messages().await?;
+        self.received.clear();
+        if HOW == TOGETHER && !received.is_over {
+            sleep(Duration::from_micros(50)).await;
+        }
+        Ok(received)
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        let segments = Segments::new(&self.bytes, DATAGRAM);
+        self.socket.send_segments(&segments).await?;
+        Ok(())
+    }
+
+    async fn answer(&mut self) -> io::Result<Received> {
+        let received = self.receive_messages().await?;
+        if !received.is_over {
+            let answers: Vec<_> = (self.received.iter())
+                .map(|it| Segments::new(it.bytes(), it.segment_size()).to(it.from()))
+                .collect();
+            let mut left = &answers[..];
+            while !left.is_empty() {
+                left = &left[self.socket.send_many(left).await?..];
             }
-            timing += clock.stop();
         }
-        Ok((datagrams, timing))
-    })
-}
-
-pub fn send(socket: std::net::UdpSocket, length: Duration) -> io::Result<u64> {
-    LocalExecutor::default().run(async {
-        let socket = UdpSocket::from(socket);
-        let bytes = vec![7; DATAGRAM * SEGMENTS];
-        let segments = Segments::new(&bytes, DATAGRAM);
-        let begin = Instant::now();
-        let mut sent = 0;
-        while begin.elapsed() < length {
-            socket.send_segments(&segments).await?;
-            sent += SEGMENTS as u64;
-        }
-        Ok(sent)
-    })
-}
-
-pub fn answer(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
-    LocalExecutor::default().run(answer_all(ours(socket)?))
-}
-
-/// As [`answer`], by a socket that is told nothing of what it receives.
-pub fn answer_untold(socket: std::net::UdpSocket) -> io::Result<(u64, Timing)> {
-    let socket = UdpSocket::from(socket);
-    socket.set_gro(false)?;
-    socket.set_receive_ecn(false)?;
-    socket.set_receive_destination(false)?;
-    socket.set_receive_timestamps(false)?;
-    LocalExecutor::default().run(answer_all(socket))
-}
-
-async fn answer_all(socket: UdpSocket) -> io::Result<(u64, Timing)> {
-    let (pool, mut received) = (pool(), Vec::new());
-    socket.peek_from(&mut [0; 1]).await?;
-    let clock = Clock::start();
-    let mut datagrams = 0;
-    loop {
-        socket.recv_many(&pool, &mut received).await?;
-        if received.iter().any(|buffer| buffer.bytes().len() == END) {
-            return Ok((datagrams, clock.stop()));
-        }
-        let answers: Vec<_> = (received.iter())
-            .map(|it| Segments::new(it.bytes(), it.segment_size()).to(it.from()))
-            .collect();
-        let mut left = &answers[..];
-        while !left.is_empty() {
-            left = &left[socket.send_many(left).await?..];
-        }
-        datagrams += answers.len() as u64;
-        received.clear();
+        self.received.clear();
+        Ok(received)
     }
 }

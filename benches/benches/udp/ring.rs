@@ -4,13 +4,12 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
 
 use io_uring::types::{BufRingEntry, Fd, RecvMsgOut};
 use io_uring::{IoUring, cqueue, opcode};
 
-use super::rows::{Clock, Timing};
-use super::{END, bare};
+use crate::bare::{Bare, segment_size};
+use crate::way::{Received, Way};
 
 const BUFFERS: u16 = 64;
 /// With the header of the kernel, the name and the control messages in front of a datagram.
@@ -18,8 +17,10 @@ const BUFFER: usize = 65_535 + 16 + 128 + 256;
 const GROUP: u16 = 1;
 const AGAIN: u64 = 1;
 
-struct Ring {
+pub struct Ring {
     ring: IoUring,
+    /// Does what is not measured.
+    bare: Bare<1, 1>,
     fd: Fd,
     header: Box<libc::msghdr>,
     entries: Box<Entries>,
@@ -32,7 +33,7 @@ struct Ring {
 struct Entries([u128; BUFFERS as usize]);
 
 impl Ring {
-    fn new(socket: &UdpSocket) -> io::Result<Ring> {
+    fn of(socket: UdpSocket) -> io::Result<Ring> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -44,6 +45,7 @@ impl Ring {
         let mut this = Ring {
             ring,
             fd: Fd(socket.as_raw_fd()),
+            bare: Bare::new(socket)?,
             header,
             entries: Box::new(Entries([0; BUFFERS as usize])),
             buffers: vec![0; BUFFER * BUFFERS as usize],
@@ -90,10 +92,9 @@ impl Ring {
         unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)
     }
 
-    /// Waits for datagrams. How many there are, and whether one of them was the last.
-    fn receive(&mut self) -> io::Result<(u64, bool)> {
+    fn receive_messages(&mut self) -> io::Result<Received> {
         self.ring.submit_and_wait(1)?;
-        let (mut datagrams, mut is_over) = (0, false);
+        let mut received = Received::default();
         let completions: Vec<_> = self.ring.completion().collect();
         for completion in completions {
             if !cqueue::more(completion.flags()) {
@@ -110,50 +111,39 @@ impl Ring {
             let message = RecvMsgOut::parse(whole, &self.header)
                 .map_err(|()| io::Error::other("what was received is cut"))?;
             let length = message.payload_data().len();
-            if length == END {
-                is_over = true;
-            } else {
-                // SAFETY: it consists of integers and of pointers that may be null.
-                let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-                header.msg_control = message.control_data().as_ptr().cast_mut().cast();
-                header.msg_controllen = message.control_data().len() as _;
-                let size = bare::segment_size(&header).unwrap_or(length);
-                datagrams += length.div_ceil(size) as u64;
-            }
+            // SAFETY: it consists of integers and of pointers that may be null.
+            let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+            header.msg_control = message.control_data().as_ptr().cast_mut().cast();
+            header.msg_controllen = message.control_data().len() as _;
+            received.count(length, segment_size(&header).unwrap_or(length));
             self.provide(id);
         }
-        Ok((datagrams, is_over))
+        Ok(received)
     }
 }
 
-pub fn receive(socket: UdpSocket) -> io::Result<(u64, Timing)> {
-    let mut ring = Ring::new(&socket)?;
-    socket.peek_from(&mut [0; 1])?;
-    let clock = Clock::start();
-    let mut datagrams = 0;
-    loop {
-        let (more, is_over) = ring.receive()?;
-        datagrams += more;
-        if is_over {
-            return Ok((datagrams, clock.stop()));
-        }
+impl Way for Ring {
+    fn run<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        Bare::<1, 1>::run(work)
     }
-}
 
-pub fn empty(length: Duration) -> io::Result<(u64, Timing)> {
-    let socket = bare::socket()?;
-    let fill = bare::Filling::of(&socket)?;
-    let mut ring = Ring::new(&socket)?;
-    let begin = Instant::now();
-    let (mut datagrams, mut timing) = (0, Timing::default());
-    while begin.elapsed() < length {
-        let mut left = fill.fill()?;
-        datagrams += left;
-        let clock = Clock::start();
-        while left > 0 {
-            left = bare::left(left, ring.receive()?.0)?;
-        }
-        timing += clock.stop();
+    fn new(socket: UdpSocket) -> io::Result<Self> {
+        Ring::of(socket)
     }
-    Ok((datagrams, timing))
+
+    async fn wait(&mut self) -> io::Result<()> {
+        self.bare.wait().await
+    }
+
+    async fn receive(&mut self) -> io::Result<Received> {
+        self.receive_messages()
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        self.bare.send().await
+    }
+
+    async fn answer(&mut self) -> io::Result<Received> {
+        self.bare.answer().await
+    }
 }

@@ -143,6 +143,7 @@ fn no_imports_form_a_circle() {
         "soak/src",
         "benches/src",
         "benches/benches/timers",
+        "benches/benches/udp",
         "support/src",
         "timelog/src",
     ];

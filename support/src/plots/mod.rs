@@ -1,6 +1,6 @@
 //! Plots as SVG: a thin layer over plotters that makes all of them look alike.
 //!
-//! [`lines`] and [`histograms`] draw whole diagrams, panels side by side on common axes.
+//! [`lines`] draws whole diagrams, panels side by side on common axes.
 //! [`canvas`](mod@canvas) is for everything else: texts, dots, lines and bars by their pixels.
 //!
 //! What else draws with plotters begins with [`svg`].
@@ -13,7 +13,6 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 pub mod canvas;
-pub mod histograms;
 pub mod lines;
 
 pub use plotters::style::RGBColor as Rgb;

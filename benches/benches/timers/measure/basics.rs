@@ -3,12 +3,14 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crate::figures::{Figures, Start, figures};
+use support::generator::Rng;
+
+use super::{Figures, expire_all, per};
 use crate::queues::{Queue, TimerQueue};
 use crate::workload::{Churn, Deadlines, deadlines, fill, wakers};
 
 /// Nanoseconds to insert one timer.
-pub fn insert<Q: Queue>(timers: usize, start: Start) -> Figures {
+pub fn insert<Q: Queue>(timers: usize, is_warm: bool) -> Figures {
     let repeats = (50_000 / timers).max(1);
     let epoch = Q::epoch();
     let deadlines = deadlines(epoch, timers);
@@ -18,7 +20,7 @@ pub fn insert<Q: Queue>(timers: usize, start: Start) -> Figures {
     let mut elapsed = Duration::ZERO;
     // The first time is not counted: the vectors above are as cold as the queue.
     for repeat in 0..=repeats {
-        if start == Start::Cold {
+        if !is_warm {
             queue = None;
         }
         let begin = Instant::now();
@@ -35,16 +37,14 @@ pub fn insert<Q: Queue>(timers: usize, start: Start) -> Figures {
                 .map(|handle| queue.cancel(handle).expect("armed")),
         );
     }
-    figures([per(elapsed, timers * repeats)])
+    [per(elapsed, timers * repeats)].into()
 }
 
 /// Nanoseconds to cancel a timer and insert another: the one just armed, and any.
 pub fn churn<Q: Queue>(timers: usize, deadlines: Deadlines) -> Figures {
     let mut churn = Churn::<Q>::new(timers, deadlines);
-    figures([
-        time(&mut churn, Churn::recent),
-        time(&mut churn, Churn::random),
-    ])
+    let recent = time(&mut churn, Churn::recent);
+    [recent, time(&mut churn, Churn::random)].into()
 }
 
 /// Nanoseconds to give any timer another deadline: pushed back behind all others, as an idle timeout
@@ -61,14 +61,11 @@ pub fn rearm<Q: TimerQueue>(timers: usize) -> Figures {
         let deadline = churn.next_deadline();
         churn.rearm(deadline);
     });
-    figures([later, any])
+    [later, any].into()
 }
 
 /// Nanoseconds to cancel any timer, insert another and ask for the next expiry, and to ask again.
 pub fn next_expiry<Q: TimerQueue>(timers: usize) -> Figures {
-    if !Q::TELLS_NEXT {
-        return vec![None; 2];
-    }
     let mut churn = Churn::<Q>::new(timers, Deadlines::Mixed);
     let ask = |churn: &mut Churn<Q>| {
         black_box(black_box(&mut churn.queue).next_expiry());
@@ -77,7 +74,7 @@ pub fn next_expiry<Q: TimerQueue>(timers: usize) -> Figures {
         churn.random();
         ask(churn);
     });
-    figures([changed, time(&mut churn, ask)])
+    [changed, time(&mut churn, ask)].into()
 }
 
 /// Nanoseconds to an `operation`, after some that warm up.
@@ -97,7 +94,40 @@ fn time<Q: Queue>(churn: &mut Churn<Q>, mut operation: impl FnMut(&mut Churn<Q>)
     per(elapsed, operations)
 }
 
-/// Nanoseconds to an operation.
-pub fn per(elapsed: Duration, operations: usize) -> f64 {
-    elapsed.as_nanos() as f64 / operations as f64
+/// Milliseconds to create 100,000 timers, to set all of them to one time, to set them to different times, and to expire
+/// them in one poll: the table of JetByte's timer queue articles.
+pub fn create_set_expire<Q: TimerQueue>() -> Figures {
+    const TIMERS: usize = 100_000;
+    let epoch = Q::epoch();
+    let mut queue = Q::new(epoch);
+    let first = deadlines(epoch, TIMERS);
+    let same = vec![epoch + Duration::from_secs(10); TIMERS];
+    let mut different = first.clone();
+    Rng::with_seed(6).shuffle(&mut different);
+    let mut wakers = wakers(TIMERS);
+    let mut handles = Vec::with_capacity(TIMERS);
+    let mut expired = Vec::with_capacity(TIMERS);
+    queue.lay_in(2 * TIMERS);
+
+    let begin = Instant::now();
+    fill(&mut queue, &first, &mut wakers, &mut handles);
+    let created = begin.elapsed();
+    let mut handles: Vec<Option<Q::Handle>> = handles.into_iter().map(Some).collect();
+    let [set_same, set_different] = [same, different].map(|deadlines| {
+        let begin = Instant::now();
+        for (handle, deadline) in handles.iter_mut().zip(deadlines) {
+            let armed = handle.take().expect("put back at once");
+            *handle = Some(queue.rearm(armed, deadline));
+        }
+        begin.elapsed()
+    });
+    let now = epoch + Duration::from_secs(31);
+    queue.advance(now);
+    let begin = Instant::now();
+    expire_all(&mut queue, now, &mut expired);
+    let expire = begin.elapsed();
+
+    let figures = [created, set_same, set_different, expire];
+    let figures = figures.map(|elapsed| elapsed.as_secs_f64() * 1e3);
+    Figures::of_polls::<Q>(&figures, expired.len(), TIMERS)
 }

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use support::generator::{Draw, Rng};
 
-use super::BUDGET;
+use super::Figures;
+use super::burst::BUDGET;
 use crate::clock::{Cycles, cycles};
-use crate::figures::{Figures, figures};
 use crate::queues::{Queue, TimerQueue};
 use crate::workload::{Churn, Deadlines, fill, wakers};
 
 const OPERATIONS: usize = 50_000;
 const WARM_UP: usize = 5_000;
 
-/// p50, p99 and p999 of insert, of the cancel of any timer, and of both in a row.
-pub fn operations<Q: Queue>(timers: usize) -> Figures {
+/// Quantiles of insert, of the cancel of any timer, and of both in a row.
+pub fn operations<Q: Queue>(timers: usize, quantiles: &[f64]) -> Figures {
     let mut churn = Churn::<Q>::new(timers, Deadlines::Mixed);
     churn.queue.lay_in(2 * (WARM_UP + OPERATIONS));
     let (mut insert, mut cancel, mut pair) = (Cycles::new(), Cycles::new(), Cycles::new());
@@ -40,15 +40,11 @@ pub fn operations<Q: Queue>(timers: usize) -> Figures {
             pair.record(begin, end);
         }
     }
-    let quantiles = [insert, cancel, pair].map(|cycles| figures(spread(&cycles)));
-    quantiles.concat()
+    at(quantiles, &[insert, cancel, pair])
 }
 
-/// p50, p99 and p999 of the question for the next expiry after a cancel and an insert.
-pub fn next_expiry<Q: TimerQueue>(timers: usize) -> Figures {
-    if !Q::TELLS_NEXT {
-        return vec![None; 3];
-    }
+/// Quantiles of the question for the next expiry after a cancel and an insert.
+pub fn next_expiry<Q: TimerQueue>(timers: usize, quantiles: &[f64]) -> Figures {
     let mut churn = Churn::<Q>::new(timers, Deadlines::Mixed);
     churn.queue.lay_in(WARM_UP + OPERATIONS);
     let mut next = Cycles::new();
@@ -61,7 +57,7 @@ pub fn next_expiry<Q: TimerQueue>(timers: usize) -> Figures {
             next.record(begin, end);
         }
     }
-    figures(spread(&next))
+    at(quantiles, &[next])
 }
 
 /// p50 and p999 of a poll with nothing due, two microseconds after the one before. The p50 is a
@@ -96,10 +92,20 @@ pub fn empty_poll<Q: TimerQueue>(timers: usize) -> Figures {
         batches.record(begin, cycles());
     }
     assert!(expired.is_empty(), "{} fired what was not due", Q::NAME);
-    figures([batches.quantile(0.5) / BATCH as f64, polls.quantile(0.999)])
+    let p50 = batches.quantile(0.5) as f64 / BATCH as f64;
+    [p50, polls.quantile(0.999) as f64].into()
 }
 
-/// p50, p99 and p999.
-pub fn spread(cycles: &Cycles) -> [f64; 3] {
-    [0.5, 0.99, 0.999].map(|part| cycles.quantile(part))
+fn at(quantiles: &[f64], operations: &[Cycles]) -> Figures {
+    let of = |cycles: &Cycles| {
+        quantiles
+            .iter()
+            .map(|&part| cycles.quantile(part) as f64)
+            .collect()
+    };
+    let values: Vec<Vec<f64>> = operations.iter().map(of).collect();
+    Figures {
+        values: values.concat(),
+        is_astray: false,
+    }
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use support::generator::{Draw, Rng};
 
-use super::{BUDGET, is_astray};
-use crate::clock::{Cycles, between, cycles, ns_per_cycle};
-use crate::figures::{Figure, Figures};
+use super::Figures;
+use super::burst::BUDGET;
+use crate::clock::{Cycles, between, cycles, ns};
 use crate::queues::TimerQueue;
 use crate::workload::waker;
 
@@ -50,15 +50,12 @@ pub fn run<Q: TimerQueue>(messages_per_ms: usize) -> Figures {
         traffic.cancel(step);
         traffic.poll(step);
     }
-    let is_astray = is_astray::<Q>(traffic.fired, traffic.unacknowledged);
-    let ns = |cycles: f64| cycles * ns_per_cycle();
-    [
-        ns(operations as f64) / messages as f64,
+    let figures = [
+        ns(operations) / messages as f64,
         ns(polls.quantile(0.999)) / 1e3,
-        ns(polls.max()) / 1e3,
-    ]
-    .map(|value| Some(Figure { value, is_astray }))
-    .to_vec()
+        ns(polls.quantile(1.0)) / 1e3,
+    ];
+    Figures::of_polls::<Q>(&figures, traffic.fired, traffic.unacknowledged)
 }
 
 struct Traffic<Q: TimerQueue> {

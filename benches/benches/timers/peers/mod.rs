@@ -1,6 +1,9 @@
 //! Published timer queues, each behind the same trait as ours and used as its documentation says.
 
-use crate::columns::{Column, timer_queue};
+use benches::bench::Column;
+
+use crate::menu::{self, column};
+use crate::queues::TimerQueue;
 
 mod bitwheel;
 mod delay_queue;
@@ -9,17 +12,19 @@ mod hash_wheel;
 mod nexus;
 mod slab_wheel;
 mod spare;
-mod timeout_queue;
 
 /// A column for each.
-pub fn columns() -> [Column; 7] {
+pub fn columns(is_small: bool) -> [Column; 7] {
+    fn all<Q: TimerQueue>(is_small: bool) -> Column {
+        column::<Q>(menu::all::<Q>(is_small))
+    }
     [
-        timer_queue::<glommio_ng::Wheel>(false),
-        timer_queue::<nexus::Wheel>(false),
-        timeout_queue::column(),
-        timer_queue::<slab_wheel::Wheel>(false),
-        timer_queue::<bitwheel::Wheel>(false),
-        timer_queue::<delay_queue::Delays>(false),
-        timer_queue::<hash_wheel::Wheel>(false),
+        all::<glommio_ng::Wheel>(is_small),
+        all::<nexus::Wheel>(is_small),
+        column::<nexus::Timeouts>(menu::fixed::<nexus::Timeouts>(is_small)),
+        all::<slab_wheel::Wheel>(is_small),
+        all::<bitwheel::Wheel>(is_small),
+        all::<delay_queue::Delays>(is_small),
+        all::<hash_wheel::Wheel>(is_small),
     ]
 }

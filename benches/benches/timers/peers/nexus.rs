@@ -1,12 +1,14 @@
-//! nexus-timer: a wheel that hands out handles which must be given back, polled with its own
-//! upkeep.
+//! nexus-timer: a wheel that hands out handles which must be given back, polled with its own upkeep; and a queue of one
+//! duration, a list in the order of arming, which takes no deadlines and is measured in the rows of that one duration
+//! alone.
 
 use std::mem::ManuallyDrop;
 use std::task::Waker;
 use std::time::Instant;
 
-use nexus_timer::TimerHandle;
+use nexus_timer::{TimeoutQueue, TimerHandle};
 
+use crate::measure::expiry::TIMEOUT;
 use crate::queues::{Queue, TimerQueue};
 
 /// With the tick of a millisecond that is its default.
@@ -45,6 +47,44 @@ impl TimerQueue for Wheel {
     #[inline]
     fn expire(&mut self, now: Instant, _budget: usize, expired: &mut Vec<Waker>) -> bool {
         self.0.poll_and_rebalance(now, expired);
+        false
+    }
+
+    #[inline]
+    fn next_expiry(&mut self) -> Option<Instant> {
+        self.0.next_deadline()
+    }
+}
+
+/// With the tick of a millisecond that is its default.
+pub struct Timeouts(TimeoutQueue<Waker>);
+
+impl Queue for Timeouts {
+    const NAME: &'static str = "TimeoutQueue 1.5";
+    /// As those of the wheel.
+    type Handle = ManuallyDrop<TimerHandle<Waker>>;
+
+    fn new(epoch: Instant) -> Self {
+        const CHUNK: usize = 4096;
+        Timeouts(TimeoutQueue::unbounded(TIMEOUT, CHUNK, epoch))
+    }
+
+    /// The deadline is [`TIMEOUT`] after the present.
+    #[inline]
+    fn insert(&mut self, deadline: Instant, waker: Waker) -> Self::Handle {
+        ManuallyDrop::new(self.0.schedule(deadline - TIMEOUT, waker))
+    }
+
+    #[inline]
+    fn cancel(&mut self, handle: Self::Handle) -> Option<Waker> {
+        self.0.cancel(ManuallyDrop::into_inner(handle))
+    }
+}
+
+impl TimerQueue for Timeouts {
+    #[inline]
+    fn expire(&mut self, now: Instant, _budget: usize, expired: &mut Vec<Waker>) -> bool {
+        self.0.poll(now, expired);
         false
     }
 

@@ -55,63 +55,6 @@ pub fn overshoot() -> io::Result<()> {
     Ok(())
 }
 
-/// `long-waits-30ms-p50`, `-p90`, and so on, µs: how late a wait of that time ends after which the processor has
-/// been idle.
-pub fn long_waits() -> io::Result<()> {
-    let sleeper = Sleeper::new()?;
-    for (millis, count) in [(30, 100), (100, 50), (300, 30)] {
-        let mut samples = Samples::with_capacity(count);
-        for _ in 0..count {
-            let deadline = Instant::now() + Duration::from_millis(millis);
-            samples.push(microseconds(sleeper.sleep_until(deadline)?));
-        }
-        report(&format!("long-waits-{millis}ms-p50"), samples.median());
-        report(&format!("long-waits-{millis}ms-p90"), samples.quantile(0.9));
-    }
-    Ok(())
-}
-
-/// `waits-10us-cpu`, `-50us-`, `-100us-`, `-1000us-`, ms: a second of waits of that time, one after the other.
-pub fn waits() -> io::Result<()> {
-    let sleeper = Sleeper::new()?;
-    for micros in [10, 50, 100, 1000] {
-        let apart = Duration::from_micros(micros);
-        let before = process_cpu();
-        let end = Instant::now() + Duration::from_secs(1);
-        let mut next = Instant::now() + apart;
-        while next < end {
-            sleeper.sleep_until(next)?;
-            // What has passed meanwhile is left out.
-            while next <= Instant::now() {
-                next += apart;
-            }
-        }
-        let cpu = process_cpu() - before;
-        report(&format!("waits-{micros}us-cpu"), nanoseconds(cpu) / 1e6);
-    }
-    Ok(())
-}
-
-/// `standstills-sum`, `-max`, µs: how long the processor did something else, in ten seconds of a loop that does
-/// nothing but read the clock; what is shorter than a tenth of a millisecond is left out.
-pub fn standstills() -> io::Result<()> {
-    const SHORTEST: Duration = Duration::from_micros(100);
-    let begin = Instant::now();
-    let (mut sum, mut max, mut last) = (Duration::ZERO, Duration::ZERO, begin);
-    while last - begin < Duration::from_secs(10) {
-        let now = Instant::now();
-        let gap = now - last;
-        if gap >= SHORTEST {
-            sum += gap;
-            max = max.max(gap);
-        }
-        last = now;
-    }
-    report("standstills-sum", microseconds(sum));
-    report("standstills-max", microseconds(max));
-    Ok(())
-}
-
 /// A ring without operations.
 struct Sleeper(IoUring);
 

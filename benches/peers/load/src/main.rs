@@ -12,13 +12,9 @@
 use std::io;
 use std::process::ExitCode;
 
-mod bulk;
-mod conversation;
-mod crowd;
-mod idle;
+mod many;
 mod measured;
-mod newcomers;
-mod poller;
+mod one;
 mod server;
 
 use server::Server;
@@ -42,13 +38,13 @@ fn run(arguments: &[String]) -> io::Result<()> {
     let server = Server::new(address, process)?;
     let connections = || rest.first()?.parse::<usize>().ok();
     match kind.as_str() {
-        "ping-pong" => conversation::stream(case, &server),
-        "datagrams" => conversation::datagrams(case, &server),
-        "crowd" => crowd::echo(case, &server, connections().ok_or_else(usage)?),
-        "send" => bulk::send(case, &server),
-        "receive" => bulk::receive(case, &server),
-        "newcomers" => newcomers::come_and_go(case, &server),
-        "idle" => idle::measure(case, &server, connections().ok_or_else(usage)?),
+        "ping-pong" => one::stream(case, &server),
+        "datagrams" => one::datagrams(case, &server),
+        "send" => one::send(case, &server),
+        "receive" => one::receive(case, &server),
+        "crowd" => many::echo(case, &server, connections().ok_or_else(usage)?),
+        "newcomers" => many::come_and_go(case, &server),
+        "idle" => many::idle(case, &server, connections().ok_or_else(usage)?),
         _ => Err(usage()),
     }
 }

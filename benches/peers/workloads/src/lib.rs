@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 
 pub use runtime::{
     Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Slack, Stream,
-    wake_self, within,
+    converse, wake_self, within,
 };
 
 /// One named case.

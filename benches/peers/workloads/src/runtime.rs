@@ -16,6 +16,8 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use crate::machine::{Placement, Side};
+
 /// Waits for an executor that [`Runtime::start`] has started, and takes its result.
 pub type Join<T> = Box<dyn FnOnce() -> T>;
 
@@ -147,6 +149,25 @@ pub trait Slack: Runtime {
     fn run_with_slack<F: Future + 'static>(slack: Duration, future: F) -> F::Output
     where
         F::Output: 'static;
+}
+
+/// Two executors in conversation, each on the CPU of its side; gives what the caller has found.
+pub fn converse<R: Runtime, T: Send + 'static>(
+    placement: Placement,
+    answer: impl AsyncFnOnce() + Send + 'static,
+    call: impl AsyncFnOnce() -> T + Send + 'static,
+) -> T {
+    let answerer = R::start(move || async move {
+        placement.bind(Side::Answerer);
+        answer().await;
+    });
+    let caller = R::start(move || async move {
+        placement.bind(Side::Caller);
+        call().await
+    });
+    let found = caller();
+    answerer();
+    found
 }
 
 /// Wakes its own task once and suspends once: a yield for runtimes without one of their own.

@@ -81,6 +81,18 @@ impl Batches {
     }
 }
 
+/// Takes a step over and over; the middle of `count` of them in ns, after `warm_up` others.
+pub async fn middle(count: usize, warm_up: usize, mut step: impl AsyncFnMut()) -> f64 {
+    let mut samples = Samples::with_capacity(count + warm_up);
+    for _ in 0..count + warm_up {
+        let begin = Instant::now();
+        step().await;
+        samples.push(nanoseconds(begin.elapsed()));
+    }
+    samples.forget_first(warm_up);
+    samples.median()
+}
+
 /// A duration in ns.
 pub fn nanoseconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64

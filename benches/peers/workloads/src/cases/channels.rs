@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use crate::channels::{Channels, Meshes, Peer, Receiver, Sender};
-use crate::machine::{Placement, Side, resident_bytes};
-use crate::samples::{Batches, Samples, microseconds, nanoseconds};
-use crate::{Runtime, report};
+use crate::machine::{Placement, resident_bytes};
+use crate::samples::{Batches, middle, nanoseconds};
+use crate::{Runtime, converse, report};
 
 /// `local-ping-pong`, ns: two tasks of one executor and two channels with capacity for one item; a trip there and back.
 pub fn local_ping_pong<R: Channels>() {
@@ -95,28 +95,22 @@ fn one_way<R: Channels>(
 ) -> f64 {
     const ITEMS_PER_BATCH: usize = 1000;
     let (sender, receiver) = R::shared(capacity);
-    let producer = R::start(move || async move {
-        placement.bind(Side::Answerer);
+    let produce = async move || {
         let sender = R::connect_sender(sender).await;
         for number in 0..(batches * ITEMS_PER_BATCH) as u64 {
             sender.send(number).await;
             after_each().await;
         }
-    });
-    let consumer = R::start(move || async move {
-        placement.bind(Side::Caller);
+    };
+    converse::<R, _>(placement, produce, async move || {
         let mut receiver = R::connect_receiver(receiver).await;
-        Batches::new(batches, ITEMS_PER_BATCH)
-            .run(async |items| {
-                for _ in 0..items {
-                    assert!(receiver.receive().await.is_some());
-                }
-            })
-            .await
-    });
-    let ns = consumer();
-    producer();
-    ns
+        let receive = async |items| {
+            for _ in 0..items {
+                assert!(receiver.receive().await.is_some());
+            }
+        };
+        Batches::new(batches, ITEMS_PER_BATCH).run(receive).await
+    })
 }
 
 /// `shared-rtt`, µs: two executors with nothing else to do, and a channel in each direction; the middle of 10,000 trips
@@ -126,31 +120,23 @@ pub fn shared_round_trip<R: Channels>(placement: Placement) {
     const WARM_UP: usize = 1_000;
     let (ping, pinged) = R::shared(1);
     let (pong, ponged) = R::shared(1);
-    let echo = R::start(move || async move {
-        placement.bind(Side::Answerer);
+    let echo = async move || {
         let mut pinged = R::connect_receiver(pinged).await;
         let pong = R::connect_sender(pong).await;
         while let Some(number) = pinged.receive().await {
             pong.send(number).await;
         }
-    });
-    let caller = R::start(move || async move {
-        placement.bind(Side::Caller);
+    };
+    let rtt = converse::<R, _>(placement, echo, async move || {
         let ping = R::connect_sender(ping).await;
         let mut ponged = R::connect_receiver(ponged).await;
-        let mut samples = Samples::with_capacity(TRIPS + WARM_UP);
-        for number in 0..(TRIPS + WARM_UP) as u64 {
-            let begin = Instant::now();
-            ping.send(number).await;
-            assert_eq!(ponged.receive().await, Some(number));
-            samples.push(microseconds(begin.elapsed()));
-        }
-        samples.forget_first(WARM_UP);
-        samples.median()
+        let trip = async || {
+            ping.send(7).await;
+            assert_eq!(ponged.receive().await, Some(7));
+        };
+        middle(TRIPS, WARM_UP, trip).await
     });
-    let rtt = caller();
-    echo();
-    report(&placement.row("shared-rtt"), rtt);
+    report(&placement.row("shared-rtt"), rtt / 1e3);
 }
 
 /// `mesh-2`, ns per message: each of two executors sends to the other and receives from it, through channels with capacity for

@@ -3,7 +3,7 @@
 //! All files lie beside the binaries of the peers, so the figures are those of the disk that has the target directory.
 //! "CPU" is the processor time of the whole process, with its helper threads and what the kernel does for it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fs;
 use std::future::Future;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::files::{
     names, scratch, warm,
 };
 use crate::machine::process_cpu;
-use crate::samples::{Samples, microseconds, nanoseconds};
+use crate::samples::{microseconds, middle};
 use crate::{Runtime, report};
 
 /// Of a random read, and of a record that is appended.
@@ -60,84 +60,49 @@ pub fn places(lane: usize) -> impl FnMut() -> u64 {
     move || random.u64(..DATA_BYTES / BLOCK_BYTES as u64) * BLOCK_BYTES as u64
 }
 
-/// Counts operations that go on side by side, for a fixed time.
+/// Counts operations that go on side by side, for 0.8 s after a warm-up of 0.2 s.
 #[derive(Debug)]
 pub struct Meter {
     begin: Instant,
     count: Cell<u64>,
-    /// Of the first and of the last operation that counts.
-    readings: Cell<[Option<Reading>; 2]>,
-    /// Operations per second, of each batch.
-    rates: RefCell<Samples>,
-    batch_begin: Cell<Instant>,
-    is_over: Cell<bool>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    at: Instant,
-    cpu: Duration,
-    count: u64,
+    /// Where what is measured begins and ends: operations, time and processor time so far.
+    readings: Cell<[Option<(u64, Instant, Duration)>; 2]>,
 }
 
 impl Meter {
-    const WARM_UP: Duration = Duration::from_millis(200);
-    const LASTS: Duration = Duration::from_millis(800);
-    const BATCH: u64 = 256;
-
     /// From now on.
+    #[expect(clippy::new_without_default, reason = "it reads the clock")]
     pub fn new() -> Self {
-        let now = Instant::now();
         Self {
-            begin: now,
+            begin: Instant::now(),
             count: Cell::new(0),
             readings: Cell::new([None; 2]),
-            rates: RefCell::new(Samples::with_capacity(100_000)),
-            batch_begin: Cell::new(now),
-            is_over: Cell::new(false),
         }
     }
 
     /// Whether another operation is to begin.
     pub fn goes_on(&self) -> bool {
-        !self.is_over.get()
+        self.readings.get()[1].is_none()
     }
 
     /// An operation has ended.
     pub fn count(&self) {
         let count = self.count.get() + 1;
         self.count.set(count);
-        let is_batch = count.is_multiple_of(Self::BATCH);
         // Asked seldom, as it may take longer than what is measured; often enough for a slow disk.
-        let is_early = count < Self::BATCH && count.is_multiple_of(8);
-        if !is_batch && !is_early {
+        if !count.is_multiple_of(16) {
             return;
         }
         let now = Instant::now();
-        let [first, last] = self.readings.get();
-        let reading = || Reading {
-            at: now,
-            cpu: process_cpu(),
-            count,
-        };
-        match (first, last) {
-            (None, _) if now - self.begin >= Self::WARM_UP => {
-                self.readings.set([Some(reading()), None]);
+        let reading = || Some((count, now, process_cpu()));
+        match self.readings.get() {
+            [None, _] if now - self.begin >= Duration::from_millis(200) => {
+                self.readings.set([reading(), None]);
             }
-            (Some(first), None) => {
-                if is_batch {
-                    let ns = nanoseconds(now - self.batch_begin.get());
-                    self.rates.borrow_mut().push(Self::BATCH as f64 * 1e9 / ns);
-                }
-                if now - first.at >= Self::LASTS {
-                    self.readings.set([Some(first), Some(reading())]);
-                    self.is_over.set(true);
-                }
+            [first @ Some((_, begin, _)), None] if now - begin >= Duration::from_millis(800) => {
+                self.readings.set([first, reading()]);
             }
             _ => {}
-        }
-        if is_batch {
-            self.batch_begin.set(now);
         }
     }
 
@@ -149,48 +114,13 @@ impl Meter {
         let [Some(first), Some(last)] = self.readings.get() else {
             panic!("operations went on until the time was over");
         };
-        let count = (last.count - first.count) as f64;
-        let mut rates = self.rates.borrow_mut();
-        let rate = match rates.len() {
-            0..10 => count / (last.at - first.at).as_secs_f64(),
-            _ => rates.median(),
-        };
+        let count = (last.0 - first.0) as f64;
+        let rate = count / (last.1 - first.1).as_secs_f64();
         report(row, rate / 1e3);
         report(
             &format!("{row}-cpu"),
-            microseconds(last.cpu - first.cpu) / count,
+            microseconds(last.2 - first.2) / count,
         );
-    }
-}
-
-impl Default for Meter {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// What passes while something is done once.
-#[derive(Clone, Copy, Debug)]
-pub struct Stopwatch {
-    begin: Instant,
-    cpu: Duration,
-}
-
-impl Stopwatch {
-    /// From now on.
-    pub fn start() -> Self {
-        Self {
-            begin: Instant::now(),
-            cpu: process_cpu(),
-        }
-    }
-
-    /// Prints megabytes per second, and in the row `<row>-cpu` µs of processor time per megabyte.
-    pub fn report_bytes(self, row: &str, bytes: u64) {
-        let megabytes = bytes as f64 / 1e6;
-        report(row, megabytes / self.begin.elapsed().as_secs_f64());
-        let cpu = process_cpu() - self.cpu;
-        report(&format!("{row}-cpu"), microseconds(cpu) / megabytes);
     }
 }
 
@@ -198,7 +128,7 @@ impl Stopwatch {
 pub const BUFFERS: [(usize, &str); 3] = [(64 << 10, "64k"), (512 << 10, "512k"), (1 << 20, "1m")];
 
 /// What a stream writes.
-pub const STREAM_BYTES: u64 = 128 << 20;
+const STREAM_BYTES: u64 = 128 << 20;
 
 /// Operations of a stream that go on side by side, for crates that have none of their own: as many as our streams read
 /// ahead and write behind unless told otherwise.
@@ -289,18 +219,20 @@ pub fn cached_write<R: Streams>() {
 }
 
 /// Read or written at a time through the page cache.
-pub const CACHED_BYTES: usize = 64 << 10;
+const CACHED_BYTES: usize = 64 << 10;
 
-/// Runs `work` in an executor, and reports how long that and the end of the executor have taken.
+/// Runs `work` in an executor, and reports how long that and the end of the executor have taken: megabytes per second,
+/// and in the row `<row>-cpu` µs of processor time per megabyte.
 fn watched<R: Runtime>(row: &str, bytes: u64, work: impl Future<Output = ()> + 'static) {
-    let watch = Rc::new(Cell::new(None));
-    let started = Rc::clone(&watch);
-    R::run(async move {
-        started.set(Some(Stopwatch::start()));
+    let (begin, before) = R::run(async move {
+        let started = (Instant::now(), process_cpu());
         work.await;
+        started
     });
-    let watch: Stopwatch = watch.get().expect("the executor has run");
-    watch.report_bytes(row, bytes);
+    let megabytes = bytes as f64 / 1e6;
+    report(row, megabytes / begin.elapsed().as_secs_f64());
+    let cpu = microseconds(process_cpu() - before);
+    report(&format!("{row}-cpu"), cpu / megabytes);
 }
 
 /// Where the pieces of a lane begin.
@@ -315,7 +247,7 @@ pub fn pieces(lane: usize, buffer_bytes: usize, bytes: u64) -> impl Iterator<Ite
 ///
 /// # Panics
 /// If it does not have that length.
-pub fn end_of(path: PathBuf, bytes: u64) {
+fn end_of(path: PathBuf, bytes: u64) {
     let found = fs::metadata(&path).map_or(0, |found| found.len());
     // First, so that it does not stay if its length is wrong.
     let _ = fs::remove_file(&path);
@@ -323,7 +255,7 @@ pub fn end_of(path: PathBuf, bytes: u64) {
 }
 
 /// Records between two syncs of a group.
-pub const GROUP: usize = 32;
+const GROUP: usize = 32;
 
 /// `append-one`, µs per record: 4 KiB written past the page cache at the end of a growing file, then `fdatasync`, one
 /// after the other. The middle of 400, after 50.
@@ -340,32 +272,28 @@ pub fn append_in_groups<R: Files>() {
 fn append<R: Files>(row: &str, group: usize, groups: usize, warm_up: usize) {
     let path = scratch("appended");
     let written = path.clone();
-    let us = R::run(async move {
+    let ns = R::run(async move {
         let writer = Rc::new(R::create(written).await);
-        let mut samples = Samples::with_capacity(groups);
-        for turn in 0..groups {
-            let begin = Instant::now();
-            let position = |record| ((turn * group + record) * BLOCK_BYTES) as u64;
+        let mut places = (0..).map(|record: u64| record * BLOCK_BYTES as u64);
+        let append = async || {
             if group == 1 {
-                writer.write_at(position(0), BLOCK_BYTES).await;
+                let place = places.next().expect("there is another one");
+                writer.write_at(place, BLOCK_BYTES).await;
             } else {
-                let tasks: Vec<_> = (0..group)
-                    .map(|record| {
-                        let (writer, position) = (Rc::clone(&writer), position(record));
-                        R::spawn(async move { writer.write_at(position, BLOCK_BYTES).await })
-                    })
-                    .collect();
+                let write = |place| {
+                    let writer = Rc::clone(&writer);
+                    R::spawn(async move { writer.write_at(place, BLOCK_BYTES).await })
+                };
+                let tasks: Vec<_> = places.by_ref().take(group).map(write).collect();
                 for task in tasks {
                     task.await;
                 }
             }
             writer.sync().await;
-            samples.push(microseconds(begin.elapsed()) / group as f64);
-        }
-        samples.forget_first(warm_up);
-        samples.median()
+        };
+        middle(groups - warm_up, warm_up, append).await
     });
-    report(row, us);
+    report(row, ns / 1e3 / group as f64);
     end_of(path, (groups * group * BLOCK_BYTES) as u64);
 }
 
@@ -373,62 +301,42 @@ fn append<R: Files>(row: &str, group: usize, groups: usize, warm_up: usize) {
 /// middle of 3,000, after 500.
 pub fn open_stat_close<R: Files>() {
     let path = data();
-    let us = R::run(async move {
-        let mut samples = Samples::with_capacity(3_500);
-        for _ in 0..3_500 {
-            let begin = Instant::now();
-            assert_eq!(R::open_stat_close(&path).await, DATA_BYTES);
-            samples.push(microseconds(begin.elapsed()));
-        }
-        samples.forget_first(500);
-        samples.median()
-    });
-    report("open-stat-close", us);
+    let ns = R::run(middle(3_000, 500, async move || {
+        assert_eq!(R::open_stat_close(&path).await, DATA_BYTES);
+    }));
+    report("open-stat-close", ns / 1e3);
 }
 
 /// Names in the directory that is listed.
-pub const NAMES: usize = 10_000;
+const NAMES: usize = 10_000;
 
 /// `list`, ns per name: a directory of 10,000 files listed. The middle of 40 times, after 5.
 pub fn list<R: Listing>() {
     let path = names(NAMES);
-    let ns = R::run(async move {
-        let mut samples = Samples::with_capacity(45);
-        for _ in 0..45 {
-            let begin = Instant::now();
-            assert_eq!(R::list(path.clone()).await, NAMES);
-            samples.push(nanoseconds(begin.elapsed()) / NAMES as f64);
-        }
-        samples.forget_first(5);
-        samples.median()
-    });
-    report("list", ns);
+    let ns = R::run(middle(40, 5, async move || {
+        assert_eq!(R::list(path.clone()).await, NAMES);
+    }));
+    report("list", ns / NAMES as f64);
 }
 
 /// `read-many`, ns per range: 30,000 ranges of 256 bytes, each up to 1 KiB after the end of the one before, read past the
 /// page cache in bulk, with merged reads of at most 128 KiB. The middle of 9 times, after 2.
 pub fn read_many<R: BulkReads>() {
     let path = data();
-    let ns = R::run(async move {
-        let mut samples = Samples::with_capacity(11);
-        for turn in 0..11 {
-            let ranges = ranges(turn);
-            let (count, bytes) = (ranges.len(), (ranges.len() * RANGE_BYTES) as u64);
-            let begin = Instant::now();
-            assert_eq!(R::read_many(path.clone(), ranges).await, bytes);
-            samples.push(nanoseconds(begin.elapsed()) / count as f64);
-        }
-        samples.forget_first(2);
-        samples.median()
-    });
-    report("read-many", ns);
+    let mut turns = (0..11).map(ranges).collect::<Vec<_>>().into_iter();
+    let ns = R::run(middle(9, 2, async move || {
+        let ranges = turns.next().expect("there are as many");
+        let bytes = (RANGES * RANGE_BYTES) as u64;
+        assert_eq!(R::read_many(path.clone(), ranges).await, bytes);
+    }));
+    report("read-many", ns / RANGES as f64);
 }
 
 const RANGE_BYTES: usize = 256;
 const RANGES: usize = 30_000;
 
 /// What is read in bulk.
-pub fn ranges(turn: u64) -> Vec<(u64, usize)> {
+fn ranges(turn: u64) -> Vec<(u64, usize)> {
     let mut random = Rng::with_seed(turn + 1);
     let mut next = turn << 20;
     let ranges = (0..RANGES).map(|_| {

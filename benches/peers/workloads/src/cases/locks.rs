@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::spawn::in_turn;
 use crate::channels::{Locks, Notices};
 use crate::report;
-use crate::samples::{Batches, Samples, microseconds};
+use crate::samples::{Batches, Samples, nanoseconds};
 
 /// `semaphore-alone`, ns: acquire a unit that is there, and give it back.
 pub fn semaphore_alone<R: Locks>() {
@@ -123,7 +123,7 @@ pub fn broadcast<R: Notices>(listeners: usize, values_per_batch: usize) {
 /// which one waits; until its task has run.
 pub fn cancel_tree<R: Notices>() {
     const TREES: usize = 20;
-    let us = R::run(async {
+    let ns = R::run(async {
         let mut samples = Samples::with_capacity(TREES);
         for _ in 0..TREES {
             let root = R::token();
@@ -138,10 +138,10 @@ pub fn cancel_tree<R: Notices>() {
             let begin = Instant::now();
             R::cancel(&root);
             waiting.await;
-            samples.push(microseconds(begin.elapsed()));
+            samples.push(nanoseconds(begin.elapsed()));
         }
         samples.forget_first(TREES / 5);
         samples.median()
     });
-    report("cancel-tree", us);
+    report("cancel-tree", ns / 1e3);
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::cases::lateness::compute_for_a_moment;
 use crate::machine::{Placement, Side};
-use crate::samples::{Batches, Samples, microseconds};
+use crate::samples::{Batches, Samples, middle};
 use crate::signal::{LocalSignal, Signal};
-use crate::{Cooperative, Runtime, report};
+use crate::{Cooperative, Runtime, converse, report};
 
 /// `wake-local`, ns: two tasks of one executor wake each other in turn; a trip there and back.
 pub fn between_two_tasks<R: Runtime>() {
@@ -51,31 +51,21 @@ pub fn between_idle_executors<R: Runtime>(placement: Placement) {
     const WARM_UP: usize = 1_000;
     let (ping, pong) = (Arc::new(Signal::default()), Arc::new(Signal::default()));
 
-    let echo = {
-        let (ping, pong) = (ping.clone(), pong.clone());
-        R::start(move || async move {
-            placement.bind(Side::Answerer);
-            for _ in 0..TRIPS + WARM_UP {
-                ping.wait().await;
-                pong.raise();
-            }
-        })
-    };
-    let caller = R::start(move || async move {
-        placement.bind(Side::Caller);
-        let mut samples = Samples::with_capacity(TRIPS + WARM_UP);
+    let (pinged, ponging) = (ping.clone(), pong.clone());
+    let echo = async move || {
         for _ in 0..TRIPS + WARM_UP {
-            let begin = Instant::now();
+            pinged.wait().await;
+            ponging.raise();
+        }
+    };
+    let rtt = converse::<R, _>(placement, echo, async move || {
+        let trip = async || {
             ping.raise();
             pong.wait().await;
-            samples.push(microseconds(begin.elapsed()));
-        }
-        samples.forget_first(WARM_UP);
-        samples.median()
+        };
+        middle(TRIPS, WARM_UP, trip).await
     });
-    let rtt = caller();
-    echo();
-    report(&placement.row("wake-rtt"), rtt);
+    report(&placement.row("wake-rtt"), rtt / 1e3);
 }
 
 /// `wake-busy-yield-now`, µs: a plain thread wakes a task of an executor in which another task yields without

@@ -1,0 +1,240 @@
+//! The tables and diagrams of a bench.
+
+use std::fmt::Write as _;
+
+use support::numbers::{COUNTS, number, round};
+use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
+use support::quantiles::Spread;
+use support::tables::Table;
+
+use crate::bench::{Bench, Lines};
+use crate::figures::Figures;
+use crate::row::{Aim, Row};
+
+/// What the page shows.
+pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
+    let mut text = figures.setting.clone();
+    let of_yardstick = match bench.yardstick {
+        _ if !has_yardstick(bench, figures) => String::new(),
+        name => format!(", in parentheses the median of the ratios to {name} within the rounds"),
+    };
+    let _ = writeln!(text, "\nMedians{of_yardstick}. {}", bench.preface);
+    for rows in rows.chunk_by(|one, other| one.section == other.section) {
+        let columns = figures.columns.iter().map(String::as_str);
+        let is_measured = |column: &&str| {
+            rows.iter()
+                .any(|row| figures.spread(&row.name, column).is_some())
+        };
+        let columns: Vec<&str> = columns.filter(is_measured).collect();
+        if !rows[0].section.is_empty() {
+            let _ = writeln!(text, "\n### {}", rows[0].section);
+        }
+        let table = match bench.lines {
+            Lines::Rows { .. } => by_rows(&columns, rows, |row, column| {
+                cell(bench, figures, row, column)
+            }),
+            Lines::Columns(name) => by_columns(bench, figures, name, &columns, rows),
+        };
+        let _ = write!(text, "\n{}", table.markdown());
+    }
+    if rows.iter().any(|row| {
+        figures
+            .columns
+            .iter()
+            .any(|column| figures.is_astray(row, column))
+    }) {
+        text +=
+            "\n† fired early or late: the figure is for other timers than those that were due.\n";
+    }
+    if bench.has_sum {
+        text += &sum(bench, rows, figures);
+    }
+    if bench.lines == (Lines::Rows { has_ranges: true }) {
+        let columns: Vec<&str> = figures.columns.iter().map(String::as_str).collect();
+        let ranges = by_rows(&columns, rows, |row, column| {
+            figures.spread(&row.name, column).map(range)
+        });
+        text += "\n### From the smallest to the largest figure of the rounds\n\n";
+        text += &ranges.markdown();
+    }
+    text
+}
+
+/// What the rows should be and whether they are, as markdown: for those who work on the crate, and only of rows with an
+/// aim. `None` where there are none.
+pub fn aims(bench: &Bench, rows: &[Row], figures: &Figures) -> Option<String> {
+    let is_there = |name: &&&str| figures.columns.iter().any(|it| it == **name);
+    let own: Vec<&str> = bench.ours.iter().filter(is_there).copied().collect();
+    let head = ["row".to_owned(), "aim".to_owned()];
+    let titles = own.iter().map(|name| format!("{name}?"));
+    let mut table = Table::new(head.into_iter().chain(titles));
+    let (mut subject, mut has_aims) = ("", false);
+    for row in rows {
+        let title = match row.title.strip_prefix("same, ") {
+            Some(what) => format!("{subject}; {what}"),
+            None => {
+                subject = &row.title;
+                subject.to_owned()
+            }
+        };
+        if matches!(row.aim, Aim::Open) {
+            continue;
+        }
+        has_aims = true;
+        let mut line = vec![title, row.aim.to_string()];
+        line.extend(own.iter().map(|column| {
+            let ratio = figures.ratio(row, column, bench.yardstick);
+            match row.aim.is_met(figures.figure(row, column), ratio) {
+                Some(true) => "met".to_owned(),
+                Some(false) => "MISSED".to_owned(),
+                None => "—".to_owned(),
+            }
+        }));
+        table.push(line);
+    }
+    let has_aims = has_aims && !own.is_empty();
+    has_aims.then(|| format!("{}\n{}", figures.setting, table.markdown()))
+}
+
+fn has_yardstick(bench: &Bench, figures: &Figures) -> bool {
+    figures.columns.iter().any(|it| it == bench.yardstick)
+}
+
+/// Title, unit, and a cell for each column.
+fn by_rows(columns: &[&str], rows: &[Row], cell: impl Fn(&Row, &str) -> Option<String>) -> Table {
+    let mut table = Table::new(["row", "unit"].into_iter().chain(columns.iter().copied())).left(1);
+    for row in rows {
+        let mut line = vec![row.title.clone(), row.unit.to_owned()];
+        line.extend(columns.iter().map(|column| or_none(cell(row, column))));
+        table.push(line);
+    }
+    table
+}
+
+/// A line for each column, with its figures and their ranges.
+fn by_columns(
+    bench: &Bench,
+    figures: &Figures,
+    name: &str,
+    columns: &[&str],
+    rows: &[Row],
+) -> Table {
+    let titles = rows.iter().flat_map(|row| {
+        let title = match row.unit {
+            "" => row.title.clone(),
+            unit => format!("{}, {unit}", row.title),
+        };
+        [title, "smallest – largest".to_owned()]
+    });
+    let mut table = Table::new([name.to_owned()].into_iter().chain(titles));
+    for column in columns {
+        let mut line = vec![(*column).to_owned()];
+        for row in rows {
+            line.push(or_none(cell(bench, figures, row, column)));
+            line.push(or_none(figures.spread(&row.name, column).map(range)));
+        }
+        table.push(line);
+    }
+    table
+}
+
+/// The figure and its ratio.
+fn cell(bench: &Bench, figures: &Figures, row: &Row, column: &str) -> Option<String> {
+    let figure = number(figures.figure(row, column)?);
+    let yardstick = row.yardstick.unwrap_or(bench.yardstick);
+    let mark = if figures.is_astray(row, column) {
+        "†"
+    } else {
+        ""
+    };
+    let ratio = figures.ratio(row, column, yardstick);
+    Some(match ratio.filter(|_| column != yardstick) {
+        Some(ratio) => format!("{figure} ({}){mark}", number(ratio)),
+        None => figure + mark,
+    })
+}
+
+fn range(spread: Spread) -> String {
+    format!("{} – {}", number(spread.min), number(spread.max))
+}
+
+fn or_none(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "—".to_owned())
+}
+
+/// Of columns that differ in a feature, what it costs on the whole.
+fn sum(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
+    let yardstick = bench.yardstick;
+    let others = figures.columns.iter().filter(|it| *it != yardstick);
+    let lines = others.filter_map(|column| {
+        let (all, Spread { min, median, max }) = figures.together(rows, column, yardstick)?;
+        Some(format!(
+            "\nAll rows together, {column} to {yardstick}: {all:.3}, the geometric mean of the ratios. That of a single \
+             round is {median:.3} in the middle, from {min:.3} to {max:.3}.\n"
+        ))
+    });
+    lines.collect()
+}
+
+/// A diagram of medians, both axes logarithmic.
+#[derive(Debug)]
+pub struct Picture {
+    /// Beside the page.
+    pub file: &'static str,
+    /// Above the panels.
+    pub title: &'static str,
+    /// What the places on the axis to the right count.
+    pub x: &'static str,
+    /// The axis upwards.
+    pub y: &'static str,
+    /// Left to right.
+    pub panels: &'static [Panel],
+}
+
+/// One coordinate system.
+#[derive(Debug)]
+pub struct Panel {
+    /// Above it.
+    pub title: &'static str,
+    /// It has a line for each column whose name ends so, without that end.
+    pub of: &'static str,
+    /// The points of a line: places on the axis, each with the row of the figure.
+    pub points: &'static [(f64, &'static str)],
+}
+
+impl Picture {
+    /// `None` if a panel would have no points.
+    pub fn diagram(&self, bench: &Bench, figures: &Figures) -> Option<Diagram> {
+        let panels: Vec<DiagramPanel> = self
+            .panels
+            .iter()
+            .map(|panel| {
+                let line = |column: &String| {
+                    let points = panel.points.iter().filter_map(|&(place, row)| {
+                        Some((place, figures.spread(row, column)?.median))
+                    });
+                    Some(Line {
+                        name: column.strip_suffix(panel.of)?.to_owned(),
+                        points: points.collect(),
+                        is_bold: bench.ours.contains(&column.as_str()),
+                    })
+                };
+                DiagramPanel {
+                    title: panel.title.to_owned(),
+                    lines: figures.columns.iter().filter_map(line).collect(),
+                }
+            })
+            .collect();
+        let has_points = |panel: &DiagramPanel| panel.lines.iter().any(|it| !it.points.is_empty());
+        panels.iter().all(has_points).then(|| Diagram {
+            title: self.title.to_owned(),
+            x: Scale::counts(self.x),
+            y: Scale {
+                label: self.y.to_owned(),
+                text: |value| round(value, &COUNTS),
+            },
+            panels,
+            panel_size: PANEL_SIZE,
+        })
+    }
+}
