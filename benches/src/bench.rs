@@ -187,6 +187,7 @@ impl Bench {
         let docs = docs_directory()?;
         if options.redraw {
             let figures = Figures::load(&file(&docs.join("figures")))?;
+            rows.retain(|row| figures.has(row));
             return self.write_docs(&rows, &figures, &docs);
         }
         rows.retain(|row| row.matches(&options.rows));

@@ -56,6 +56,12 @@ impl Figures {
         self.cells.get(&(row.to_owned(), column.to_owned()))
     }
 
+    /// Whether there is a figure of `row`.
+    pub fn has(&self, row: &Row) -> bool {
+        let is_known = |column| self.rounds(&row.name, column).is_some();
+        self.columns().any(is_known)
+    }
+
     /// What is known of `row` in `column`.
     pub fn spread(&self, row: &str, column: &str) -> Option<Spread> {
         let rounds = self.rounds(row, column)?;

@@ -177,7 +177,8 @@ pub fn fixed<Q: TimerQueue>(is_small: bool) -> Vec<Group> {
         ];
         group(SECTIONS[3], rows, move || expiry::one_duration::<Q>(timers))
     };
-    sizes_of(&[1_000, 100_000], is_small).map(group).collect()
+    let sizes = sizes_of(&[1_000, 100_000], is_small);
+    sizes.into_iter().map(group).collect()
 }
 
 /// What takes long without optimisation.
@@ -295,9 +296,9 @@ fn quantiles(timers: usize) -> &'static [f64] {
     }
 }
 
-fn sizes_of(sizes: &[usize], is_small: bool) -> impl Iterator<Item = usize> + use<> {
-    let is_wanted = move |size: &usize| !is_small || *size <= 1_000;
-    sizes.to_vec().into_iter().filter(is_wanted)
+fn sizes_of(sizes: &[usize], is_small: bool) -> Vec<usize> {
+    let is_wanted = |size: &usize| !is_small || *size <= 1_000;
+    sizes.iter().copied().filter(is_wanted).collect()
 }
 
 fn unit(name: impl Into<String>, title: impl Into<String>, unit: &'static str) -> Row {

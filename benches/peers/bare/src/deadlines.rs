@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use io_uring::IoUring;
 use io_uring::types::{SubmitArgs, Timespec};
 use workloads::machine::{process_cpu, process_waits};
-use workloads::report;
 use workloads::samples::{Samples, microseconds, nanoseconds};
+use workloads::{report, report_all};
 
 const DEADLINES: u32 = 100_000;
 const APART: Duration = Duration::from_micros(10);
@@ -24,16 +24,14 @@ pub fn spread_over_a_second() -> io::Result<()> {
         let deadline = first + APART * index;
         lateness.push(microseconds(sleeper.sleep_until(deadline)?));
     }
-    report("expire-spread-p50", lateness.median());
-    report("expire-spread-p99", lateness.quantile(0.99));
-    report("expire-spread-p999", lateness.quantile(0.999));
-    report("expire-spread-max", lateness.quantile(1.0));
-    let cpu = process_cpu() - cpu_before;
-    report("expire-spread-cpu", nanoseconds(cpu) / 1e6);
-    report(
-        "expire-spread-wakes",
-        (process_waits() - wakes_before) as f64,
+    let parts = [("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)];
+    report_all(
+        "expire-spread",
+        parts.map(|(end, part)| (end, lateness.quantile(part))),
     );
+    let cpu = nanoseconds(process_cpu() - cpu_before) / 1e6;
+    let wakes = (process_waits() - wakes_before) as f64;
+    report_all("expire-spread", [("cpu", cpu), ("wakes", wakes)]);
     Ok(())
 }
 

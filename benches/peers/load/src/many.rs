@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use socket2::{Domain, Socket, Type};
 use workloads::machine::raise_descriptor_limit;
-use workloads::report;
+use workloads::report_all;
 
 use crate::measured::{Measured, record};
 use crate::server::{MESSAGE, MESSAGE_BYTES, PATIENCE, Server, reset_when_closed};
@@ -108,14 +108,14 @@ pub fn idle(case: &str, server: &Server, count: usize) -> io::Result<()> {
     let crowd = (0..count).map(|_| server.connect_and_greet());
     let _crowd: Vec<TcpStream> = crowd.collect::<io::Result<_>>()?;
     let added = server.resident_bytes().saturating_sub(before);
-    report(&format!("{case}-memory"), added as f64 / count as f64);
+    report_all(case, [("memory", added as f64 / count as f64)]);
 
     thread::sleep(SETTLE);
     let (cpu_before, begin) = (server.cpu()?, Instant::now());
     thread::sleep(WATCHED);
     let (cpu, measured) = (server.cpu()? - cpu_before, begin.elapsed());
     let us = cpu.as_secs_f64() * 1e6;
-    report(&format!("{case}-cpu"), us / measured.as_secs_f64());
+    report_all(case, [("cpu", us / measured.as_secs_f64())]);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use workloads::report;
+use workloads::report_all;
 
 use crate::server::Server;
 
@@ -58,25 +58,25 @@ impl Measured {
 
     /// `<case>-p50`, `<case>-p99`, µs: from a question to its answer.
     pub fn report_latency(&self, case: &str) {
-        for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
-            let ns = self.latency.value_at_quantile(quantile);
-            report(&format!("{case}-{name}"), ns as f64 / 1e3);
-        }
+        let us = |part| self.latency.value_at_quantile(part) as f64 / 1e3;
+        report_all(case, [("p50", us(0.5)), ("p99", us(0.99))]);
     }
 
     /// `<case>-rate`, 1000/s.
     pub fn report_rate(&self, case: &str) {
         let per_second = self.count as f64 / self.elapsed.as_secs_f64();
-        report(&format!("{case}-rate"), per_second / 1e3);
+        report_all(case, [("rate", per_second / 1e3)]);
     }
 
     /// `<case>-cpu`, µs of the server for each that was counted; `<case>-busy`, percent of the time in which it had
     /// the CPU.
     pub fn report_cpu(&self, case: &str) {
         let us = self.cpu.as_secs_f64() * 1e6;
-        report(&format!("{case}-cpu"), us / self.count as f64);
         let part = self.cpu.as_secs_f64() / self.elapsed.as_secs_f64();
-        report(&format!("{case}-busy"), 100.0 * part);
+        report_all(
+            case,
+            [("cpu", us / self.count as f64), ("busy", 100.0 * part)],
+        );
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Instant;
 
-use workloads::report;
+use workloads::report_all;
 
 use crate::measured::{Measured, record};
 use crate::server::{MESSAGE, MESSAGE_BYTES, PATIENCE, Server, exchange};
@@ -78,8 +78,10 @@ fn transfer(
     let measured = Measured::steadily(server, |_| Ok(step()? as u64))?;
     let gigabytes = measured.count as f64 / 1e9;
     let seconds = measured.elapsed.as_secs_f64();
-    report(&format!("{case}-rate"), gigabytes / seconds);
     let cpu_ms = measured.cpu.as_secs_f64() * 1e3;
-    report(&format!("{case}-cpu"), cpu_ms / gigabytes);
+    report_all(
+        case,
+        [("rate", gigabytes / seconds), ("cpu", cpu_ms / gigabytes)],
+    );
     Ok(())
 }

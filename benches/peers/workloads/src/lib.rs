@@ -64,6 +64,13 @@ pub fn report(row: &str, value: f64) {
     println!("{{\"row\": \"{row}\", \"value\": {value}}}");
 }
 
+/// Prints figures of the rows `<case>-<end>`.
+pub fn report_all<const ROWS: usize>(case: &str, figures: [(&str, f64); ROWS]) {
+    for (end, value) in figures {
+        report(&format!("{case}-{end}"), value);
+    }
+}
+
 /// Tells the driver where a server can be reached.
 pub fn announce(address: SocketAddr) {
     println!("{address}");

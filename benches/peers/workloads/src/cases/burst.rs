@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::cases::expiry::{Crowd, LEAD};
 use crate::machine::{Placement, Side};
 use crate::samples::{Samples, microseconds};
-use crate::{Listener, Network, Stream, report};
+use crate::{Listener, Network, Stream, report_all};
 
 const PING_BYTES: usize = 64;
 /// Often enough for hundreds of pings in a burst of tens of milliseconds, seldom enough for an idle executor to
@@ -58,12 +58,9 @@ pub fn ping_beside_burst<R: Network>() {
         || Duration::from_nanos(span_ns.load(Ordering::SeqCst)),
     );
     server();
-    report("burst-ping-p99", samples.quantile(0.99));
-    report("burst-ping-max", samples.quantile(1.0));
-    report(
-        "burst-ping-span",
-        span_ns.load(Ordering::SeqCst) as f64 / 1e6,
-    );
+    let span = span_ns.load(Ordering::SeqCst) as f64 / 1e6;
+    let [p99, max] = [0.99, 1.0].map(|part| samples.quantile(part));
+    report_all("burst-ping", [("p99", p99), ("max", max), ("span", span)]);
 }
 
 /// Sends pings from `first` until `span` has passed since, and takes all answers.

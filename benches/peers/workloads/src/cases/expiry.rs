@@ -11,7 +11,7 @@ use fastrand::Rng;
 use crate::machine::{process_cpu, process_waits};
 use crate::samples::{Samples, nanoseconds};
 use crate::signal::Signal;
-use crate::{Runtime, Slack, report};
+use crate::{Runtime, Slack, report_all};
 
 const TIMERS: usize = 100_000;
 /// From the first spawn to the first deadline: time enough to arm all timers, on a busy machine too.
@@ -30,11 +30,16 @@ struct Fired {
 }
 
 impl Fired {
+    /// What the process needed: milliseconds of CPU time, and wake-ups.
+    fn report_cost(&self, row: &str) {
+        let cpu = nanoseconds(self.cpu) / 1e6;
+        report_all(row, [("cpu", cpu), ("wakes", self.wakes as f64)]);
+    }
+
     /// How late those were that were due first, and the worst of all.
     fn report_worst(&mut self, row: &str) {
-        report(&format!("{row}-first"), self.first);
-        report(&format!("{row}-p999"), self.lateness.quantile(0.999));
-        report(&format!("{row}-max"), self.lateness.quantile(1.0));
+        let [p999, max] = [0.999, 1.0].map(|part| self.lateness.quantile(part));
+        report_all(row, [("first", self.first), ("p999", p999), ("max", max)]);
     }
 }
 
@@ -44,11 +49,10 @@ impl Fired {
 /// `-cpu`, ms, and `-wakes`: what the process needed from 300 ms before the first deadline until the last task ran.
 pub fn spread_over_a_second<R: Runtime>() {
     let mut fired = R::run(fire::<R>(TIMERS, Duration::from_secs(1), LEAD));
-    report("expire-spread-p50", fired.lateness.median());
-    report("expire-spread-p99", fired.lateness.quantile(0.99));
+    let [p50, p99] = [0.5, 0.99].map(|part| fired.lateness.quantile(part));
+    report_all("expire-spread", [("p50", p50), ("p99", p99)]);
     fired.report_worst("expire-spread");
-    report("expire-spread-cpu", nanoseconds(fired.cpu) / 1e6);
-    report("expire-spread-wakes", fired.wakes as f64);
+    fired.report_cost("expire-spread");
 }
 
 /// `expire-bystander-first`, `-p999`, `-max`, µs: the same beside a task that every 100 ms allocates and frees 64 KiB.
@@ -99,21 +103,19 @@ pub fn spread_with_slack_of_a_tick<R: Slack>() {
 
 fn spread_with_slack<R: Slack>(row: &str, slack: Duration) {
     let mut fired = R::run_with_slack(slack, fire::<R>(TIMERS, Duration::from_secs(1), LEAD));
-    report(&format!("{row}-p50"), fired.lateness.median());
-    report(&format!("{row}-max"), fired.lateness.quantile(1.0));
-    report(&format!("{row}-cpu"), nanoseconds(fired.cpu) / 1e6);
-    report(&format!("{row}-wakes"), fired.wakes as f64);
+    let [p50, max] = [0.5, 1.0].map(|part| fired.lateness.quantile(part));
+    report_all(row, [("p50", p50), ("max", max)]);
+    fired.report_cost(row);
 }
 
 /// `expire-burst-p50`, `-p99`, `-p999`, `-max`, `-cpu`, ms: as `expire-spread` with all deadlines within one
 /// millisecond.
 pub fn within_a_millisecond<R: Runtime>() {
     let mut fired = R::run(fire::<R>(TIMERS, Duration::from_millis(1), LEAD));
-    report("expire-burst-p50", fired.lateness.median() / 1e3);
-    report("expire-burst-p99", fired.lateness.quantile(0.99) / 1e3);
-    report("expire-burst-p999", fired.lateness.quantile(0.999) / 1e3);
-    report("expire-burst-max", fired.lateness.quantile(1.0) / 1e3);
-    report("expire-burst-cpu", nanoseconds(fired.cpu) / 1e6);
+    let parts = [("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)];
+    let ms = parts.map(|(end, part)| (end, fired.lateness.quantile(part) / 1e3));
+    report_all("expire-burst", ms);
+    fired.report_cost("expire-burst");
 }
 
 /// Arms `timers` evenly over `span`, the first of them `lead` from now, and waits until all have fired.
