@@ -29,6 +29,7 @@
 
 mod check;
 mod clock;
+mod counters;
 mod counts;
 mod map;
 mod measure;
@@ -50,8 +51,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::options::Options;
-use crate::supervisor::wire::ToMonitor;
-use crate::supervisor::worker::Worker;
+use crate::supervisor::worker::{ToMonitor, Worker};
 
 fn main() -> ExitCode {
     let options = Options::parse();

@@ -2,10 +2,10 @@
 //!
 //! Field names carry their units. Durations are whole nanoseconds, times within the run seconds.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use support::quantiles::Histogram;
+
+use crate::counters::Totals;
 
 /// One run of one build.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,60 +49,8 @@ pub(crate) struct Machine {
     pub(crate) build: String,
     /// The driver, how its ring was set up, and what it was done without. Empty: the reactor did not say.
     pub(crate) ring: String,
-    /// The same in parts; more than one entry if rings differ.
-    pub(crate) rings: Vec<Setup>,
     /// How many times slower than the reference machine, at least 1.
     pub(crate) slowness: f64,
-}
-
-/// How rings were set up that are alike in all but their size.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Setup {
-    /// `io_uring` or `epoll`, which has no more than that.
-    pub(crate) driver: String,
-    /// How completions arrive: `defer`, `coop` or `plain`.
-    pub(crate) mode: String,
-    /// Better modes that the kernel does not have.
-    pub(crate) refused: Vec<String>,
-    /// What the rings use of what only newer kernels have.
-    pub(crate) uses: Vec<String>,
-    /// What this kernel does not have of that.
-    pub(crate) lacks: Vec<String>,
-    /// What it has and the environment forbids.
-    pub(crate) without: Vec<String>,
-    /// How many rings.
-    pub(crate) rings: u64,
-    /// Submission entries of the smallest: fewer than asked for if locked memory is short.
-    pub(crate) entries: u64,
-}
-
-impl Setup {
-    /// In all but their number and size.
-    pub(crate) fn is_like(&self, other: &Setup) -> bool {
-        let what = |it: &Setup| (it.uses.clone(), it.lacks.clone(), it.without.clone());
-        let how = |it: &Setup| (it.driver.clone(), it.mode.clone());
-        how(self) == how(other) && self.refused == other.refused && what(self) == what(other)
-    }
-}
-
-impl fmt::Display for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.driver)?;
-        if !self.mode.is_empty() {
-            write!(f, ", mode {}", self.mode)?;
-        }
-        for (words, names) in [
-            ("the kernel refuses", &self.refused),
-            ("uses", &self.uses),
-            ("the kernel lacks", &self.lacks),
-            ("told to do without", &self.without),
-        ] {
-            if !names.is_empty() {
-                write!(f, "; {words} {}", names.join(", "))?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// What was asked for.
@@ -188,46 +136,6 @@ pub(crate) enum RowStatus {
     /// Nothing in this run could have broken it.
     #[default]
     NotExercised,
-}
-
-/// Sums over the whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Totals {
-    pub(crate) timers_armed: u64,
-    pub(crate) timers_rearmed: u64,
-    pub(crate) timers_cancelled: u64,
-    pub(crate) timers_fired: u64,
-    pub(crate) live_timers_max: u64,
-    pub(crate) messages_published: u64,
-    pub(crate) messages_acked: u64,
-    pub(crate) messages_redelivered: u64,
-    /// Deadlines of messages that passed.
-    pub(crate) message_timeouts: u64,
-    pub(crate) messages_dead: u64,
-    pub(crate) in_flight_max: u64,
-    pub(crate) datagrams_sent: u64,
-    /// Not sent, on purpose.
-    pub(crate) datagrams_lost: u64,
-    pub(crate) datagrams_repeated: u64,
-    pub(crate) bytes_delivered: u64,
-    pub(crate) file_bytes_written: u64,
-    pub(crate) file_bytes_read: u64,
-    pub(crate) file_syncs: u64,
-    /// Processes that were killed while they appended to a file.
-    pub(crate) crashes: u64,
-    /// Shards that were asked to die.
-    pub(crate) shards_killed: u64,
-    /// From one shard to another.
-    pub(crate) connections_moved: u64,
-    /// By an overloaded shard.
-    pub(crate) requests_refused: u64,
-    pub(crate) quic_connections: u64,
-    pub(crate) quic_streams: u64,
-    /// Changes of the address of a client.
-    pub(crate) quic_moves: u64,
-    /// Times the whole process was stopped.
-    pub(crate) stalls: u64,
-    pub(crate) violations: u64,
 }
 
 /// A latency histogram.
@@ -372,9 +280,9 @@ impl Series {
 }
 
 /// Counts up when a field changes its meaning or goes.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 
-const BUCKET_GROWTH: f64 = 1.25;
+pub(crate) const BUCKET_GROWTH: f64 = 1.25;
 
 /// More than a picture has columns.
 const SAMPLES_MAX: usize = 1_200;

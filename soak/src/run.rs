@@ -17,8 +17,7 @@ use crate::print::print_line;
 use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series};
 use crate::report::progress::Progress;
 use crate::sampler::Sampler;
-use crate::supervisor::wire::ToMonitor;
-use crate::supervisor::worker::Worker;
+use crate::supervisor::worker::{ToMonitor, Worker};
 use crate::timer_queue::TimerQueue;
 use crate::workload::{self, Ending, Executor, Plan, files};
 
@@ -71,7 +70,7 @@ pub(crate) fn soak(
         distributions: evidence.timeliness.distributions(),
         samples: run.series.finish(),
         words: verdict.words.clone(),
-        complaints: ring_events::complaints().first,
+        complaints: ring_events::complaints(),
         rows: verdict.rows.clone(),
         ..begun
     };
@@ -137,8 +136,7 @@ fn machine(options: &Options) -> Machine {
         cores: this.processors as u64,
         memory_bytes: this.memory_bytes,
         build: build.to_owned(),
-        ring: ring_events::summary().unwrap_or_default(),
-        rings: ring_events::setups(),
+        ring: ring_events::rings(),
         slowness: options.slowness.unwrap_or_else(noise::slowness),
     }
 }
@@ -263,6 +261,7 @@ impl Run {
             let left = self.duration.saturating_sub(self.sampler.elapsed());
             thread::sleep(LOOK_EVERY.min(left));
             self.library.look();
+            self.sampler.look_at_waits(all_stats(&self.executors));
             cut = self.cut(worker);
             if self.sampler.elapsed() >= next_sample && left > SAMPLE_EVERY / 2 {
                 next_sample += SAMPLE_EVERY;
@@ -278,14 +277,13 @@ impl Run {
     }
 
     fn cut(&mut self, worker: &Worker) -> Option<Cut> {
+        let mut executors = self.executors.iter_mut();
         if worker.is_interrupted() {
             Some(Cut::Interrupted)
-        } else if self.any_ended() {
+        } else if executors.any(|it| it.ending(Duration::ZERO).is_some()) {
             Some(Cut::ExecutorEnded)
-        } else if self.is_violated() {
-            Some(Cut::Violated)
         } else {
-            None
+            self.is_violated().then_some(Cut::Violated)
         }
     }
 
@@ -296,12 +294,6 @@ impl Run {
             let mut ending = self.ending.iter();
             ending.any(|&invariant| ledger.count(invariant).violations > 0)
         })
-    }
-
-    fn any_ended(&mut self) -> bool {
-        self.executors
-            .iter_mut()
-            .any(|executor| executor.ending(Duration::ZERO).is_some())
     }
 
     /// The numbers since the last sample, with the latencies that came before `until`.
@@ -369,8 +361,8 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// By then each stop has been reported.
 const JUDGED_AFTER: Duration = Duration::from_millis(500);
 
-/// How soon an interrupt or a violation is seen.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How soon an interrupt or a violation is seen, and how closely waits for a core are told apart.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Every open deadline is settled at once when a run drains, so that ends come within a moment.
 const END_PATIENCE: Duration = Duration::from_secs(20);

@@ -2,20 +2,21 @@
 //! record.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::check::control::Control;
-use crate::check::executor_stats::{ExecutorStats, Gauges};
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::probe::{Timing, Workload};
 use crate::check::timeliness::Timeliness;
+use crate::counters::Totals;
 use crate::measure::memory;
 use crate::measure::noise::Noise;
-use crate::measure::process::{self, CoreTime, Cores, Ticks};
+use crate::measure::process::{self, CoreTime, Cores, Ticks, Waited};
 use crate::measure::quiet::{Second, Taken};
-use crate::record::{Sample, Totals};
+use crate::record::Sample;
 
 /// Gathers the numbers of a run.
 #[derive(Debug)]
@@ -70,8 +71,9 @@ impl Moment {
 #[derive(Clone, Copy, Debug, Default)]
 struct Wait {
     until_now: CoreTime,
+    this_second: Waited,
     /// In the second before, and in the latest.
-    seconds: [Duration; 2],
+    seconds: [Waited; 2],
 }
 
 impl Sampler {
@@ -121,12 +123,17 @@ impl Sampler {
         };
         self.timeliness.begin(&second, &noise);
         self.noise_max = self.noise_max.max(noise.longest());
-        self.count_waits(all_stats.clone());
+        self.look_at_waits(all_stats.clone());
+        for wait in &mut self.waits {
+            wait.seconds = [wait.seconds[1], std::mem::take(&mut wait.this_second)];
+        }
         let late = self.take_latencies(control, all_stats.clone(), until);
 
         let per_s = |of: fn(&Totals) -> u64| (of(&self.totals) - of(&last.totals)) as f64 / span_s;
-        let live_timers = sum_signed(all_stats.clone());
-        let in_flight = sum(all_stats, |gauges| &gauges.in_flight);
+        let live = |it: &ExecutorStats| it.gauges.live_timers.load(Ordering::Relaxed);
+        let live_timers: i64 = all_stats.clone().map(live).sum();
+        let in_flight = |it: &ExecutorStats| it.gauges.in_flight.load(Ordering::Relaxed);
+        let in_flight: u64 = all_stats.map(in_flight).sum();
         let sample = Sample {
             at_s: self.started.elapsed().as_secs_f64(),
             in_flight,
@@ -181,16 +188,17 @@ impl Sampler {
         [self.stolen, self.throttled]
     }
 
-    fn count_waits<'a>(&mut self, all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone) {
-        self.waits
-            .resize(all_stats.clone().count(), Wait::default());
+    /// For how long each executor has waited since the last look.
+    pub(crate) fn look_at_waits<'a>(
+        &mut self,
+        all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone,
+    ) {
+        let count = all_stats.clone().count();
+        self.waits.resize(count, Wait::default());
         for (stats, wait) in all_stats.zip(&mut self.waits) {
             let now = stats.core_time().unwrap_or(wait.until_now);
-            let latest = now.since(wait.until_now).waited;
-            *wait = Wait {
-                until_now: now,
-                seconds: [wait.seconds[1], latest],
-            };
+            let before = std::mem::replace(&mut wait.until_now, now);
+            wait.this_second.enter(now.since(before).waited);
         }
     }
 
@@ -221,55 +229,18 @@ impl Sampler {
     fn add_up<'a>(
         &self,
         control: &Control,
-        all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone,
+        all_stats: impl Iterator<Item = &'a ExecutorStats>,
     ) -> Totals {
-        let sum = |of: fn(&Gauges) -> &AtomicU64| sum(all_stats.clone(), of);
-        Totals {
-            timers_armed: sum(|gauges| &gauges.armed),
-            timers_rearmed: sum(|gauges| &gauges.rearmed),
-            timers_cancelled: sum(|gauges| &gauges.cancelled),
-            timers_fired: sum(|gauges| &gauges.fired),
-            messages_published: sum(|gauges| &gauges.published),
-            messages_acked: sum(|gauges| &gauges.acks),
-            message_timeouts: sum(|gauges| &gauges.timeouts),
-            messages_redelivered: sum(|gauges| &gauges.redelivered),
-            messages_dead: sum(|gauges| &gauges.dead_letters),
-            datagrams_sent: sum(|gauges| &gauges.datagrams_sent),
-            datagrams_lost: sum(|gauges| &gauges.datagrams_lost),
-            datagrams_repeated: sum(|gauges| &gauges.datagrams_repeated),
-            bytes_delivered: sum(|gauges| &gauges.bytes_delivered),
-            file_bytes_written: sum(|gauges| &gauges.file_bytes_written),
-            file_bytes_read: sum(|gauges| &gauges.file_bytes_read),
-            file_syncs: sum(|gauges| &gauges.file_syncs),
-            crashes: sum(|gauges| &gauges.crashes),
-            shards_killed: sum(|gauges| &gauges.shards_killed),
-            connections_moved: sum(|gauges| &gauges.connections_moved),
-            requests_refused: sum(|gauges| &gauges.requests_refused),
-            quic_connections: sum(|gauges| &gauges.quic_connections),
-            quic_streams: sum(|gauges| &gauges.quic_streams),
-            quic_moves: sum(|gauges| &gauges.quic_moves),
+        let mut totals = Totals {
             stalls: control.stalls.count(),
-            violations: all_stats
-                .clone()
-                .map(|stats| stats.ledger.violations())
-                .sum(),
             live_timers_max: self.totals.live_timers_max,
             in_flight_max: self.totals.in_flight_max,
+            ..Totals::default()
+        };
+        for stats in all_stats {
+            totals.add(&stats.gauges);
+            totals.violations += stats.ledger.violations();
         }
+        totals
     }
-}
-
-fn sum<'a>(
-    all_stats: impl Iterator<Item = &'a ExecutorStats>,
-    of: impl Fn(&Gauges) -> &AtomicU64,
-) -> u64 {
-    all_stats
-        .map(|stats| of(&stats.gauges).load(Ordering::Relaxed))
-        .sum()
-}
-
-fn sum_signed<'a>(all_stats: impl Iterator<Item = &'a ExecutorStats>) -> i64 {
-    all_stats
-        .map(|stats| stats.gauges.live_timers.load(Ordering::Relaxed))
-        .sum()
 }

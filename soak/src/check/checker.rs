@@ -23,12 +23,13 @@ use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 
 use crate::check::control::Control;
-use crate::check::executor_stats::{ExecutorStats, bump};
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::fault::{Fault, Planter};
 use crate::check::invariants::Invariant;
 use crate::check::model::{DeadlineModel, Firing, Key, Lane, Place};
 use crate::check::probe::Timing;
 use crate::clock;
+use crate::counters::bump;
 use crate::measure::nanos;
 
 /// Shared by the tasks of one executor.
@@ -104,7 +105,7 @@ impl Checker {
         self.next_key.set(key.0 + 1);
         self.model.borrow_mut().arm(key, deadline, clock::now());
         let gauges = &self.stats.gauges;
-        bump(&gauges.armed);
+        bump(&gauges.timers_armed);
         gauges.live_timers.fetch_add(1, Ordering::Relaxed);
         let mut planter = self.planter.borrow_mut();
         if planter.strikes(Fault::Twice) {
@@ -133,7 +134,7 @@ impl Checker {
         if !self.model.borrow_mut().rearm(key, deadline, clock::now()) {
             return None;
         }
-        bump(&self.stats.gauges.rearmed);
+        bump(&self.stats.gauges.timers_rearmed);
         Some(self.planter.borrow_mut().told(deadline))
     }
 
@@ -143,7 +144,7 @@ impl Checker {
         let Some(due) = self.model.borrow_mut().cancel(key, clock::now()) else {
             return false;
         };
-        bump(&self.stats.gauges.cancelled);
+        bump(&self.stats.gauges.timers_cancelled);
         self.judge_overdue(key, due);
         self.passed(Invariant::CancelsHold);
         true
@@ -161,7 +162,7 @@ impl Checker {
         let ledger = &self.stats.ledger;
         match firing {
             Firing::Expected { deadline, place } => {
-                bump(&self.stats.gauges.fired);
+                bump(&self.stats.gauges.timers_fired);
                 let early = nanos(deadline.saturating_duration_since(now));
                 ledger.check(Invariant::NothingEarly, early, || {
                     format!("timer {} by {early} ns", key.0)

@@ -9,8 +9,8 @@
 //! callback in that workload, on the reference machine; it is stretched by how slow this one is and
 //! by the load that was asked for. The other is a small multiple of what a plain thread's sleeps
 //! suffered in the same seconds. The tails, p99.9 and the longest, are judged second by second:
-//! each against the noise of its own second, and may be later by a part of the time for which the
-//! executor's thread waited for a core (`schedstat`). If the quiet seconds are too few the row is
+//! each against the noise of its own second, and may be later by the longest wait of the executor's thread for a core, or by a
+//! part of all its waits (`schedstat`). If the quiet seconds are too few the row is
 //! inconclusive, and never a pass.
 
 mod promises;
@@ -27,6 +27,7 @@ use support::quantiles::{Durations, Histogram, histogram};
 use crate::check::probe::{Timing, Workload};
 use crate::counts::grouped;
 use crate::measure::nanos;
+use crate::measure::process::Waited;
 use crate::measure::quiet::{Disturbance, NOISE_P50_MAX, Second, Seconds};
 use crate::record::{Distribution, Row, RowStatus};
 
@@ -130,7 +131,7 @@ impl Timeliness {
         workload: Workload,
         timing: Timing,
         seen: &Histogram<u64>,
-        waited: [Duration; 2],
+        waited: [Waited; 2],
     ) {
         let latency = self.latencies.get_mut(&(workload, timing));
         let latency = latency.expect("there is a promise for every kind that is timed");
@@ -142,14 +143,15 @@ impl Timeliness {
         latency.whole.merge(seen);
         let waited_max = Promise::find(workload, timing).waited_max;
         if let Some(noise) = self.judged_by
-            && waited.iter().all(|&waited| waited <= waited_max)
+            && waited.iter().all(|waited| waited.all <= waited_max)
         {
             latency.quiet.merge(seen);
             // Several executors may have seen it.
             let is_new = latency.last_second < self.seconds.all;
             latency.seconds += u64::from(is_new);
             latency.last_second = self.seconds.all;
-            let waited = (waited[0] + waited[1]) / WAIT_PARTS;
+            let parts = (waited[0].all + waited[1].all) / WAIT_PARTS;
+            let waited = parts.max(waited[0].longest).max(waited[1].longest);
             latency.p999.enter(seen.at(0.999), noise.p999 + waited);
             latency.max.enter(seen.longest(), noise.max + waited);
         }
@@ -394,7 +396,8 @@ struct Measured {
 /// In the tail one thread meets what the other is spared.
 const NOISE_FACTOR: u32 = 4;
 
-/// Of what an executor has waited in two seconds, one part in so many may have been at a stretch.
+/// Of what an executor has waited in two seconds, a timer may have waited for one part in so many, a little at a time; and
+/// for all of a wait at a stretch.
 const WAIT_PARTS: u32 = 4;
 
 /// So many latencies make a p99.9.

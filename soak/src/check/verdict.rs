@@ -12,7 +12,7 @@ use crate::counts::{self, grouped};
 use crate::measure::memory::Allocated;
 use crate::measure::quiet::Taken;
 use crate::measure::resources::{Descriptors, Memory};
-use crate::record::{Outcome, Row, RowStatus, Totals};
+use crate::record::{Outcome, Row, RowStatus};
 
 /// What a run has brought to light.
 #[derive(Debug, Default)]
@@ -209,75 +209,6 @@ impl fmt::Display for Verdict {
             writeln!(f, "{INCONCLUSIVE}")?;
         }
         write!(f, "verdict: {}", outcome.word())
-    }
-}
-
-/// What was done, in a few lines.
-impl fmt::Display for Totals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "timers: {} armed, {} re-armed, {} cancelled, {} fired, {} live at the most",
-            grouped(self.timers_armed),
-            grouped(self.timers_rearmed),
-            grouped(self.timers_cancelled),
-            grouped(self.timers_fired),
-            grouped(self.live_timers_max),
-        )?;
-        if self.messages_published > 0 {
-            writeln!(
-                f,
-                "queue:  {} messages published, {} acked, {} redelivered, {} dead, {} in flight at \
-                 the most",
-                grouped(self.messages_published),
-                grouped(self.messages_acked),
-                grouped(self.messages_redelivered),
-                grouped(self.messages_dead),
-                grouped(self.in_flight_max),
-            )?;
-        }
-        if self.datagrams_sent > 0 {
-            writeln!(
-                f,
-                "udp:    {} datagrams sent, {} of them again, {} lost on purpose, {} delivered",
-                grouped(self.datagrams_sent),
-                grouped(self.datagrams_repeated),
-                grouped(self.datagrams_lost),
-                counts::bytes(self.bytes_delivered),
-            )?;
-        }
-        if self.file_bytes_written > 0 {
-            writeln!(
-                f,
-                "files:  {} written, {} read, {} syncs, {} processes killed while they appended",
-                counts::bytes(self.file_bytes_written),
-                counts::bytes(self.file_bytes_read),
-                grouped(self.file_syncs),
-                grouped(self.crashes),
-            )?;
-        }
-        if self.shards_killed > 0 {
-            writeln!(
-                f,
-                "shards: {} killed, {} connections moved, {} requests refused",
-                grouped(self.shards_killed),
-                grouped(self.connections_moved),
-                grouped(self.requests_refused),
-            )?;
-        }
-        if self.quic_connections > 0 {
-            writeln!(
-                f,
-                "quic:   {} connections, {} streams came back whole, {} moves of a hundred connections",
-                grouped(self.quic_connections),
-                grouped(self.quic_streams),
-                grouped(self.quic_moves),
-            )?;
-        }
-        if self.stalls > 0 {
-            writeln!(f, "stalls: the process was stopped {} times", self.stalls)?;
-        }
-        Ok(())
     }
 }
 

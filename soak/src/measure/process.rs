@@ -200,6 +200,21 @@ impl CoreTime {
     }
 }
 
+/// What a thread has waited for a core in a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waited {
+    pub(crate) all: Duration,
+    /// The most from one look to the next: a wait is counted when it is over, so that none was longer at a stretch.
+    pub(crate) longest: Duration,
+}
+
+impl Waited {
+    pub(crate) fn enter(&mut self, waited: Duration) {
+        self.all += waited;
+        self.longest = self.longest.max(waited);
+    }
+}
+
 /// The core time of one of this process's threads. `None`: it is gone, or the kernel keeps no
 /// count.
 pub(crate) fn core_time(thread_id: i32) -> Option<CoreTime> {

@@ -11,11 +11,12 @@ use glommio::simulation::Report;
 use glommio::timer::sleep;
 
 use crate::check::control::Control;
-use crate::check::executor_stats::{ExecutorStats, Gauges};
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
 use crate::check::library::Library;
 use crate::check::probe::Timing;
 use crate::clock;
+use crate::counters::Gauges;
 use crate::counts::grouped;
 
 /// Sees what all executors have entered.
@@ -119,8 +120,8 @@ impl Judge {
             events: report.events(),
             digest: report.digest(),
             checks: checks.sum(),
-            fired: sum(|it| &it.fired),
-            published: sum(|it| &it.published),
+            fired: sum(|it| &it.timers_fired),
+            published: sum(|it| &it.messages_published),
             most_in_flight: self.most_in_flight,
             datagrams: sum(|it| &it.datagrams_sent),
             bytes: sum(|it| &it.file_bytes_written),

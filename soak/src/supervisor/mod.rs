@@ -15,24 +15,20 @@
 //! noticing.
 
 mod monitor;
-mod outputs;
 mod programs;
-mod signals;
-mod stalls;
-pub(crate) mod wire;
 pub(crate) mod worker;
 
 use std::env;
 use std::error::Error;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
+use support::output::OutputFile;
 use tempfile::TempDir;
 
-use self::monitor::{Ended, Job};
-use self::outputs::Outputs;
+use self::monitor::{Ended, Job, Monitor, Stalls};
 use self::programs::Program;
-use self::signals::Signals;
-use self::stalls::Stalls;
 use crate::check::probe::Workload;
 use crate::options::Options;
 use crate::print::print_line;
@@ -42,54 +38,57 @@ use crate::workload::files::directory;
 
 /// Runs what the command line asks for, in one worker or in two, one after the other.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
-    let (outputs, programs, files_in) = match prepare(options) {
+    let Prepared {
+        mut outputs,
+        programs,
+        files_in,
+    } = match prepare(options) {
         Ok(prepared) => prepared,
         Err(told) => {
             eprintln!("soak: {told}");
             return Ok(ExitCode::from(REFUSED));
         }
     };
-    let mut signals = Signals::block()?;
+    let mut monitor = Monitor::start()?;
     let seed = options.seed();
-    let mut records = Vec::new();
+    let is_comparison = programs.len() > 1;
+    let mut records: Vec<Record> = Vec::new();
     let mut outcome = Outcome::Pass;
     for (index, program) in programs.iter().enumerate() {
-        if programs.len() > 1 {
+        if is_comparison {
             let (number, of) = (index + 1, programs.len());
             print_line!("run {number} of {of}: {}\n", program.name());
         }
-        let record = match job(options, program, seed, &files_in, records.first())
-            .supervise(&mut signals)?
-        {
-            Ended::Judged(record) => Some(*record),
+        let job = job(options, program, seed, &files_in, records.first());
+        let record = match monitor.supervise(job)? {
+            Ended::Judged(record) => Some(record),
             Ended::Died(how, record) => {
                 print_line!("\n  ! {how}\nverdict: FAIL");
-                record.map(|record| *record)
+                record
             }
             Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
         };
-        let record = record.map(|record| Record {
+        outcome = outcome.max(record.as_ref().map_or(Outcome::Fail, |it| it.outcome));
+        records.extend(record.map(|record| Record {
             name: program.name(),
-            ..record
-        });
-        outcome = outcome.max(
-            record
-                .as_ref()
-                .map_or(Outcome::Fail, |record| record.outcome),
-        );
-        records.extend(record);
-        if signals.is_interrupted() {
+            ..*record
+        }));
+        if monitor.is_interrupted() {
             break;
         }
-        if programs.len() > 1 {
+        if is_comparison {
             print_line!("");
         }
     }
-    if programs.len() > 1 {
-        show_both(&records, outcome);
+    if is_comparison {
+        match <&[Record; 2]>::try_from(&records[..]) {
+            Ok(both) => print_line!("{}", report::compared(both)),
+            Err(_) => print_line!("\nnot compared: there are no two runs to compare"),
+        }
+        print_line!("\nverdict: {}", outcome.word());
     }
     if !records.is_empty() {
-        outputs.write(&records, programs.len() > 1)?;
+        outputs.write(options, &records, is_comparison)?;
     }
     Ok(ExitCode::from(match outcome {
         Outcome::Pass => 0,
@@ -98,22 +97,32 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     }))
 }
 
+struct Prepared {
+    outputs: Outputs,
+    programs: Vec<Program>,
+    files_in: Option<TempDir>,
+}
+
 /// What can be known to be wrong is said before anything runs.
-fn prepare(options: &Options) -> Result<(Outputs, Vec<Program>, Option<TempDir>), String> {
+fn prepare(options: &Options) -> Result<Prepared, String> {
     let outputs = Outputs::open(options)?;
     let has_files = options.workloads().into_iter().any(Workload::has_files);
     let files_in = has_files
         .then(|| directory::make(options.files_in.as_deref()))
         .transpose()
         .map_err(|error| match &options.files_in {
-            Some(place) => format!("--files-in {}: {error}", place.display()),
+            Some(place) => told("--files-in", place, &error),
             None => format!("no directory can be made for files: {error}; name one, --files-in"),
         })?;
     let programs = match options.compared() {
         Some(compared) => programs::both(&compared)?.into(),
         None => vec![Program::ours()?],
     };
-    Ok((outputs, programs, files_in))
+    Ok(Prepared {
+        outputs,
+        programs,
+        files_in,
+    })
 }
 
 /// The arguments of this process, for a worker.
@@ -145,13 +154,58 @@ fn job(
     }
 }
 
-/// The end of a comparison, with one verdict on both.
-fn show_both(records: &[Record], outcome: Outcome) {
-    match records {
-        [first, second] => print_line!("{}", report::compared(first, second)),
-        _ => print_line!("\nnot compared: there are no two runs to compare"),
+/// The files that were asked for, opened before the run: one that cannot be written should not be reported after five
+/// minutes only.
+struct Outputs {
+    json: Option<OutputFile>,
+    report: Option<OutputFile>,
+}
+
+impl Outputs {
+    fn open(options: &Options) -> Result<Self, String> {
+        let open = |name, path: Option<&Path>| {
+            let open = |path| OutputFile::open(path).map_err(|error| told(name, path, &error));
+            path.map(open).transpose()
+        };
+        Ok(Outputs {
+            json: open("--json", options.json.as_deref())?,
+            report: open("--report", options.report.as_deref())?,
+        })
     }
-    print_line!("\nverdict: {}", outcome.word());
+
+    /// Writes `records`: to JSON as an array if they are to be compared, else the only one by itself.
+    fn write(
+        &mut self,
+        options: &Options,
+        records: &[Record],
+        is_comparison: bool,
+    ) -> Result<(), String> {
+        if let Some(json) = &mut self.json {
+            let written = json.write(|file| {
+                let mut writer = BufWriter::new(file);
+                match records {
+                    [record] if !is_comparison => serde_json::to_writer(&mut writer, record)?,
+                    records => serde_json::to_writer(&mut writer, records)?,
+                }
+                writeln!(writer)?;
+                writer.flush()
+            });
+            written.map_err(|error| told("--json", json.path(), &error))?;
+        }
+        if let Some(page) = &mut self.report {
+            let written = page.write(|file| file.write_all(report::page(records).as_bytes()));
+            written.map_err(|error| told("--report", page.path(), &error))?;
+        }
+        if let Some(directory) = &options.pictures {
+            let written = report::write_pictures(directory, records);
+            written.map_err(|error| told("--pictures", directory, &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn told(name: &str, path: &Path, error: &io::Error) -> String {
+    format!("{name} {}: {error}", path.display())
 }
 
 /// The exit status if nothing was run, because the command line makes no sense here.

@@ -1,122 +1,144 @@
 //! The monitor: starts a worker, stops and continues it now and then, and says how it ended.
 //!
 //! ```text
-//!                    request       stall begins          stall is over
-//!   signals ───────▶ ┌──────────────────────────────────────────────┐
-//!   wire ──────────▶ │ poll: whatever comes first                   │──▶ SIGSTOP, SIGCONT, SIGKILL
-//!   next stall ────▶ └──────────────────────────────────────────────┘──▶ wire
-//!   must be over ──▶       until the worker is gone
+//!   signals ──▶ thread ──┐
+//!                        ├──▶ events ──▶ one loop ──▶ SIGSTOP, SIGCONT, SIGKILL
+//!   wire ─────▶ thread ──┘                       └──▶ wire
 //! ```
 //!
-//! One thread and one loop. The monitor does nothing else while the worker runs, so that it is never
-//! late to tell when a stall was: the worker judges lags half a second after they were seen.
+//! The loop does nothing else while the worker runs, so that it is never late to tell when a stall was: the worker judges
+//! lags half a second after they were seen.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, BufRead, BufReader, Write};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use glommio::Driver;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill, raise};
+use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::unistd::Pid;
+use support::generator::{Draw, Rng, stream};
 
-use super::signals::{Request, Signals};
-use super::stalls::{Stall, Stalls};
+use super::worker::{ToMonitor, ToWorker, monotonic_ns};
 use crate::record::{Outcome, Record, Row, RowStatus};
-use crate::supervisor::wire::{self, Lines, ToMonitor, ToWorker};
 
 /// What a worker is started for.
-#[derive(Clone, Debug)]
-pub(crate) struct Job {
-    pub(crate) program: PathBuf,
+pub(super) struct Job {
+    pub(super) program: PathBuf,
     /// Instead of what the environment says.
-    pub(crate) driver: Option<Driver>,
-    pub(crate) arguments: Vec<OsString>,
-    pub(crate) duration: Duration,
+    pub(super) driver: Option<Driver>,
+    pub(super) arguments: Vec<OsString>,
+    pub(super) duration: Duration,
     /// When the worker is stopped, if at all.
-    pub(crate) stalls: Option<Stalls>,
+    pub(super) stalls: Option<Stalls>,
     /// How long after its time the worker may go on before it is killed.
-    pub(crate) grace: Duration,
+    pub(super) grace: Duration,
 }
 
 /// How a worker ended.
-#[derive(Clone, Debug)]
-pub(crate) enum Ended {
+pub(super) enum Ended {
     /// With a verdict.
     Judged(Box<Record>),
-    /// Without one: the record, if it had begun, says why.
-    Died(How, Option<Box<Record>>),
+    /// Without one, in words; the record, if it had begun, says so.
+    Died(String, Option<Box<Record>>),
     /// It was killed because the user did not want to wait.
     AtOnce,
 }
 
-/// Why there is no verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+enum Event {
+    Said(ToMonitor),
+    /// The worker has closed its end: it is gone, or about to be.
+    Silent,
     Signal(Signal),
-    Status(ExitStatus),
-    /// It went on for so long after its time, and was killed.
-    Overtime(Duration),
 }
 
-impl fmt::Display for How {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            How::Signal(signal) => write!(f, "the soak died of {signal}"),
-            How::Status(status) => write!(f, "the soak ended without a verdict ({status})"),
-            How::Overtime(grace) => {
-                write!(f, "the soak had not ended {grace:?} after its time")
+/// The signals that a user or a script sends are blocked in the monitor and, as it inherits the mask, in the worker:
+/// whichever process they are sent to, the monitor alone acts on them.
+pub(super) struct Monitor {
+    events: Receiver<Event>,
+    sender: Sender<Event>,
+    interrupted_at: Option<Instant>,
+}
+
+impl Monitor {
+    /// From here on the signals go nowhere else, in this thread and all that it starts.
+    pub(super) fn start() -> io::Result<Self> {
+        let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGTSTP]);
+        signals.thread_block()?;
+        let (sender, events) = mpsc::channel();
+        let to_monitor = sender.clone();
+        thread::spawn(move || {
+            while let Ok(signal) = signals.wait() {
+                // It is there for as long as this process.
+                let _ = to_monitor.send(Event::Signal(signal));
             }
-        }
+        });
+        Ok(Monitor {
+            events,
+            sender,
+            interrupted_at: None,
+        })
     }
-}
 
-impl Job {
+    /// Whether the run was interrupted.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted_at.is_some()
+    }
+
     /// Starts the worker and stays with it until it is gone.
-    pub(crate) fn supervise(self, signals: &mut Signals) -> io::Result<Ended> {
-        let mut monitor = Monitor::start(self, signals)?;
-        let status = loop {
-            if let Some(status) = monitor.worker.try_wait()? {
-                break status;
+    pub(super) fn supervise(&mut self, job: Job) -> io::Result<Ended> {
+        let mut worker = Worker::start(job, self.sender.clone())?;
+        loop {
+            let wait = worker.next_act().saturating_duration_since(Instant::now());
+            match self.events.recv_timeout(wait) {
+                Ok(Event::Said(message)) => worker.said(message),
+                Ok(Event::Silent) => break,
+                Ok(Event::Signal(signal)) => self.signalled(signal, &mut worker)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("this has a sender"),
             }
-            monitor.wait()?;
-            monitor.receive()?;
-            monitor.handle_requests()?;
-            monitor.act(Instant::now())?;
-        };
-        // What it said last may still be on the wire.
-        while !monitor.is_silent {
-            monitor.receive()?;
+            worker.act(Instant::now())?;
         }
-        Ok(monitor.conclude(status))
+        let status = worker.child.wait()?;
+        Ok(worker.conclude(status))
+    }
+
+    /// One Ctrl-C goes to both processes, and `timeout` signals first its child and then the whole group, so that the same
+    /// request comes several times within a moment.
+    fn signalled(&mut self, signal: Signal, worker: &mut Worker) -> io::Result<()> {
+        match self.interrupted_at {
+            _ if signal == Signal::SIGTSTP => worker.pause(),
+            None => {
+                self.interrupted_at = Some(Instant::now());
+                worker.interrupt()
+            }
+            Some(first) if first.elapsed() >= REPEATS_FOR => worker.end(Killed::AtOnce),
+            Some(_) => Ok(()),
+        }
     }
 }
 
-struct Monitor<'a> {
+struct Worker {
     job: Job,
-    signals: &'a mut Signals,
-    worker: Child,
+    child: Child,
     wire: UnixStream,
-    lines: Lines,
-    /// The worker has closed its end: it is about to be gone.
-    is_silent: bool,
     began: Option<Instant>,
     record: Option<Box<Record>>,
     is_judged: bool,
-    standing: Still,
+    still: Still,
     must_end_by: Instant,
-    ending: Option<Ending>,
+    killed: Option<Killed>,
 }
 
 /// Whether the worker is stopped.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum Still {
     /// No stall is to come.
     Never,
@@ -127,159 +149,122 @@ enum Still {
     },
 }
 
-/// Why the worker was killed.
-#[derive(Clone, Copy, Debug)]
-enum Ending {
+#[derive(Clone, Copy)]
+enum Killed {
     Overtime,
     AtOnce,
 }
 
-impl<'a> Monitor<'a> {
-    fn start(job: Job, signals: &'a mut Signals) -> io::Result<Self> {
+impl Worker {
+    fn start(job: Job, events: Sender<Event>) -> io::Result<Self> {
         let (wire, theirs) = UnixStream::pair()?;
-        wire.set_nonblocking(true)?;
         let driver = job.driver.map(|it| ("GLOMMIO_DRIVER", it.to_string()));
-        let worker = Command::new(&job.program)
+        let child = Command::new(&job.program)
             .args(&job.arguments)
             .envs(driver)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()?;
-        Ok(Monitor {
+        let lines = BufReader::new(wire.try_clone()?).lines();
+        thread::spawn(move || {
+            // A worker that dies may leave a part of a line, or bytes that it has not read.
+            let messages = lines.map_while(|line| serde_json::from_str(&line.ok()?).ok());
+            for message in messages.map(Event::Said).chain([Event::Silent]) {
+                let _ = events.send(message);
+            }
+        });
+        Ok(Worker {
             must_end_by: after(job.duration + job.grace),
             job,
-            signals,
-            worker,
+            child,
             wire,
-            lines: Lines::default(),
-            is_silent: false,
             began: None,
             record: None,
             is_judged: false,
-            standing: Still::Never,
-            ending: None,
+            still: Still::Never,
+            killed: None,
         })
     }
 
-    /// Waits for a message, a signal, or the next deadline.
-    fn wait(&self) -> io::Result<()> {
-        let next = match self.standing {
+    fn next_act(&self) -> Instant {
+        match self.still {
             Still::Never => self.must_end_by,
             Still::At(next, _) | Still::Now { until: next, .. } => next.min(self.must_end_by),
-        };
-        let mut limit = next.saturating_duration_since(Instant::now());
-        let mut polled = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        if self.is_silent {
-            limit = limit.min(LOOK_EVERY);
-        } else {
-            polled.push(PollFd::new(self.wire.as_fd(), PollFlags::POLLIN));
-        }
-        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
-        match poll(&mut polled, limit) {
-            // The monitor itself was stopped and continued.
-            Ok(_) | Err(Errno::EINTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
         }
     }
 
-    /// Reads what the worker has sent, if anything.
-    fn receive(&mut self) -> io::Result<()> {
-        let mut piece = [0; 1 << 16];
-        let length = match self.wire.read(&mut piece) {
-            Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            // It died before it had read everything.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
-            Err(error) => return Err(error),
-        };
-        self.is_silent = length == 0;
-        for message in self.lines.messages(&piece[..length])? {
-            match message {
-                ToMonitor::Began(record) => {
-                    let now = Instant::now();
-                    self.began = Some(now);
-                    self.must_end_by = after(self.job.duration + self.job.grace);
-                    self.record = Some(record);
-                    self.standing = self.next_stall();
-                }
-                ToMonitor::Draining => {
-                    self.job.stalls = None;
-                    self.standing = Still::Never;
-                    self.must_end_by = after(self.job.grace);
-                }
-                ToMonitor::Ended(record) => {
-                    self.record = Some(record);
-                    self.is_judged = true;
-                }
+    fn said(&mut self, message: ToMonitor) {
+        match message {
+            ToMonitor::Began(record) => {
+                self.began = Some(Instant::now());
+                self.must_end_by = after(self.job.duration + self.job.grace);
+                self.record = Some(record);
+                self.still = self.next_stall();
+            }
+            ToMonitor::Draining => self.let_end(),
+            ToMonitor::Ended(record) => {
+                self.record = Some(record);
+                self.is_judged = true;
             }
         }
-        Ok(())
     }
 
-    /// What the user wants, if anything.
-    fn handle_requests(&mut self) -> io::Result<()> {
-        while let Some(request) = self.signals.next_request()? {
-            match request {
-                Request::End => {
-                    self.go_on()?;
-                    self.job.stalls = None;
-                    self.standing = Still::Never;
-                    self.must_end_by = after(self.job.grace);
-                    self.tell(ToWorker::Interrupt);
-                }
-                Request::EndAtOnce => self.end(Ending::AtOnce)?,
-                Request::Pause => self.pause()?,
-            }
-        }
-        Ok(())
+    /// Nothing but its end is to come.
+    fn let_end(&mut self) {
+        self.job.stalls = None;
+        self.still = Still::Never;
+        self.must_end_by = after(self.job.grace);
     }
 
     /// What is due.
     fn act(&mut self, now: Instant) -> io::Result<()> {
-        match self.standing {
+        match self.still {
             Still::At(from, lasts) if from <= now => {
-                let since_ns = wire::monotonic_ns()?;
+                let since_ns = monotonic_ns()?;
                 self.signal(Signal::SIGSTOP)?;
-                let until = Instant::now() + lasts;
-                self.standing = Still::Now { since_ns, until };
+                let until = after(lasts);
+                self.still = Still::Now { since_ns, until };
             }
             Still::Now { until, .. } if until <= now => self.go_on()?,
             _ => {}
         }
         if self.must_end_by <= now {
-            self.end(Ending::Overtime)?;
+            self.end(Killed::Overtime)?;
         }
         Ok(())
     }
 
     /// Ends a stall, if there is one, and tells of it.
     fn go_on(&mut self) -> io::Result<()> {
-        if let Still::Now { since_ns, .. } = self.standing {
+        if let Still::Now { since_ns, .. } = self.still {
             self.signal(Signal::SIGCONT)?;
-            self.tell_of_stall(since_ns)?;
-            self.standing = self.next_stall();
+            let to_ns = monotonic_ns()?;
+            self.tell(ToWorker::Stall {
+                from_ns: since_ns,
+                to_ns,
+            });
+            self.still = self.next_stall();
         }
         Ok(())
     }
 
-    /// Ctrl-Z: both processes stand still until the shell continues them. For the worker that is a
-    /// stall like any other.
+    /// Ctrl-Z: both processes stand still until the shell continues them. For the worker that is a stall like any other.
     fn pause(&mut self) -> io::Result<()> {
-        let since_ns = match self.standing {
-            Still::Now { since_ns, .. } => since_ns,
-            _ => wire::monotonic_ns()?,
-        };
+        if !matches!(self.still, Still::Now { .. }) {
+            let since_ns = monotonic_ns()?;
+            let until = Instant::now();
+            self.still = Still::Now { since_ns, until };
+        }
         self.signal(Signal::SIGSTOP)?;
         raise(Signal::SIGSTOP)?;
-        self.signal(Signal::SIGCONT)?;
-        self.tell_of_stall(since_ns)?;
-        self.standing = self.next_stall();
+        self.go_on()?;
         self.must_end_by = self.must_end_by.max(after(self.job.grace));
         Ok(())
     }
 
-    fn tell_of_stall(&self, from_ns: u64) -> io::Result<()> {
-        let to_ns = wire::monotonic_ns()?;
-        self.tell(ToWorker::Stall { from_ns, to_ns });
+    fn interrupt(&mut self) -> io::Result<()> {
+        self.go_on()?;
+        self.let_end();
+        self.tell(ToWorker::Interrupt);
         Ok(())
     }
 
@@ -288,72 +273,145 @@ impl<'a> Monitor<'a> {
         let (Some(began), Some(stalls)) = (self.began, &mut self.job.stalls) else {
             return Still::Never;
         };
-        stalls
-            .after(began.elapsed())
-            .map_or(Still::Never, |Stall { from, lasts }| {
-                Still::At(began + from, lasts)
-            })
+        let next = stalls.after(began.elapsed());
+        next.map_or(Still::Never, |(from, lasts)| Still::At(began + from, lasts))
     }
 
-    fn end(&mut self, ending: Ending) -> io::Result<()> {
-        self.ending.get_or_insert(ending);
-        // Nothing but its death is to come.
-        self.standing = Still::Never;
-        self.must_end_by = after(self.job.grace);
+    fn end(&mut self, killed: Killed) -> io::Result<()> {
+        self.killed.get_or_insert(killed);
+        self.let_end();
         self.signal(Signal::SIGKILL)
     }
 
     /// It is our child and we have not waited for it, so the number is still its own.
     fn signal(&self, signal: Signal) -> io::Result<()> {
-        let worker = i32::try_from(self.worker.id()).map_err(io::Error::other)?;
-        Ok(kill(Pid::from_raw(worker), signal)?)
+        Ok(kill(Pid::from_raw(self.child.id().cast_signed()), signal)?)
     }
 
-    fn tell(&self, message: ToWorker) {
-        // A worker that is about to be gone need not receive it, and that it is gone shows
-        // elsewhere. One that does not read has room for hundreds of messages.
-        let _ = wire::send(&self.wire, &message);
+    fn tell(&mut self, message: ToWorker) {
+        let line = serde_json::to_string(&message).expect("it is plain data");
+        // One that is about to be gone need not receive it. One that does not read has room for hundreds of messages.
+        let _ = writeln!(self.wire, "{line}");
     }
 
     fn conclude(self, status: ExitStatus) -> Ended {
-        let how = match (self.ending, status.signal()) {
-            (Some(Ending::AtOnce), _) => return Ended::AtOnce,
-            (Some(Ending::Overtime), _) => How::Overtime(self.job.grace),
-            (None, Some(number)) => {
-                Signal::try_from(number).map_or(How::Status(status), How::Signal)
+        let signal = status.signal().and_then(|it| Signal::try_from(it).ok());
+        let how = match (self.killed, signal) {
+            (Some(Killed::AtOnce), _) => return Ended::AtOnce,
+            (Some(Killed::Overtime), _) => {
+                format!("the soak had not ended {:?} after its time", self.job.grace)
             }
-            (None, None) => match (self.record, self.is_judged) {
-                (Some(record), true) => return Ended::Judged(record),
-                (record, _) => return died(How::Status(status), record, self.began),
+            (None, Some(signal)) => format!("the soak died of {signal}"),
+            (None, None) => match self.record {
+                Some(record) if self.is_judged => return Ended::Judged(record),
+                _ => format!("the soak ended without a verdict ({status})"),
             },
         };
-        died(how, self.record, self.began)
-    }
-}
-
-/// Enters into the record of a worker that died how it did.
-fn died(how: How, record: Option<Box<Record>>, began: Option<Instant>) -> Ended {
-    let record = record.map(|mut record| {
-        record.ran_s = began.map_or(0.0, |began| began.elapsed().as_secs_f64());
-        record.outcome = Outcome::Fail;
-        record.words.push(how.to_string());
-        record.rows.push(Row {
-            invariant: "the soak itself lived".to_owned(),
-            meaning: "The process that runs the executors came to its verdict.".to_owned(),
-            checks: 1,
-            violations: 1,
-            worst: "1".to_owned(),
-            bound: "0".to_owned(),
-            standing: RowStatus::Fail,
+        let record = self.record.map(|mut record| {
+            record.ran_s = self
+                .began
+                .map_or(0.0, |began| began.elapsed().as_secs_f64());
+            record.outcome = Outcome::Fail;
+            record.words.push(how.clone());
+            record.rows.push(Row {
+                invariant: "the soak itself lived".to_owned(),
+                meaning: "The process that runs the executors came to its verdict.".to_owned(),
+                checks: 1,
+                violations: 1,
+                worst: "1".to_owned(),
+                bound: "0".to_owned(),
+                standing: RowStatus::Fail,
+            });
+            record
         });
-        record
-    });
-    Ended::Died(how, record)
+        Ended::Died(how, record)
+    }
 }
 
 fn after(limit: Duration) -> Instant {
     Instant::now() + limit
 }
 
-/// How often a worker that is about to be gone is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// When the worker is stopped, and for how long, since the start of the run: drawn from the seed.
+pub(super) struct Stalls {
+    rng: Rng,
+    window: Range<Duration>,
+    reached: Duration,
+}
+
+impl Stalls {
+    /// Of a run of `duration`, which is left alone at its beginning and its end.
+    pub(super) fn new(seed: u64, duration: Duration) -> Self {
+        let begin = ALONE_FIRST.min(duration / 8);
+        Stalls {
+            rng: stream(seed, STALL_STREAM),
+            window: begin..duration - ALONE_LAST.min(duration / 4),
+            reached: begin,
+        }
+    }
+
+    /// From when and for how long the next one lasts: not before `ran`, and over in time.
+    fn after(&mut self, ran: Duration) -> Option<(Duration, Duration)> {
+        // However short the run is, two gaps of a third and two stalls of an eighth fit in.
+        let window = self.window.end - self.window.start;
+        let gap_max = GAP.end.min(window / 3);
+        let gap = self.rng.uniform(GAP.start.min(gap_max / 2), gap_max);
+        let lasts_max = LASTS.end.min(window / 8);
+        let lasts_min = LASTS.start.min(lasts_max / 2);
+        let lasts = self.rng.log_uniform(lasts_min, lasts_max);
+        let from = (self.reached + gap).max(ran);
+        self.reached = from + lasts;
+        (self.reached <= self.window.end).then_some((from, lasts))
+    }
+}
+
+/// Later than this another interrupt is a request of its own.
+const REPEATS_FOR: Duration = Duration::from_secs(1);
+
+const GAP: Range<Duration> = Duration::from_secs(3)..Duration::from_secs(8);
+const LASTS: Range<Duration> = Duration::from_millis(20)..Duration::from_millis(400);
+
+/// The executors are starting.
+const ALONE_FIRST: Duration = Duration::from_secs(1);
+
+/// Every lag is judged when the run ends, so the word of the last stall must have come by then.
+const ALONE_LAST: Duration = Duration::from_secs(2);
+
+/// Apart from whatever else draws from the same seed.
+const STALL_STREAM: u64 = u64::MAX - 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_run_has_two_stalls_and_none_at_its_ends() {
+        for ms in [500, 2_000, 15_000, 300_000] {
+            for seed in 0..200 {
+                let duration = Duration::from_millis(ms);
+                let mut stalls = Stalls::new(seed, duration);
+                let all: Vec<_> = std::iter::from_fn(|| stalls.after(Duration::ZERO)).collect();
+                let told = format!("seed {seed}, {duration:?}: {all:?}");
+                assert!(all.len() >= 2, "{told}");
+                let first = (duration / 8).min(ALONE_FIRST);
+                let last = duration - (duration / 4).min(ALONE_LAST);
+                let ends = all.iter().map(|&(from, lasts)| (from, from + lasts));
+                let in_order = ends.fold(Some(first), |before, (from, to)| {
+                    before.filter(|&before| before <= from && from < to && to <= last)?;
+                    Some(to)
+                });
+                assert!(in_order.is_some(), "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_late_one_is_made_at_once_if_there_is_time() {
+        let second = Duration::from_secs(1);
+        let mut stalls = Stalls::new(1, 60 * second);
+        let late = stalls.after(40 * second).expect("there is time");
+        assert_eq!(late.0, 40 * second);
+        assert!(stalls.after(Duration::ZERO) > Some(late));
+        assert_eq!(stalls.after(58 * second), None);
+    }
+}

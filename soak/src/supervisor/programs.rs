@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use glommio::Driver;
-use serde_json::Value;
 
 use crate::options::Compared;
 use crate::print::print_line;
@@ -113,31 +112,23 @@ fn build() -> Result<PathBuf, String> {
     let built = Command::new(&cargo)
         .current_dir(workspace)
         .args(build_arguments())
-        .args(["--message-format", "json-render-diagnostics"])
         .arg("--target-dir")
         .arg(workspace.join(TARGET))
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
+        .status()
         .map_err(|error| format!("--compare: {}: {error}; {}", cargo.display(), advice()))?;
-    if !built.status.success() {
+    if !built.success() {
         return Err(format!(
-            "--compare: the other soak was not built ({}); {}",
-            built.status,
+            "--compare: the other soak was not built ({built}); {}",
             advice()
         ));
     }
-    executable(&String::from_utf8_lossy(&built.stdout))
-        .ok_or_else(|| "--compare: cargo did not say where the other soak is".to_owned())
-}
-
-/// Where cargo says it has put the program.
-fn executable(messages: &str) -> Option<PathBuf> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "soak")
-        .find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
+    let profile = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    Ok(workspace.join(TARGET).join(profile).join("soak"))
 }
 
 fn build_arguments() -> Vec<&'static str> {
@@ -164,36 +155,3 @@ fn advice() -> String {
 
 /// Under the workspace.
 const TARGET: &str = "target/soak-other";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_executable_is_found_among_cargos_messages() {
-        let messages = concat!(
-            r#"{"reason":"compiler-artifact","target":{"name":"clap"},"executable":null}"#,
-            "\nnot JSON\n",
-            r#"{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/x/other"}"#,
-            "\n",
-            r#"{"reason":"compiler-artifact","target":{"name":"soak"},"executable":"/x/soak"}"#,
-            "\n",
-            r#"{"reason":"build-finished","success":true}"#,
-        );
-        assert_eq!(executable(messages), Some(PathBuf::from("/x/soak")));
-        assert_eq!(executable(r#"{"reason":"build-finished"}"#), None);
-    }
-
-    #[test]
-    fn whatever_is_no_soak_is_refused_with_advice() {
-        for path in ["/bin/true", "/nowhere/at/all", "/"] {
-            let told = check(Path::new(path)).expect_err("it is no soak");
-            assert!(told.starts_with(&format!("--compare={path}: ")), "{told}");
-        }
-        let told = check(Path::new("/bin/true")).expect_err("it is no soak");
-        assert!(
-            told.contains("build the other one with `cargo build -p soak"),
-            "{told}"
-        );
-    }
-}

@@ -1,6 +1,17 @@
-//! The worker's end of the [wire]: it receives from the monitor, and does not outlive it.
+//! What the monitor and its worker say to each other, and the worker's end of it: a socket that is its standard input.
+//!
+//! ```text
+//!   monitor                                  worker
+//!     ◀────────────────────────── Began ──     the executors run
+//!     ── Stall(from, to) ──────────────▶       you were stopped from then to then
+//!     ── Interrupt ────────────────────▶       the run is to end
+//!     ◀─────────────────────── Draining ──     no more stalls from here on
+//!     ◀────────────────────────── Ended ──     all that was measured
+//! ```
+//!
+//! A message is a line of JSON. When one end is gone, the other reads the end of the stream.
 
-use std::io::{self, Read, stdin};
+use std::io::{self, BufRead, BufReader, Write, stdin};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -10,9 +21,33 @@ use std::{process, thread};
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 use crate::check::control::Control;
-use crate::supervisor::wire::{self, Lines, ToMonitor, ToWorker};
+use crate::measure::nanos;
+use crate::record::Record;
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum ToWorker {
+    /// The worker was stopped. In [`monotonic_ns`].
+    Stall { from_ns: u64, to_ns: u64 },
+    /// The run is to end early.
+    Interrupt,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) enum ToMonitor {
+    /// What is known of the run before it has run.
+    Began(Box<Record>),
+    Draining,
+    Ended(Box<Record>),
+}
+
+/// The clock that all processes of a machine share.
+pub(super) fn monotonic_ns() -> io::Result<u64> {
+    Ok(nanos(clock_gettime(ClockId::CLOCK_MONOTONIC)?.into()))
+}
 
 /// This process, as the worker of a monitor.
 #[derive(Debug)]
@@ -36,23 +71,17 @@ impl Worker {
 
     /// Enters into `control`, from now on, when the process was stopped.
     pub(crate) fn listen(&self, control: &Arc<Control>) -> io::Result<()> {
-        let listener = Listener {
-            wire: self.wire.try_clone()?,
-            is_interrupted: Arc::clone(&self.is_interrupted),
-            control: Arc::clone(control),
-            clock: Clock::now()?,
+        let (wire, control) = (self.wire.try_clone()?, Arc::clone(control));
+        let is_interrupted = Arc::clone(&self.is_interrupted);
+        let work = move || {
+            let how = listen(wire, &control, &is_interrupted);
+            // The end of the stream, and nothing else, ends this thread while the process lives: should the kernel not
+            // have told of the monitor's death, because it came before we asked.
+            eprintln!("soak: the monitor is gone ({how:?})");
+            process::exit(1);
         };
-        thread::Builder::new()
-            .name("soak-wire".to_owned())
-            .spawn(move || {
-                let how = listener.listen();
-                // The end of the stream, and nothing else, ends this thread while the process
-                // lives: should the kernel not have told of the monitor's death,
-                // because it came before we asked.
-                eprintln!("soak: the monitor is gone ({how:?})");
-                process::exit(1);
-            })?;
-        Ok(())
+        let thread = thread::Builder::new().name("soak-wire".to_owned());
+        thread.spawn(work).map(drop)
     }
 
     /// Whether the run is to end.
@@ -61,82 +90,27 @@ impl Worker {
     }
 
     pub(crate) fn tell(&self, message: &ToMonitor) -> io::Result<()> {
-        wire::send(&self.wire, message)
+        let line = serde_json::to_string(message)?;
+        (&self.wire).write_all((line + "\n").as_bytes())
     }
 }
 
-struct Listener {
-    wire: UnixStream,
-    is_interrupted: Arc<AtomicBool>,
-    control: Arc<Control>,
-    clock: Clock,
-}
-
-impl Listener {
-    fn listen(mut self) -> io::Result<()> {
-        let mut lines = Lines::default();
-        let mut piece = [0; 1024];
-        loop {
-            let length = self.wire.read(&mut piece)?;
-            if length == 0 {
-                return Ok(());
+fn listen(wire: UnixStream, control: &Control, is_interrupted: &AtomicBool) -> io::Result<()> {
+    for line in BufReader::new(wire).lines() {
+        match serde_json::from_str(&line?)? {
+            ToWorker::Stall { from_ns, to_ns } => {
+                let (now, now_ns) = (Instant::now(), monotonic_ns()?);
+                let at = |ns: u64| now - Duration::from_nanos(now_ns.saturating_sub(ns));
+                let (from, to) = (at(from_ns), at(to_ns));
+                // What came due meanwhile is worked off afterwards, all at once. How long that may take depends on how busy
+                // the executors are: as long again, if they are half of the time.
+                control.stalls.note(from, to + (to - from).min(ARREARS_MAX));
             }
-            for message in lines.messages(&piece[..length])? {
-                match message {
-                    ToWorker::Stall { from_ns, to_ns } => {
-                        let (from, to) = (self.clock.instant(from_ns), self.clock.instant(to_ns));
-                        self.control.stalls.note(from, to + arrears(to - from));
-                    }
-                    ToWorker::Interrupt => self.is_interrupted.store(true, Ordering::Relaxed),
-                }
-            }
+            ToWorker::Interrupt => is_interrupted.store(true, Ordering::Relaxed),
         }
     }
-}
-
-/// What came due during a stall is worked off after it, all at once. How long that may take depends
-/// on how busy the executors are: as long again, if they are half of the time.
-fn arrears(stall: Duration) -> Duration {
-    stall.min(ARREARS_MAX)
+    Ok(())
 }
 
 /// A pause of hours, by Ctrl-Z, puts off many timers, but not for hours.
 const ARREARS_MAX: Duration = Duration::from_millis(500);
-
-/// One moment by both clocks. They are the same clock, but `Instant` does not show its number.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    at: Instant,
-    ns: u64,
-}
-
-impl Clock {
-    fn now() -> io::Result<Self> {
-        Ok(Clock {
-            at: Instant::now(),
-            ns: wire::monotonic_ns()?,
-        })
-    }
-
-    fn instant(self, ns: u64) -> Instant {
-        let since = Duration::from_nanos(ns.saturating_sub(self.ns));
-        let before = Duration::from_nanos(self.ns.saturating_sub(ns));
-        self.at + since - before
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_before_and_after_the_reading() {
-        let clock = Clock {
-            at: Instant::now() + Duration::from_secs(10),
-            ns: 5_000,
-        };
-        assert_eq!(clock.instant(5_000), clock.at);
-        assert_eq!(clock.instant(5_700), clock.at + Duration::from_nanos(700));
-        assert_eq!(clock.instant(4_000), clock.at - Duration::from_nanos(1_000));
-    }
-}

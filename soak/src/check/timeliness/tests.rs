@@ -26,6 +26,10 @@ fn histogram(typical: Duration, largest: Duration) -> Histogram<u64> {
 
 /// Seconds in which all that is promised was seen, each thing so late.
 fn run(seconds: &[Second], late: Duration, waited: Duration) -> Timeliness {
+    let waited = Waited {
+        all: waited,
+        longest: Duration::ZERO,
+    };
     let mut timeliness = Timeliness::default();
     for second in seconds {
         timeliness.begin(second, &histogram(second.noise_p50, us(500)));
@@ -138,7 +142,12 @@ fn a_few_of_a_crowd_are_no_median() {
         }
         let mut late = support::quantiles::histogram();
         late.saturating_record_n(nanos(us(6_000)), seen);
-        timeliness.enter(Workload::Cluster, Timing::Crowd, &late, [us(0); 2]);
+        timeliness.enter(
+            Workload::Cluster,
+            Timing::Crowd,
+            &late,
+            [Waited::default(); 2],
+        );
         let mut rows = timeliness.rows(1.0).into_iter();
         let row = rows.find(|row| row.invariant == "late, in a crowd p50");
         row.expect("crowds are promised a median").standing
@@ -169,7 +178,12 @@ fn the_longest_is_held_against_its_own_second() {
                 us(40)
             };
             let seen = histogram(us(40), late);
-            timeliness.enter(Workload::Churn, Timing::Lateness, &seen, [us(0); 2]);
+            timeliness.enter(
+                Workload::Churn,
+                Timing::Lateness,
+                &seen,
+                [Waited::default(); 2],
+            );
         }
         let mut rows = timeliness.rows(1.0).into_iter();
         let row = rows.find(|row| row.invariant == "late, churn max");
@@ -190,7 +204,12 @@ fn stalls_in_a_few_seconds_do_not_decide_the_last_of_a_thousand() {
             if second > 0 && second <= stalls {
                 seen.saturating_record_n(nanos(us(25_000)), 100);
             }
-            timeliness.enter(Workload::Churn, Timing::Lateness, &seen, [us(0); 2]);
+            timeliness.enter(
+                Workload::Churn,
+                Timing::Lateness,
+                &seen,
+                [Waited::default(); 2],
+            );
         }
         standings(&timeliness, "p99.9")
     };
@@ -211,8 +230,35 @@ fn a_ping_stands_for_those_it_kept_from_being_sent() {
     timeliness.begin(&QUIET, &histogram(us(60), us(500)));
     for timing in [Timing::Ping, Timing::Burst] {
         let seen = histogram(us(40), us(100_000));
-        timeliness.enter(Workload::Cluster, timing, &seen, [us(0); 2]);
+        timeliness.enter(Workload::Cluster, timing, &seen, [Waited::default(); 2]);
     }
     let count = |timing| timeliness.whole(timing).len();
     assert_eq!((count(Timing::Ping), count(Timing::Burst)), (1_099, 1_000));
+}
+
+/// As where an executor among many waits for its turn: the noise is that of another thread.
+#[test]
+fn a_wait_for_a_core_at_a_stretch_excuses_as_much_and_no_more() {
+    let standing = |late| {
+        let mut timeliness = Timeliness::default();
+        let waited = Waited {
+            all: us(390_000),
+            longest: us(390_000),
+        };
+        for _ in 0..8 {
+            timeliness.begin(&QUIET, &histogram(us(60), us(500)));
+            let seen = histogram(us(40), late);
+            timeliness.enter(
+                Workload::Churn,
+                Timing::Lateness,
+                &seen,
+                [waited, Waited::default()],
+            );
+        }
+        standings(&timeliness, "max")
+            .into_iter()
+            .find(|&it| it != RowStatus::NotExercised)
+    };
+    assert_eq!(standing(us(400_000)), Some(RowStatus::Pass));
+    assert_eq!(standing(us(450_000)), Some(RowStatus::Fail));
 }

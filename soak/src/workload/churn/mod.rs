@@ -14,19 +14,24 @@
 //! the one that this executor sleeps by, and none once that has fired.
 
 mod population;
-mod raw;
-mod spread;
 
+use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use self::population::{Deadlines, Population, Spread};
 use futures_lite::future::yield_now;
 use glommio::GlommioError;
+use glommio::timer::Timer;
+
 use support::generator::{Rng, stream};
 
-use self::population::Population;
-use self::spread::Spread;
 use crate::check::checker::Checker;
+use crate::check::executor_stats::ExecutorStats;
+use crate::check::invariants::Invariant;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
 use crate::workload::executor::{Executor, Plan};
@@ -108,7 +113,7 @@ async fn burst(
         }
         yield_now().await;
     }
-    let mut raw = raw::Raw::begin(checker);
+    let mut raw = Raw::begin(checker);
     while began.elapsed() < lasts {
         raw.churn(rng, &mut drawn);
         yield_now().await;
@@ -128,3 +133,93 @@ const MODELLED_A_TURN: usize = 64;
 
 /// Apart from every other workload that draws from the same seed.
 const STREAM: u64 = u64::MAX - 13;
+
+/// The unmodelled part of a burst.
+struct Raw {
+    checker: Rc<Checker>,
+    timers: Vec<Timer>,
+    /// The waker within. Each timer that waits has a share of it.
+    token: Arc<Token>,
+    waker: Waker,
+    armed: u64,
+    rearmed: u64,
+}
+
+/// A waker that must not be called: its timers are seconds ahead, and cancelled before the reactor
+/// has a turn.
+struct Token(Arc<ExecutorStats>);
+
+impl Wake for Token {
+    fn wake(self: Arc<Self>) {
+        self.0.ledger.holds(Invariant::CancelsHold, false, || {
+            "a waker was called whose timers were cancelled".to_owned()
+        });
+    }
+}
+
+impl Raw {
+    fn begin(checker: &Rc<Checker>) -> Self {
+        let token = Arc::new(Token(Arc::clone(&checker.stats)));
+        Raw {
+            checker: Rc::clone(checker),
+            timers: Vec::with_capacity(ARMED_MAX),
+            waker: Waker::from(Arc::clone(&token)),
+            token,
+            armed: 0,
+            rearmed: 0,
+        }
+    }
+
+    /// Some thousand timers: armed, a few of them moved, all of them cancelled, in one of three
+    /// orders.
+    fn churn(&mut self, rng: &mut Rng, deadlines: &mut Deadlines) {
+        let count = 1 + rng.usize(..ARMED_MAX);
+        let mut cx = Context::from_waker(&self.waker);
+        for _ in 0..count {
+            let mut timer = Timer::new(until(deadlines.draw_far(rng)));
+            let polled = Pin::new(&mut timer).poll(&mut cx);
+            debug_assert_eq!(polled, Poll::Pending, "it is seconds ahead");
+            self.timers.push(timer);
+        }
+        let moved = rng.usize(..count);
+        for timer in &mut self.timers[..moved] {
+            timer.reset(until(deadlines.draw_far(rng)));
+        }
+        match rng.u64(..3) {
+            // First in, first out.
+            0 => self.timers.drain(..).for_each(drop),
+            1 => self.timers.drain(..).rev().for_each(drop),
+            _ => {
+                while !self.timers.is_empty() {
+                    drop(self.timers.swap_remove(rng.usize(..self.timers.len())));
+                }
+            }
+        }
+        self.armed += count as u64;
+        self.rearmed += moved as u64;
+    }
+
+    /// Enters what was done, and judges that nothing is left of it.
+    fn end(self) {
+        let gauges = &self.checker.stats.gauges;
+        gauges.timers_armed.fetch_add(self.armed, Ordering::Relaxed);
+        gauges
+            .timers_cancelled
+            .fetch_add(self.armed, Ordering::Relaxed);
+        gauges
+            .timers_rearmed
+            .fetch_add(self.rearmed, Ordering::Relaxed);
+        drop(self.waker);
+        let left = Arc::strong_count(&self.token) - 1;
+        self.checker.check(Invariant::LiveTimers, left as u64, || {
+            format!("{left} wakers outlive {} cancelled timers", self.armed)
+        });
+    }
+}
+
+fn until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
+/// About half a millisecond's worth.
+const ARMED_MAX: usize = 2_048;

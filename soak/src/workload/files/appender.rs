@@ -13,14 +13,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use clap::Args;
-use glommio::io::{BufferedFile, DmaFile, OpenOptions, ReadResult};
 use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutorBuilder, Placement, Task, spawn_local};
+use glommio::{LocalExecutorBuilder, Placement, spawn_local};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use support::generator::{Draw, Rng, stream};
+use support::generator::{Draw, stream};
 
-use super::records::Records;
+use super::file::{File, Result};
 use crate::clock;
 
 /// What the process is started with.
@@ -37,16 +36,17 @@ pub(crate) struct Order {
 
 impl Order {
     /// Runs until killed, or for a minute: its parent is gone then.
-    pub(crate) fn follow(&self, path: &Path, seed: u64) -> Result<ExitCode, Box<dyn Error>> {
+    pub(crate) fn follow(
+        &self,
+        path: &Path,
+        seed: u64,
+    ) -> std::result::Result<ExitCode, Box<dyn Error>> {
         set_pdeathsig(Signal::SIGKILL)?;
         let (path, bytes) = (path.to_owned(), self.record_bytes);
         let records = Records { seed, bytes };
         let appending = LocalExecutorBuilder::new(Placement::Unbound)
             .name("soak-append")
-            .spawn(move || async move {
-                let log = Log::open(&path, records).await?;
-                append(log, records, tell).await
-            })?;
+            .spawn(move || async move { append(&path, records, tell).await })?;
         appending.join()??;
         Ok(ExitCode::SUCCESS)
     }
@@ -54,18 +54,28 @@ impl Order {
 
 /// Tells how many records are there, then how many are safe.
 pub(super) async fn append(
-    log: Log,
+    path: &Path,
     records: Records,
     mut tell: impl FnMut(u64) -> std::io::Result<()>,
-) -> Result<(), GlommioError<()>> {
+) -> Result<()> {
+    let file = Rc::new(File::open(path, records.bytes.is_multiple_of(PAGE)).await?);
     let mut rng = stream(records.seed, u64::MAX);
-    let mut count = log.recover(records).await?;
+    let mut count = recover(&file, records).await?;
     tell(count)?;
     let began = clock::now();
     while clock::since(began) < LIFE_MAX {
         let group = rng.u64(1..=GROUP_MAX);
-        log.append(records, count, group, &mut rng).await?;
-        log.file.fdatasync().await?;
+        // All at once: as so many writes, or as one.
+        let writes = if rng.chance(1, 2) { group } else { 1 };
+        let each = group / writes;
+        let writes = (0..writes).map(|write| {
+            let (file, first) = (Rc::clone(&file), count + write * each);
+            spawn_local(async move { write_records(&file, records, first, each).await })
+        });
+        for write in writes.collect::<Vec<_>>() {
+            write.await?;
+        }
+        file.fdatasync().await?;
         count += group;
         tell(count)?;
         sleep(rng.uniform(Duration::ZERO, PAUSE_MAX)).await;
@@ -79,124 +89,36 @@ fn tell(count: u64) -> std::io::Result<()> {
     parent.flush()
 }
 
-/// The file. Records whose length fits it are written past the page cache.
-pub(super) struct Log {
-    file: Rc<File>,
-}
-
-enum File {
-    Direct(DmaFile),
-    Buffered(BufferedFile),
-}
-
-impl Log {
-    pub(super) async fn open(path: &Path, records: Records) -> Result<Log, GlommioError<()>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true);
-        let direct = options.dma_open(path).await?;
-        let file = if (records.bytes as u64).is_multiple_of(direct.alignment()) {
-            File::Direct(direct)
-        } else {
-            direct.close().await?;
-            File::Buffered(options.buffered_open(path).await?)
-        };
-        let file = Rc::new(file);
-        Ok(Log { file })
-    }
-
-    /// Counts the whole records, and cuts off what follows.
-    async fn recover(&self, records: Records) -> Result<u64, GlommioError<()>> {
-        let mut count = 0;
-        loop {
-            let position = count * records.bytes as u64;
-            let read = self.file.read_at(position, records.bytes * 16).await?;
-            let whole = records.count_whole(count, &read);
-            count += whole;
-            if whole < 16 {
-                self.file.truncate(count * records.bytes as u64).await?;
-                return Ok(count);
-            }
-        }
-    }
-
-    /// Writes `group` records from number `first` on, all at once: as so many writes, or as one.
-    async fn append(
-        &self,
-        records: Records,
-        first: u64,
-        group: u64,
-        rng: &mut Rng,
-    ) -> Result<(), GlommioError<()>> {
-        let writes = if rng.chance(1, 2) { group } else { 1 };
-        let each = group / writes;
-        let writes: Vec<Task<_>> = (0..writes)
-            .map(|write| {
-                let (file, first) = (Rc::clone(&self.file), first + write * each);
-                spawn_local(async move { file.write(records, first, each).await })
-            })
-            .collect();
-        for write in writes {
-            write.await?;
-        }
-        Ok(())
-    }
-}
-
-impl File {
-    async fn write(
-        &self,
-        records: Records,
-        first: u64,
-        count: u64,
-    ) -> Result<(), GlommioError<()>> {
-        let bytes = records.bytes * count as usize;
-        let position = first * records.bytes as u64;
-        let fill = |place: &mut [u8]| {
-            for (place, number) in place.chunks_exact_mut(records.bytes).zip(first..) {
-                records.make(number, place);
-            }
-        };
-        let written = match self {
-            File::Direct(file) => {
-                let mut buffer = file.alloc_dma_buffer(bytes);
-                fill(buffer.as_bytes_mut());
-                file.write_at(buffer, position).await?
-            }
-            File::Buffered(file) => {
-                let mut buffer = vec![0; bytes];
-                fill(&mut buffer);
-                file.write_at(buffer, position).await?
-            }
-        };
-        if written == bytes {
-            Ok(())
-        } else {
-            // The device is full: what was acknowledged is there all the same.
-            Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into())
-        }
-    }
-
-    async fn read_at(&self, position: u64, bytes: usize) -> Result<ReadResult, GlommioError<()>> {
-        match self {
-            File::Direct(file) => file.read_at(position, bytes).await,
-            File::Buffered(file) => file.read_at(position, bytes).await,
-        }
-    }
-
-    async fn truncate(&self, bytes: u64) -> Result<(), GlommioError<()>> {
-        match self {
-            File::Direct(file) => file.truncate(bytes).await,
-            File::Buffered(file) => file.truncate(bytes).await,
-        }
-    }
-
-    async fn fdatasync(&self) -> Result<(), GlommioError<()>> {
-        match self {
-            File::Direct(file) => file.fdatasync().await,
-            File::Buffered(file) => file.fdatasync().await,
+/// Counts the whole records, and cuts off what follows.
+async fn recover(file: &File, records: Records) -> Result<u64> {
+    let mut count = 0;
+    loop {
+        let position = count * records.bytes as u64;
+        let read = file.read_at(position, records.bytes * 16).await?;
+        let whole = records.count_whole(count, &read);
+        count += whole;
+        if whole < 16 {
+            file.truncate(count * records.bytes as u64).await?;
+            return Ok(count);
         }
     }
 }
+
+async fn write_records(file: &File, records: Records, first: u64, count: u64) -> Result<()> {
+    let mut data = vec![0; records.bytes * count as usize];
+    for (place, number) in data.chunks_exact_mut(records.bytes).zip(first..) {
+        records.make(number, place);
+    }
+    let bytes = data.len();
+    match file.write_at(data, first * records.bytes as u64).await? {
+        written if written == bytes => Ok(()),
+        // The device is full: what was acknowledged is there all the same.
+        _ => Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into()),
+    }
+}
+
+/// Records of this length are written past the page cache.
+const PAGE: usize = 4096;
 
 /// Records between two syncs.
 const GROUP_MAX: u64 = 8;
@@ -205,3 +127,53 @@ const GROUP_MAX: u64 = 8;
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 
 const LIFE_MAX: Duration = Duration::from_secs(60);
+
+/// The records of one file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Records {
+    pub(super) seed: u64,
+    /// Of each.
+    pub(super) bytes: usize,
+}
+
+impl Records {
+    /// Makes the record of that number in `place`, which is as long as it.
+    pub(super) fn make(self, number: u64, place: &mut [u8]) {
+        stream(self.seed, number).fill(place);
+    }
+
+    /// How many whole records there are at the beginning of `file`, where the first one of `file`
+    /// has that number.
+    pub(super) fn count_whole(self, first: u64, file: &[u8]) -> u64 {
+        let mut expected = vec![0; self.bytes];
+        let whole = file.chunks_exact(self.bytes).zip(first..);
+        let whole = whole.take_while(|&(found, number)| {
+            self.make(number, &mut expected);
+            found == expected
+        });
+        whole.count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_record_that_is_not_whole_ends_the_count() {
+        let records = Records {
+            seed: 5,
+            bytes: 100,
+        };
+        let mut file = vec![0; 1_050];
+        for (number, place) in file.chunks_exact_mut(100).enumerate() {
+            records.make(number as u64, place);
+        }
+        assert_eq!(records.count_whole(0, &file), 10, "half a record is none");
+        assert_eq!(records.count_whole(3, &file[300..]), 7);
+        assert_eq!(records.count_whole(1, &file), 0, "each has its place");
+        file[457] ^= 1;
+        assert_eq!(records.count_whole(0, &file), 4);
+        assert_eq!(records.count_whole(0, &[]), 0);
+    }
+}

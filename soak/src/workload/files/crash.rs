@@ -10,10 +10,10 @@ use std::{env, fs, thread};
 use glommio::executor;
 use support::generator::{Draw, Rng};
 
-use super::records::Records;
+use super::appender::Records;
 use crate::check::checker::Checker;
-use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
+use crate::counters::bump;
 use crate::measure::process;
 
 pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf, mut rng: Rng) {

@@ -21,10 +21,9 @@
 pub(crate) mod appender;
 mod crash;
 pub(crate) mod directory;
-mod io_memory;
+mod file;
 #[cfg(feature = "simulation")]
 pub(crate) mod power;
-mod records;
 mod script;
 mod tracked;
 

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use glommio::GlommioError;
 use glommio::io::Directory;
 
-use super::appender::{Log, append};
-use super::records::Records;
-use crate::check::executor_stats::{ExecutorStats, bump};
+use super::appender::{Records, append};
+use super::file::File;
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
+use crate::counters::bump;
 
 /// What is known of the file outside of the node.
 #[derive(Debug)]
@@ -40,12 +41,14 @@ impl Appended {
 
     /// One life of the node, which ends with its power.
     pub(crate) async fn live(self: Rc<Self>) -> Result<(), GlommioError<()>> {
-        let log = Log::open(Path::new("/records"), self.records).await?;
+        let path = Path::new("/records");
+        // So that its name is there after a power cut.
+        File::open(path, false).await?.close().await?;
         let directory = Directory::open("/").await?;
         directory.sync().await?;
         directory.close().await?;
         let mut is_first = true;
-        append(log, self.records, |count| {
+        append(path, self.records, |count| {
             if std::mem::take(&mut is_first) {
                 if self.has_lived.replace(true) {
                     bump(&self.stats.gauges.crashes);

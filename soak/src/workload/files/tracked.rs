@@ -10,33 +10,26 @@ use futures_lite::future::poll_once;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
 use glommio::io::{
     BufferedFile, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, MergedBufferLimit,
-    OpenOptions, ReadAmplificationLimit, ReadResult, StreamReaderBuilder, StreamWriterBuilder,
+    ReadAmplificationLimit, ReadResult, StreamReaderBuilder, StreamWriterBuilder, stat,
 };
-use glommio::{GlommioError, Task, spawn_local};
+use glommio::{Task, spawn_local};
 use support::generator::{Draw, Rng};
 
+use super::file::{File, Result};
 use crate::check::checker::Checker;
-use crate::check::executor_stats::{add, bump};
 use crate::check::invariants::Invariant;
+use crate::counters::{add, bump};
 use crate::measure::process;
 
-pub(super) type Result<T> = std::result::Result<T, GlommioError<()>>;
-
-/// The file.
+/// A file, and what is in it.
 pub(super) struct Tracked {
     checker: Rc<Checker>,
     path: PathBuf,
     /// `None` while it is closed.
-    open: Option<Rc<Open>>,
+    open: Option<Rc<File>>,
     /// What is in it. Its space is for the largest that there may be, so that it costs the same
     /// all the time.
     copy: Vec<u8>,
-}
-
-/// How it is open.
-enum Open {
-    Direct(Rc<DmaFile>),
-    Buffered(BufferedFile),
 }
 
 impl Tracked {
@@ -58,13 +51,7 @@ impl Tracked {
 
     /// Opens the file past the page cache, or through it.
     async fn open(&mut self, is_direct: bool) -> Result<()> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true);
-        let open = if is_direct {
-            Open::Direct(Rc::new(options.dma_open(&self.path).await?))
-        } else {
-            Open::Buffered(options.buffered_open(&self.path).await?)
-        };
+        let open = File::open(&self.path, is_direct).await?;
         process::hold_descriptors(1);
         self.open = Some(Rc::new(open));
         Ok(())
@@ -75,25 +62,24 @@ impl Tracked {
         let Some(open) = self.open.take() else {
             return Ok(());
         };
+        // After an error a task may have it for a moment more, and closes it.
         let closed = match Rc::into_inner(open) {
-            Some(Open::Direct(file)) => file.close_rc().await.map(drop),
-            Some(Open::Buffered(file)) => file.close().await,
-            // After an error a task may have it for a moment more, and closes it.
+            Some(file) => file.close().await,
             None => Ok(()),
         };
         process::hold_descriptors(-1);
         closed
     }
 
-    /// Closes it, and opens it the other way: what was written past the page cache is read through
-    /// it next, and the other way round.
+    /// Closes it, and opens it the other way: what was written past the page cache is read through it next, and the other
+    /// way round.
     pub(super) async fn reopen(&mut self) -> Result<()> {
-        let is_direct = matches!(self.open.as_deref(), Some(Open::Direct(_)));
+        let is_direct = self.opened().is_direct();
         self.close().await?;
         self.open(!is_direct).await
     }
 
-    fn opened(&self) -> Rc<Open> {
+    fn opened(&self) -> Rc<File> {
         Rc::clone(self.open.as_ref().expect("it is open between two steps"))
     }
 
@@ -158,7 +144,7 @@ impl Tracked {
     /// Reads ranges in bulk, some of them near to each other.
     pub(super) async fn read_many(&mut self, rng: &mut Rng) -> Result<()> {
         let open = self.opened();
-        let Open::Direct(file) = &*open else {
+        let File::Direct(file) = &*open else {
             return self.read(rng).await;
         };
         let mut ranges = Vec::new();
@@ -198,7 +184,11 @@ impl Tracked {
         add(&gauges.file_bytes_read, found.len() as u64);
         self.checker.holds(Invariant::FileBytes, found == expected, || {
             let differs = found.iter().zip(expected).position(|(a, b)| a != b);
-            let is_open = self.open.as_deref().map_or("as a stream", Open::how);
+            let is_open = match self.open.as_deref() {
+                None => "as a stream",
+                Some(File::Direct(_)) => "past the page cache",
+                Some(File::Buffered(_)) => "through the page cache",
+            };
             format!(
                 "{} read {is_open}: {} bytes at {at} instead of {}, the first that differs at {:?}",
                 self.path.display(),
@@ -211,10 +201,7 @@ impl Tracked {
 
     /// Brings to the device what was written.
     pub(super) async fn sync(&mut self) -> Result<()> {
-        match &*self.opened() {
-            Open::Direct(file) => file.fdatasync().await?,
-            Open::Buffered(file) => file.fdatasync().await?,
-        }
+        self.opened().fdatasync().await?;
         bump(&self.checker.stats.gauges.file_syncs);
         Ok(())
     }
@@ -222,44 +209,33 @@ impl Tracked {
     /// Makes the file shorter, or longer by zeros.
     pub(super) async fn truncate(&mut self, rng: &mut Rng) -> Result<()> {
         let bytes = rng.usize(..=FILE_BYTES_MAX);
-        match &*self.opened() {
-            Open::Direct(file) => file.truncate(bytes as u64).await?,
-            Open::Buffered(file) => file.truncate(bytes as u64).await?,
-        }
+        self.opened().truncate(bytes as u64).await?;
         self.copy.resize(bytes, 0);
         self.judge_size().await
     }
 
     /// Compares the file's size.
     pub(super) async fn judge_size(&self) -> Result<()> {
-        let found = match &*self.opened() {
-            Open::Direct(file) => file.file_size().await?,
-            Open::Buffered(file) => file.stat().await?.file_size,
-        };
+        let found = self.opened().size().await?;
         let expected = self.copy.len() as u64;
-        self.checker
-            .holds(Invariant::SizesAndNames, found == expected, || {
-                let path = self.path.display();
-                format!("{path} has {found} bytes instead of {expected}")
-            });
+        let ledger = &self.checker.stats.ledger;
+        ledger.holds(Invariant::SizesAndNames, found == expected, || {
+            let path = self.path.display();
+            format!("{path} has {found} bytes instead of {expected}")
+        });
         Ok(())
     }
 
     /// Gives it another name.
     pub(super) async fn rename(&mut self, to: PathBuf) -> Result<()> {
-        match Rc::get_mut(self.open.as_mut().expect("it is open between two steps")) {
-            Some(Open::Direct(file)) => file.rename(&to).await?,
-            Some(Open::Buffered(file)) => file.rename(&to).await?,
-            None => unreachable!("no task has it any more"),
-        }
+        let open = self.open.as_mut().and_then(Rc::get_mut);
+        let open = open.expect("it is open between two steps, and no task has it any more");
+        open.rename(&to).await?;
         let old = std::mem::replace(&mut self.path, to);
-        let (gone, there) = (
-            glommio::io::stat(&old).await,
-            glommio::io::stat(&self.path).await,
-        );
-        let holds =
-            gone.is_err() && there.is_ok_and(|stat| stat.file_size == self.copy.len() as u64);
-        self.checker.holds(Invariant::SizesAndNames, holds, || {
+        let (gone, there) = (stat(&old).await, stat(&self.path).await);
+        let is_there = there.is_ok_and(|stat| stat.file_size == self.copy.len() as u64);
+        let ledger = &self.checker.stats.ledger;
+        ledger.holds(Invariant::SizesAndNames, gone.is_err() && is_there, || {
             let (old, new) = (old.display(), self.path.display());
             format!("{old} is there although it was renamed, or {new} is not")
         });
@@ -329,41 +305,6 @@ impl Tracked {
             reader.close().await?;
         }
         Ok(found)
-    }
-}
-
-impl Open {
-    /// What positions and lengths of writes are multiples of.
-    fn unit(&self) -> usize {
-        match self {
-            Open::Direct(file) => file.alignment() as usize,
-            Open::Buffered(_) => 1,
-        }
-    }
-
-    fn how(&self) -> &'static str {
-        match self {
-            Open::Direct(_) => "past the page cache",
-            Open::Buffered(_) => "through the page cache",
-        }
-    }
-
-    async fn write_at(&self, data: Vec<u8>, at: u64) -> Result<usize> {
-        match self {
-            Open::Direct(file) => {
-                let mut buffer = file.alloc_dma_buffer(data.len());
-                buffer.as_bytes_mut().copy_from_slice(&data);
-                file.write_at(buffer, at).await
-            }
-            Open::Buffered(file) => file.write_at(data, at).await,
-        }
-    }
-
-    async fn read_at(&self, at: u64, size: usize) -> Result<ReadResult> {
-        match self {
-            Open::Direct(file) => file.read_at(at, size).await,
-            Open::Buffered(file) => file.read_at(at, size).await,
-        }
     }
 }
 

@@ -15,8 +15,7 @@ use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
 use glommio::{Task, consume_budget, spawn_local};
 
-use super::sizes::Sizes;
-use super::turns::Turns;
+use super::turns::{Sizes, Turns};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 

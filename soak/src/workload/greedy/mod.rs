@@ -21,12 +21,8 @@
 //!
 //! The floods come in rounds, so that they take a tenth of a core.
 
-mod blocking;
-mod disk;
+mod calls;
 mod floods;
-mod long_calls;
-mod ready;
-mod sizes;
 mod turns;
 
 use std::rc::Rc;
@@ -37,13 +33,12 @@ use glommio::channels::{oneshot, shared_channel};
 use glommio::{GlommioError, Latency, Shares, Task, executor, spawn_local, spawn_local_into};
 
 use self::floods::{Sink, Source};
-use self::turns::Turns;
+use self::turns::{Sizes, Turns};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
 use crate::workload::executor::{Executor, Plan};
 use crate::workload::ping::Ping;
-use sizes::Sizes;
 
 /// Starts the executors.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
@@ -66,7 +61,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let address = plan.address();
     let sink = Executor::start(plan, Workload::Greedy, "sink", move |checker| async move {
         let attending = Attending::start(&checker);
-        let ready = ready::run(Rc::clone(&checker), Rc::clone(&attending.turns), sizes);
+        let ready = calls::run_ready(Rc::clone(&checker), Rc::clone(&attending.turns), sizes);
         let ready = attending.spawn(Invariant::ReadyAwaits, ready);
         let sink = Sink::new(&checker, &attending.turns, sizes);
         let ended = (attending.spawn(Invariant::Turns, sink.run(address, meet, receiver))).await;
@@ -80,13 +75,16 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         let attending = Attending::start(&checker);
         let (own, turns) = (|| Rc::clone(&checker), || Rc::clone(&attending.turns));
         let path = directory.join("flushed");
-        let writing = disk::run(own(), turns(), path, sizes);
+        let writing = calls::flush_beside_a_writer(own(), turns(), path, sizes);
         let mut others = vec![attending.spawn(Invariant::Turns, writing)];
         // These are about threads, of which a simulation has one, and about computing, which takes no time there.
         if !is_simulated {
-            let long_calls = long_calls::run(own(), turns(), directory.clone(), sizes);
+            let long_calls = calls::make_long_calls(own(), turns(), directory.clone(), sizes);
             others.push(attending.spawn(Invariant::LongCalls, long_calls));
-            others.push(spawn_local(blocking::run(own(), directory)));
+            others.push(spawn_local(calls::list_beside_a_blocking_call(
+                own(),
+                directory,
+            )));
         }
         let source = Source::new(&checker, &attending.turns, sizes);
         let ended = (attending.spawn(Invariant::Turns, source.run(address, met, sender))).await;

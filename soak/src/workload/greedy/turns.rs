@@ -22,18 +22,36 @@ use crate::measure::process;
 /// Counts.
 pub(super) struct Turns {
     checker: Rc<Checker>,
-    /// What was done in the poll that goes on, since the executor wants its thread back.
-    overdue: Cell<u64>,
+    /// What was done in the poll that goes on.
+    overdue: Cell<Overdue>,
     /// For how long the thread had computed at the last beat of the timer, and at most from one beat to the next.
     computed: Cell<Duration>,
     longest_stretch: Cell<Duration>,
+}
+
+/// Operations while the executor wants its thread back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Overdue {
+    /// Since it does.
+    now: u64,
+    most: u64,
+}
+
+impl Overdue {
+    fn after_one_more(self, is_wanted: bool) -> Self {
+        // It may want the thread back and then not any more, as when what was submitted begins a new slice: then the budget is
+        // full again.
+        let now = if is_wanted { self.now + 1 } else { 0 };
+        let most = self.most.max(now);
+        Overdue { now, most }
+    }
 }
 
 impl Turns {
     pub(super) fn new(checker: &Rc<Checker>) -> Self {
         Turns {
             checker: Rc::clone(checker),
-            overdue: Cell::new(0),
+            overdue: Cell::default(),
             computed: Cell::new(process::thread_time()),
             longest_stretch: Cell::default(),
         }
@@ -41,8 +59,9 @@ impl Turns {
 
     /// A greedy task has done one more thing.
     pub(super) fn operation(&self) {
-        let is_overdue = executor().need_preempt();
-        self.overdue.set(self.overdue.get() + u64::from(is_overdue));
+        let is_wanted = executor().need_preempt();
+        self.overdue
+            .set(self.overdue.get().after_one_more(is_wanted));
     }
 
     /// Does `work`, each poll of which is held against `promise`.
@@ -50,12 +69,12 @@ impl Turns {
         let mut work = pin!(work);
         poll_fn(|cx| {
             // It may be polled inside of another one that spawns it.
-            let outer = self.overdue.replace(0);
+            let outer = self.overdue.take();
             let polled = work.as_mut().poll(cx);
-            let overdue = self.overdue.replace(outer);
-            let too_many = overdue.saturating_sub(OVERDUE_MAX);
+            let Overdue { most, .. } = self.overdue.replace(outer);
+            let too_many = most.saturating_sub(OVERDUE_MAX);
             self.checker.check(promise, too_many, || {
-                format!("{overdue} operations were done in a poll that was to end")
+                format!("{most} operations were done in a poll that was to end")
             });
             polled
         })
@@ -92,3 +111,36 @@ const EVERY: Duration = Duration::from_millis(2);
 
 /// Twice what a budget is: a task asks whether to return after 32 operations.
 const OVERDUE_MAX: u64 = 64;
+
+/// What is done in a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// Of the stream, in pieces.
+    pub(super) reads: usize,
+    pub(super) datagrams: usize,
+    /// Of the channel between the executors,
+    pub(super) messages: usize,
+    /// and of the one within.
+    pub(super) local: usize,
+    /// From one round to the next.
+    pub(super) every: Duration,
+}
+
+/// So many times as long does an operation take without optimisation, at the least: fewer hold an executor for as long.
+pub(super) const SLOWNESS: usize = if cfg!(debug_assertions) { 16 } else { 1 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_while_the_thread_was_not_wanted_does_not_add_up() {
+        let after = |wanted: &[bool]| {
+            let done = wanted.iter().copied();
+            done.fold(Overdue::default(), Overdue::after_one_more).most
+        };
+        let twice = [[true; 40].as_slice(), &[false], &[true; 40]].concat();
+        assert_eq!(after(&twice), 40);
+        assert_eq!(after(&[[false; 100], [true; 100]].concat()), 100);
+    }
+}

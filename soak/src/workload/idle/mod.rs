@@ -17,24 +17,35 @@
 //!
 //! While this workload runs, the monitor stops the whole process now and then.
 
-mod asleep;
-mod hogs;
-mod short_sleeps;
-mod sizes;
-mod sleepers;
-
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use glommio::GlommioError;
-use support::generator::stream;
+use glommio::timer::{Timer, TimerActionOnce, sleep};
+use glommio::{
+    GlommioError, Latency, Shares, Task, TaskQueueHandle, executor, spawn_local, spawn_local_into,
+    yield_if_needed,
+};
+use support::generator::{Draw, Rng, stream};
+use support::numbers;
 
-use self::hogs::Hogs;
-use self::sleepers::Sleepers;
-use crate::check::checker::Checker;
-use crate::check::probe::Workload;
+use crate::check::checker::{Checker, Live};
+use crate::check::control::Control;
+use crate::check::executor_stats::ExecutorStats;
+use crate::check::invariants::Invariant;
+use crate::check::model::{Key, Lane};
+use crate::check::probe::{Timing, Workload};
+use crate::measure::nanos;
+use crate::measure::noise::SLEEP;
+use crate::measure::process::CoreTime;
 use crate::workload::executor::{Executor, Plan};
-use sizes::Sizes;
 
 /// Starts the executors.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
@@ -52,9 +63,14 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         run(checker, seed, sizes)
     })?;
     let asleep = Executor::start(plan, Workload::Idle, "asleep", move |checker| {
-        asleep::run(checker, stream(seed, 13), sizes)
+        sleep_until_woken(checker, stream(seed, 13), sizes)
     })?;
-    let sleeps = Executor::start(plan, Workload::Idle, "short-sleeps", short_sleeps::run)?;
+    let sleeps = Executor::start(
+        plan,
+        Workload::Idle,
+        "short-sleeps",
+        sleep_to_each_millisecond,
+    )?;
     Ok(vec![idle, asleep, sleeps])
 }
 
@@ -69,3 +85,521 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
 const QUIET: Duration = Duration::from_secs(2);
 const HOG_MAX: Duration = Duration::from_millis(200);
 const SLEEP_MAX: Duration = Duration::from_secs(20);
+
+async fn sleep_to_each_millisecond(checker: Rc<Checker>) {
+    let mut due = Instant::now();
+    while !checker.control.is_draining() {
+        // Not from the end of the sleep before: every millisecond counts, also those overslept.
+        due += SLEEP;
+        let ticket = checker.arm(due);
+        let _live = ticket.live;
+        Timer::new(ticket.deadline.saturating_duration_since(Instant::now())).await;
+        checker.fired_as(ticket.key, Timing::Sleep);
+    }
+    checker.settle().await;
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    far: usize,
+    sleeps: usize,
+    in_lane: usize,
+    /// How long a quiet window is.
+    quiet: Duration,
+    hog_max: Duration,
+    sleep_max: Duration,
+    /// How many times slower than the reference machine this one is.
+    slowness: f64,
+}
+
+/// What the executor waits for all the time.
+struct Sleepers {
+    checker: Rc<Checker>,
+    far: Vec<(Key, TimerActionOnce<()>)>,
+    sleeps: Vec<Task<()>>,
+}
+
+impl Sleepers {
+    fn start(checker: &Rc<Checker>, mut rng: Rng, sizes: Sizes) -> Self {
+        let never = (0..NEVER).map(|_| spawn_local(never(Rc::clone(checker))));
+        let sleeps = (0..sizes.sleeps).map(|_| {
+            let rng = stream(rng.u64(..), 0);
+            spawn_local(sleep_again_and_again(
+                Rc::clone(checker),
+                rng,
+                sizes.sleep_max,
+            ))
+        });
+        let sleeps = never.chain(sleeps).collect();
+        Sleepers {
+            checker: Rc::clone(checker),
+            far: far(checker, &mut rng, sizes.far),
+            sleeps,
+        }
+    }
+
+    /// Everything is still to come, or sleeps.
+    async fn cancel_all(self) {
+        for (key, action) in self.far {
+            self.checker.cancel(key);
+            action.destroy();
+        }
+        for sleep in self.sleeps {
+            sleep.cancel().await;
+        }
+    }
+}
+
+/// Arms `count` timers that are minutes to hours ahead, so that none of them fires in a run.
+fn far(checker: &Rc<Checker>, rng: &mut Rng, count: usize) -> Vec<(Key, TimerActionOnce<()>)> {
+    (0..count)
+        .map(|_| {
+            let ahead = checker.control.patience() * 10 + rng.log_uniform(FAR_MIN, FAR_MAX);
+            let ticket = checker.arm(Instant::now() + ahead);
+            let checker = Rc::clone(checker);
+            let (key, live) = (ticket.key, ticket.live);
+            let action = TimerActionOnce::do_at(ticket.deadline, async move {
+                let _live = live;
+                checker.fired(key);
+            });
+            (key, action)
+        })
+        .collect()
+}
+
+/// Waits for longer than anything lasts.
+async fn never(checker: Rc<Checker>) {
+    let deadline = Instant::now() + CENTURIES;
+    let ticket = checker.arm(deadline);
+    // What a planted defect says of it is a time that can be counted; else the library is told the
+    // largest there is.
+    let wait = if ticket.deadline == deadline {
+        Duration::MAX
+    } else {
+        ticket.delay()
+    };
+    waited(&checker, ticket.key, ticket.live, Timer::new(wait)).await;
+}
+
+async fn sleep_again_and_again(checker: Rc<Checker>, mut rng: Rng, longest: Duration) {
+    loop {
+        let wait = rng.log_uniform(SLEEP_MIN.min(longest / 4), longest);
+        let ticket = checker.arm(Instant::now() + wait);
+        let timer = Timer::new(ticket.delay());
+        waited(&checker, ticket.key, ticket.live, timer).await;
+    }
+}
+
+/// Waits for the timer, and enters that it fired. If the wait is dropped it was cancelled.
+async fn waited(checker: &Checker, key: Key, _live: Live, timer: Timer) {
+    let timer = pin!(timer);
+    // Dropped before the timer: a cancellation is entered before it happens.
+    let waiting = Waiting { checker, key };
+    timer.await;
+    checker.fired(key);
+    drop(waiting);
+}
+
+struct Waiting<'a> {
+    checker: &'a Checker,
+    key: Key,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        // Changes nothing if it has fired.
+        self.checker.cancel(self.key);
+    }
+}
+
+const FAR_MIN: Duration = Duration::from_secs(10 * 60);
+const FAR_MAX: Duration = Duration::from_secs(48 * 3_600);
+
+/// The model counts in `Instant`s, which end somewhere after this.
+const CENTURIES: Duration = Duration::from_secs(200 * 365 * 24 * 3_600);
+const NEVER: usize = 16;
+
+const SLEEP_MIN: Duration = Duration::from_secs(1);
+
+async fn sleep_until_woken(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
+    let far = far(&checker, &mut rng, sizes.far);
+    let wakes = Arc::new(WakeCounter::default());
+    let (answers, answered) = mpsc::channel();
+    let waking = WakingThread {
+        stats: Arc::clone(&checker.stats),
+        control: Arc::clone(&checker.control),
+        wakes: Arc::clone(&wakes),
+        answered,
+        rng,
+        sizes,
+    };
+    // All tasks have armed what is to be armed.
+    sleep(SETTLED_AFTER).await;
+    let thread = thread::Builder::new()
+        .name("soak-waking".to_owned())
+        .spawn(move || waking.wake_until_drained())
+        .expect("a thread can be started: the executor has one too");
+    answer(&wakes, &answers).await;
+    for (key, action) in far {
+        checker.cancel(key);
+        action.destroy();
+    }
+    checker.settle().await;
+    // It has sent its last wake, and is at its end.
+    thread.join().expect("it does not panic");
+}
+
+/// Answers each wake until the last.
+async fn answer(wakes: &WakeCounter, answers: &Sender<u64>) {
+    let mut answered = 0;
+    loop {
+        answered = poll_fn(|context| wakes.poll_woken(answered, context.waker())).await;
+        // Asked before the answer is sent, after which the thread may go on to its last wake: that
+        // one needs an answer of its own.
+        let was_last = wakes.is_last.load(Ordering::Acquire);
+        // The thread is gone only if it has given up.
+        let _ = answers.send(answered);
+        if was_last {
+            return;
+        }
+    }
+}
+
+/// Counts the wakes of a thread, for which a task of an executor waits.
+#[derive(Debug, Default)]
+struct WakeCounter {
+    waker: Mutex<Option<Waker>>,
+    woken: AtomicU64,
+    is_last: AtomicBool,
+}
+
+impl WakeCounter {
+    fn wake(&self) {
+        self.woken.fetch_add(1, Ordering::Release);
+        let waker = self
+            .waker
+            .lock()
+            .expect("no panic happens under this lock")
+            .take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Ready when it was woken more often than `answered` times.
+    fn poll_woken(&self, answered: u64, waker: &Waker) -> Poll<u64> {
+        // A wake after this look finds the waker, and a wake before it is counted by it.
+        let mut slot = self.waker.lock().expect("no panic happens under this lock");
+        let woken = self.woken.load(Ordering::Acquire);
+        if woken > answered {
+            return Poll::Ready(woken);
+        }
+        *slot = Some(waker.clone());
+        Poll::Pending
+    }
+}
+
+/// The foreign thread.
+struct WakingThread {
+    stats: Arc<ExecutorStats>,
+    control: Arc<Control>,
+    wakes: Arc<WakeCounter>,
+    answered: Receiver<u64>,
+    rng: Rng,
+    sizes: Sizes,
+}
+
+impl WakingThread {
+    fn wake_until_drained(mut self) {
+        while !self.control.is_draining() {
+            let pause = self
+                .rng
+                .log_uniform(self.sizes.quiet / 8, self.sizes.quiet * 2);
+            let meter = Meter::start(&self.stats);
+            if !self.sleep(pause) {
+                break;
+            }
+            if let Some(meter) = meter {
+                meter.judge(&self.stats, pause, INTERRUPTIONS, self.sizes.slowness);
+            }
+            self.wake();
+        }
+        self.wakes.is_last.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// `false`: the run drains.
+    fn sleep(&self, pause: Duration) -> bool {
+        let steps = pause.div_duration_f64(NAP) as u64;
+        for _ in 0..steps.max(1) {
+            if self.control.is_draining() {
+                return false;
+            }
+            thread::sleep(NAP.min(pause));
+        }
+        true
+    }
+
+    /// Wakes the task, which must answer before the run's patience ends.
+    fn wake(&self) {
+        self.wakes.wake();
+        let patience = self.control.patience();
+        // Counted in steps and not by the clock: while the process is stopped nothing is late.
+        let steps = patience.div_duration_f64(NAP) as u64;
+        for _ in 0..steps {
+            match self.answered.recv_timeout(NAP) {
+                Ok(_) => return self.stats.ledger.passed(Invariant::NothingLost),
+                Err(RecvTimeoutError::Timeout) => {}
+                // It ended after an earlier answer.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        self.stats
+            .ledger
+            .check(Invariant::NothingLost, nanos(patience), || {
+                "a task woken by a foreign thread did not run".to_owned()
+            });
+    }
+}
+
+const NAP: Duration = Duration::from_millis(50);
+
+/// The way back into the kernel after the last wake, and being stopped and continued.
+const INTERRUPTIONS: u64 = 4;
+
+/// The conductor, in the default task queue.
+struct Hogs {
+    checker: Rc<Checker>,
+    rng: Rng,
+    sizes: Sizes,
+    /// Where timers are armed and hogs run: the conductor's, and one with other shares and
+    /// latency.
+    queues: [(TaskQueueHandle, Lane); 2],
+}
+
+impl Hogs {
+    fn new(checker: &Rc<Checker>, rng: Rng, sizes: Sizes) -> Self {
+        let own = executor().current_task_queue();
+        let other =
+            executor().create_task_queue(Shares::Static(250), Latency::Matters(LATENCY), "hogs");
+        Hogs {
+            checker: Rc::clone(checker),
+            rng,
+            sizes,
+            queues: [(own, Lane(0)), (other, Lane(1))],
+        }
+    }
+
+    /// Until the run drains.
+    async fn run(mut self) {
+        let [own, other] = self.queues;
+        while !self.checker.control.is_draining() {
+            self.quiet().await;
+            self.rude(own).await;
+            self.rude(other).await;
+            self.polite(own, other).await;
+        }
+    }
+
+    /// Waits, and asks how much processor time the thread has taken for it.
+    async fn quiet(&self) {
+        let (stats, began) = (&self.checker.stats, Instant::now());
+        // Tasks woken by what came before have run by then.
+        sleep(SETTLED_AFTER).await;
+        let Some(meter) = Meter::start(stats) else {
+            return;
+        };
+        let mut events = self.sizes.quiet.div_duration_f64(SWEEP_EVERY) as u64;
+        while began.elapsed() < self.sizes.quiet {
+            if self.checker.control.is_draining() {
+                return;
+            }
+            sleep(LOOK_EVERY.min(self.sizes.quiet)).await;
+            events += 1;
+        }
+        meter.judge(stats, self.sizes.quiet, events, self.sizes.slowness);
+    }
+
+    /// Keeps the thread from a task in `queue`, in which timers come due meanwhile.
+    async fn rude(&mut self, (queue, lane): (TaskQueueHandle, Lane)) {
+        if self.checker.control.is_draining() {
+            return;
+        }
+        let span = self.span();
+        let ahead = self.arm(queue, lane, span, Timing::Lateness).await;
+        let checker = Rc::clone(&self.checker);
+        run_in(queue, async move {
+            let from = Instant::now();
+            while from.elapsed() < span {
+                std::hint::spin_loop();
+            }
+            checker.stats.hogs.note(from, Instant::now());
+        })
+        .await;
+        self.wait_for(&ahead).await;
+    }
+
+    /// Works in one queue, yielding when needed, until timers of the other have fired.
+    async fn polite(
+        &mut self,
+        (timers, lane): (TaskQueueHandle, Lane),
+        (queue, _): (TaskQueueHandle, Lane),
+    ) {
+        if self.checker.control.is_draining() {
+            return;
+        }
+        let span = self.span();
+        let ahead = self.arm(timers, lane, span, Timing::Neighbour).await;
+        let patience = span + self.checker.control.patience();
+        // Counted in pieces of work, not by the clock: while the process is stopped nothing is
+        // late.
+        let mut pieces_left = patience.div_duration_f64(PIECE) as u64;
+        let watching = Rc::clone(&ahead);
+        run_in(queue, async move {
+            while watching.get() > 0 && pieces_left > 0 {
+                pieces_left -= 1;
+                let began = Instant::now();
+                while began.elapsed() < PIECE {
+                    std::hint::spin_loop();
+                }
+                yield_if_needed().await;
+            }
+        })
+        .await;
+        let kept_from_firing = if ahead.get() > 0 { nanos(patience) } else { 0 };
+        self.checker
+            .check(Invariant::NothingLost, kept_from_firing, || {
+                format!(
+                    "{} timers did not fire beside a task that yields if needed",
+                    ahead.get()
+                )
+            });
+        self.wait_for(&ahead).await;
+    }
+
+    fn span(&mut self) -> Duration {
+        let longest = self.sizes.hog_max;
+        self.rng.log_uniform(longest / 10, longest)
+    }
+
+    /// Arms timers that come due within `span` in `queue`, some of them at one moment, and are
+    /// timed as `timing`: how many of them are ahead.
+    async fn arm(
+        &mut self,
+        queue: TaskQueueHandle,
+        lane: Lane,
+        span: Duration,
+        timing: Timing,
+    ) -> Rc<Cell<usize>> {
+        let ahead = Rc::new(Cell::new(self.sizes.in_lane));
+        // By then all of them are armed.
+        let first = Instant::now() + span / 10;
+        let mut deadline = first;
+        let mut keys = Vec::new();
+        for _ in 0..self.sizes.in_lane {
+            if !self.rng.chance(1, 4) {
+                deadline = first + self.rng.uniform(Duration::ZERO, span);
+            }
+            let ticket = self.checker.arm(deadline);
+            keys.push(ticket.key);
+            let (checker, ahead) = (Rc::clone(&self.checker), Rc::clone(&ahead));
+            let action = async move {
+                let _live = ticket.live;
+                if checker.fired_as(ticket.key, timing) {
+                    ahead.set(ahead.get() - 1);
+                }
+            };
+            // It fires all the same when its handle is dropped.
+            drop(TimerActionOnce::do_at_into(ticket.deadline, action, queue).expect(LIVES));
+        }
+        // The queue runs its tasks in the order in which they were spawned: a task behind them
+        // finds them waiting for their timers.
+        let checker = Rc::clone(&self.checker);
+        run_in(queue, async move {
+            for key in keys {
+                checker.join_lane(key, lane);
+            }
+        })
+        .await;
+        ahead
+    }
+
+    /// What has not fired after the run's patience is written off by the sweeper.
+    async fn wait_for(&self, ahead: &Cell<usize>) {
+        let steps = self.checker.control.patience().div_duration_f64(STEP) as u64;
+        for _ in 0..steps {
+            if ahead.get() == 0 {
+                return;
+            }
+            sleep(STEP).await;
+        }
+    }
+}
+
+async fn run_in(queue: TaskQueueHandle, work: impl Future<Output = ()> + 'static) {
+    spawn_local_into(work, queue).expect(LIVES).await;
+}
+
+/// The processor time of an executor's thread, and what it fired, at a moment.
+struct Meter {
+    core_time: CoreTime,
+    fired: u64,
+}
+
+impl Meter {
+    /// `None`: the kernel does not count it.
+    fn start(stats: &ExecutorStats) -> Option<Self> {
+        Some(Meter {
+            core_time: stats.core_time()?,
+            fired: stats.fired(),
+        })
+    }
+
+    /// Judges what was taken since then, in which the thread had nothing to do for `window` but
+    /// `events` and the timers that fired.
+    fn judge(self, stats: &ExecutorStats, window: Duration, events: u64, slowness: f64) {
+        let Some(now) = Meter::start(stats) else {
+            return;
+        };
+        let took = now.core_time.since(self.core_time).ran;
+        let events = events + (now.fired - self.fired);
+        let bound = bound(window, events, slowness);
+        let over = nanos(took.saturating_sub(bound));
+        stats.ledger.check(Invariant::IdleCpu, over, || {
+            format!(
+                "{} in {} with {events} events, instead of at most {}",
+                numbers::duration(took),
+                numbers::duration(window),
+                numbers::duration(bound),
+            )
+        });
+    }
+}
+
+fn bound(window: Duration, events: u64, slowness: f64) -> Duration {
+    let events = u32::try_from(events).unwrap_or(u32::MAX);
+    (window / IDLE_DIVISOR + EVENT * events).mul_f64(slowness.max(1.0))
+}
+
+/// Of the second queue.
+const LATENCY: Duration = Duration::from_millis(5);
+
+const LIVES: &str = "no task queue is ever removed here";
+
+/// How long a polite hog works before it asks.
+const PIECE: Duration = Duration::from_micros(20);
+
+const STEP: Duration = Duration::from_millis(2);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const SETTLED_AFTER: Duration = Duration::from_millis(10);
+
+/// As the checker does.
+const SWEEP_EVERY: Duration = Duration::from_millis(100);
+
+/// A twentieth of a percent. An executor that sleeps for two seconds takes nothing at all; one that
+/// woke a hundred times a second to look at its timers would take some 3 ms of them.
+const IDLE_DIVISOR: u32 = 2_000;
+
+/// For what wakes the thread: 60 µs were seen on the reference machine when all others were busy,
+/// as nothing is in the caches any more.
+const EVENT: Duration = Duration::from_micros(250);

@@ -17,14 +17,13 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local};
 
-use super::link::{Link, judge_end};
-use super::protocol::Frame;
+use super::link::{Frame, Kind, Link, judge_end};
 use super::script::ATTEMPTS_MAX;
 use crate::check::checker::Checker;
-use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::clock;
+use crate::counters::bump;
 use crate::map::HashMap;
 use crate::workload::bound::Bound;
 
@@ -113,29 +112,23 @@ impl Broker {
     }
 
     fn handle(self: &Rc<Self>, link: &Rc<Link>, frame: Frame<'_>) {
-        match frame {
-            Frame::Publish {
-                id,
-                allowance_us,
-                payload,
-            } => {
-                self.publish(
-                    link,
-                    id,
-                    Duration::from_micros(allowance_us.into()),
-                    payload,
-                );
-            }
-            Frame::Ack { id, attempt } => self.ack(id, attempt),
-            Frame::Extend { id, attempt } => self.extend(id, attempt),
-            Frame::Ping => {}
-            Frame::Deliver { .. } | Frame::Settled { .. } => {
-                self.complain("a client spoke as a broker".to_owned())
-            }
+        match frame.kind {
+            Kind::Publish => self.publish(link, frame),
+            Kind::Ack => self.ack(frame.id, frame.attempt),
+            Kind::Extend => self.extend(frame.id, frame.attempt),
+            Kind::Ping => {}
+            _ => self.complain("a client spoke as a broker".to_owned()),
         }
     }
 
-    fn publish(self: &Rc<Self>, link: &Rc<Link>, id: u64, allowance: Duration, payload: &[u8]) {
+    fn publish(
+        self: &Rc<Self>,
+        link: &Rc<Link>,
+        Frame {
+            id, ns, payload, ..
+        }: Frame<'_>,
+    ) {
+        let allowance = Duration::from_nanos(ns);
         let (key, deadline) = self.deliver(link, id, 1, allowance, payload);
         let message = Message {
             link: Rc::clone(link),
@@ -149,11 +142,8 @@ impl Broker {
         if before.is_some() {
             self.complain(format!("message {id} was published twice"));
         }
-        self.checker
-            .stats
-            .gauges
-            .in_flight
-            .fetch_add(1, Ordering::Relaxed);
+        let gauges = &self.checker.stats.gauges;
+        gauges.in_flight.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Sends a delivery and arms its deadline.
@@ -167,13 +157,10 @@ impl Broker {
     ) -> (Key, TimerActionOnce<()>) {
         let deadline = clock::now() + allowance;
         let ticket = self.checker.arm(deadline);
-        let (key, told) = (ticket.key, ticket.deadline);
-        let action = {
-            let broker = Rc::clone(self);
-            async move {
-                let _live = ticket.live;
-                broker.expired(id, key);
-            }
+        let (key, told, broker) = (ticket.key, ticket.deadline, Rc::clone(self));
+        let action = async move {
+            let _live = ticket.live;
+            broker.expired(id, key);
         };
         let timer = if id.is_multiple_of(2) {
             TimerActionOnce::do_at_into(told, action, self.deadline_queue)
@@ -181,12 +168,10 @@ impl Broker {
         } else {
             TimerActionOnce::do_at(told, action)
         };
-        let deadline_ns = self.checker.control.since_start_ns(deadline);
-        link.send(&Frame::Deliver {
-            id,
-            attempt,
-            deadline_ns,
+        link.send(&Frame {
+            ns: self.checker.control.since_start_ns(deadline),
             payload,
+            ..Frame::new(Kind::Deliver, id, attempt)
         });
         self.deliveries.set(self.deliveries.get() + 1);
         (key, timer)
@@ -197,7 +182,7 @@ impl Broker {
         if !self.checker.fired(key) {
             return;
         }
-        bump(&self.checker.stats.gauges.timeouts);
+        bump(&self.checker.stats.gauges.message_timeouts);
         let mut messages = self.messages.borrow_mut();
         let Some(message) = messages.get_mut(&id).filter(|message| message.key == key) else {
             drop(messages);
@@ -212,7 +197,7 @@ impl Broker {
             self.spend(message.deadline);
         } else {
             message.attempt += 1;
-            bump(&self.checker.stats.gauges.redelivered);
+            bump(&self.checker.stats.gauges.messages_redelivered);
             let Message {
                 link,
                 payload,
@@ -230,16 +215,13 @@ impl Broker {
 
     fn ack(&self, id: u64, attempt: u8) {
         let mut messages = self.messages.borrow_mut();
-        if messages
-            .get(&id)
-            .is_none_or(|message| message.attempt != attempt)
-        {
+        let is_current = messages.get(&id).is_some_and(|it| it.attempt == attempt);
+        let Some(message) = is_current.then(|| messages.remove(&id)).flatten() else {
             drop(messages);
             return self.judge_stale(id);
-        }
-        let message = messages.remove(&id).expect("it was found just above");
+        };
         drop(messages);
-        bump(&self.checker.stats.gauges.acks);
+        bump(&self.checker.stats.gauges.messages_acked);
         self.checker.cancel(message.key);
         self.settle(id, &message, false);
         self.cancel(message);
@@ -284,18 +266,15 @@ impl Broker {
     }
 
     fn settle(&self, id: u64, message: &Message, is_dead: bool) {
+        let kind = if is_dead { Kind::Dead } else { Kind::Settled };
         let attempts = message.attempt;
-        message.link.send(&Frame::Settled {
-            id,
-            attempts,
-            is_dead,
-        });
-        self.deliveries_settled
-            .set(self.deliveries_settled.get() + u64::from(attempts));
+        message.link.send(&Frame::new(kind, id, attempts));
+        let settled = self.deliveries_settled.get() + u64::from(attempts);
+        self.deliveries_settled.set(settled);
         let gauges = &self.checker.stats.gauges;
         gauges.in_flight.fetch_sub(1, Ordering::Relaxed);
         if is_dead {
-            bump(&gauges.dead_letters);
+            bump(&gauges.messages_dead);
         }
     }
 
@@ -343,21 +322,15 @@ impl Broker {
 
     /// Gives up what a closed connection has left: nothing, if its client ended in order.
     fn abandon(&self, link: &Rc<Link>) {
-        let mut left = 0;
-        self.messages.borrow_mut().retain(|_, message| {
-            let is_left = Rc::ptr_eq(&message.link, link);
-            if is_left {
-                left += 1;
-                self.checker.cancel(message.key);
-                message.deadline.destroy();
-            }
-            !is_left
-        });
-        self.checker
-            .stats
-            .gauges
-            .in_flight
-            .fetch_sub(left, Ordering::Relaxed);
+        let is_left = |_: &u64, message: &mut Message| Rc::ptr_eq(&message.link, link);
+        let left: Vec<_> = self.messages.borrow_mut().extract_if(is_left).collect();
+        for (_, message) in &left {
+            self.checker.cancel(message.key);
+            message.deadline.destroy();
+        }
+        let left = left.len() as u64;
+        let gauges = &self.checker.stats.gauges;
+        gauges.in_flight.fetch_sub(left, Ordering::Relaxed);
         self.checker.check(Invariant::Deliveries, left, || {
             format!("a connection ended with {left} messages not settled")
         });

@@ -1,8 +1,7 @@
 //! A client executor: several connections, each publishing messages and acting on their deliveries.
 //!
-//! A reply waits for its moment in an alarm. When the run drains, those that still wait are cancelled
-//! and everything is acked at once, so that a run ends within a moment although deadlines reach 30
-//! seconds ahead.
+//! A reply waits for its moment in an alarm. When the run drains, those that still wait are cancelled and everything is
+//! acked at once, so that a run ends within a moment although deadlines reach a minute ahead.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -13,22 +12,22 @@ use glommio::net::TcpStream;
 use glommio::spawn_local;
 use glommio::timer::sleep;
 
-use super::link::{Link, judge_end};
-use super::protocol::{Frame, allowance_us};
+use super::link::{Frame, Kind, Link, judge_end};
 use super::script::{ATTEMPTS_MAX, Pattern, Reply, Script};
 use super::timeouts;
 use crate::check::checker::Checker;
-use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
 use crate::clock;
+use crate::counters::bump;
 use crate::map::HashMap;
+use crate::measure::nanos;
 use crate::workload::alarms::Alarms;
 use crate::workload::bound::Bound;
 
 pub(super) const CONNECTIONS_PER_CLIENT: usize = 4;
 
 /// Runs the connections numbered from `first_connection`, each with up to `window` messages.
-pub(crate) async fn run(
+pub(super) async fn run(
     checker: Rc<Checker>,
     pattern: Pattern,
     broker: Bound<SocketAddr>,
@@ -36,72 +35,25 @@ pub(crate) async fn run(
     window: usize,
 ) {
     checker.spawn_sweeper();
-    let timeouts = spawn_local(timeouts::run(
-        Rc::clone(&checker),
-        pattern.seed() ^ first_connection as u64,
-    ));
-    let sessions: Vec<_> = (first_connection..first_connection + CONNECTIONS_PER_CLIENT)
-        .map(|connection| {
-            spawn_local(converse(
-                Rc::clone(&checker),
-                pattern,
-                broker.clone(),
-                connection,
-                window,
-            ))
-        })
-        .collect();
-    for session in sessions {
+    let seed = pattern.seed() ^ first_connection as u64;
+    let timeouts = spawn_local(timeouts::run(Rc::clone(&checker), seed));
+    let connections = first_connection..first_connection + CONNECTIONS_PER_CLIENT;
+    let sessions = connections.map(|connection| {
+        let first_id = (connection as u64) << 40;
+        let session = Session::new(&checker, pattern, first_id);
+        spawn_local(session.converse(broker.clone(), window))
+    });
+    for session in sessions.collect::<Vec<_>>() {
         session.await;
     }
     timeouts.await;
     checker.settle().await;
 }
 
-async fn converse(
-    checker: Rc<Checker>,
-    pattern: Pattern,
-    broker: Bound<SocketAddr>,
-    connection: usize,
-    window: usize,
-) {
-    let connected = async {
-        let stream = TcpStream::connect(broker.wait().await?).await?;
-        Link::start(stream, &checker)
-    };
-    let connected = connected.await;
-    let (link, writer) = match connected {
-        Ok(started) => started,
-        Err(error) => return judge_end(&checker, "connect", Err(error.into())),
-    };
-    let session = Rc::new(Session {
-        checker: Rc::clone(&checker),
-        link: Rc::clone(&link),
-        pattern,
-        first_id: (connection as u64) << 40,
-        published: Cell::new(0),
-        lag: Cell::default(),
-        outstanding: RefCell::default(),
-        alarms: Alarms::new(&checker),
-        content: RefCell::default(),
-    });
-    let reader = spawn_local({
-        let session = Rc::clone(&session);
-        async move { session.link.receive(|frame| session.handle(frame)).await }
-    });
-    session.publish_until_drained(window).await;
-    session.settle().await;
-    link.close();
-    judge_end(&checker, "client's write", writer.await);
-    judge_end(&checker, "client's read", reader.await);
-}
-
 struct Session {
     checker: Rc<Checker>,
-    link: Rc<Link>,
     pattern: Pattern,
-    first_id: u64,
-    published: Cell<u64>,
+    next_id: Cell<u64>,
     /// The worst since the last publication.
     lag: Cell<Duration>,
     outstanding: RefCell<HashMap<u64, Outstanding>>,
@@ -122,26 +74,46 @@ struct Outstanding {
     acked: u8,
 }
 
-#[derive(Clone, Copy)]
-enum Step {
-    Ack {
-        id: u64,
-        attempt: u8,
-    },
-    Extend {
-        id: u64,
-        attempt: u8,
-        ack_after: Duration,
-    },
-}
-
 impl Session {
-    async fn publish_until_drained(&self, window: usize) {
+    fn new(checker: &Rc<Checker>, pattern: Pattern, first_id: u64) -> Rc<Self> {
+        Rc::new(Session {
+            checker: Rc::clone(checker),
+            pattern,
+            next_id: Cell::new(first_id),
+            lag: Cell::default(),
+            outstanding: RefCell::default(),
+            alarms: Alarms::new(checker),
+            content: RefCell::default(),
+        })
+    }
+
+    async fn converse(self: Rc<Self>, broker: Bound<SocketAddr>, window: usize) {
+        let connected = async {
+            let stream = TcpStream::connect(broker.wait().await?).await?;
+            Link::start(stream, &self.checker)
+        };
+        let (link, writer) = match connected.await {
+            Ok(started) => started,
+            Err(error) => return judge_end(&self.checker, "connect", Err(error.into())),
+        };
+        let (session, reading) = (Rc::clone(&self), Rc::clone(&link));
+        let reader = spawn_local(async move {
+            let handle = |frame: Frame<'_>| session.handle(&reading, frame);
+            reading.receive(handle).await
+        });
+        self.publish_until_drained(&link, window).await;
+        self.settle(&link).await;
+        link.close();
+        judge_end(&self.checker, "client's write", writer.await);
+        judge_end(&self.checker, "client's read", reader.await);
+    }
+
+    async fn publish_until_drained(&self, link: &Link, window: usize) {
         let burst = (window / BURSTS_PER_WINDOW).max(1);
         let mut allowed = burst;
         let mut spoke = clock::now();
         while !self.checker.control.is_draining() {
-            self.link.room().await;
+            link.room().await;
             allowed = if self.lag.take() > LAG_MAX {
                 (allowed - allowed / 8).max(burst)
             } else {
@@ -149,12 +121,12 @@ impl Session {
             };
             let free = allowed.saturating_sub(self.outstanding.borrow().len());
             for _ in 0..free.min(burst) {
-                self.publish();
+                self.publish(link);
             }
             if free > 0 {
                 spoke = clock::now();
             } else if clock::since(spoke) > PING_AFTER {
-                self.link.send(&Frame::Ping);
+                link.send(&Frame::new(Kind::Ping, 0, 0));
                 spoke = clock::now();
             }
             let slept = clock::now();
@@ -168,16 +140,15 @@ impl Session {
         self.lag.set(self.lag.get().max(lag));
     }
 
-    fn publish(&self) {
-        let id = self.first_id + self.published.get();
-        self.published.set(self.published.get() + 1);
+    fn publish(&self, link: &Link) {
+        let id = self.next_id.replace(self.next_id.get() + 1);
         let script = self.pattern.script(id);
         let mut content = self.content.borrow_mut();
         script.payload(&mut content);
-        self.link.send(&Frame::Publish {
-            id,
-            allowance_us: allowance_us(script.allowance),
+        link.send(&Frame {
+            ns: nanos(script.allowance),
             payload: &content,
+            ..Frame::new(Kind::Publish, id, 0)
         });
         let outstanding = Outstanding {
             script,
@@ -187,41 +158,28 @@ impl Session {
             acked: 0,
         };
         self.outstanding.borrow_mut().insert(id, outstanding);
-        bump(&self.checker.stats.gauges.published);
+        bump(&self.checker.stats.gauges.messages_published);
     }
 
-    fn handle(self: &Rc<Self>, frame: Frame<'_>) {
-        match frame {
-            Frame::Deliver {
-                id,
-                attempt,
-                deadline_ns,
-                payload,
-            } => {
-                self.delivered(id, attempt, deadline_ns, payload);
-            }
-            Frame::Settled {
-                id,
-                attempts,
-                is_dead,
-            } => self.settled(id, attempts, is_dead),
-            Frame::Publish { .. } | Frame::Ack { .. } | Frame::Extend { .. } | Frame::Ping => {
-                self.judge(false, || "the broker spoke as a client".to_owned());
-            }
+    fn handle(self: &Rc<Self>, link: &Rc<Link>, frame: Frame<'_>) {
+        match frame.kind {
+            Kind::Deliver => self.delivered(link, frame),
+            Kind::Settled | Kind::Dead => self.settled(frame),
+            _ => self.judge(false, || "the broker spoke as a client".to_owned()),
         }
     }
 
-    fn delivered(self: &Rc<Self>, id: u64, attempt: u8, deadline_ns: u64, payload: &[u8]) {
+    fn delivered(self: &Rc<Self>, link: &Rc<Link>, frame: Frame<'_>) {
+        let Frame { id, attempt, .. } = frame;
         let mut outstanding = self.outstanding.borrow_mut();
         let Some(message) = outstanding.get_mut(&id) else {
-            return self.judge(false, || {
-                format!("message {id} was delivered after it was settled")
-            });
+            return self.judge(false, || format!("message {id} came after it was settled"));
         };
         let mut content = self.content.borrow_mut();
         message.script.payload(&mut content);
         let expected = message.attempts + 1;
-        self.judge(attempt == expected && *content == payload, || {
+        let is_right = attempt == expected && *content == frame.payload;
+        self.judge(is_right, || {
             format!(
                 "message {id}: delivery {attempt} came as number {expected}, or with other content"
             )
@@ -234,104 +192,79 @@ impl Session {
                 format!("message {id} was redelivered {early} ns early")
             });
             if !message.is_extended {
-                self.lags_by(Duration::from_nanos(
-                    now_ns.saturating_sub(message.deadline_ns),
-                ));
+                let late = now_ns.saturating_sub(message.deadline_ns);
+                self.lags_by(Duration::from_nanos(late));
             }
         }
         message.is_extended = false;
         message.attempts = attempt;
-        message.deadline_ns = deadline_ns;
+        message.deadline_ns = frame.ns;
         let reply = message.script.reply(attempt);
         drop((outstanding, content));
 
         if self.checker.control.is_draining() {
-            return self.ack(id, attempt);
+            return self.ack(link, id, attempt);
         }
+        let (session, link) = (Rc::clone(self), Rc::clone(link));
         match reply {
             Reply::Ignore => {}
-            Reply::Ack { after } | Reply::AckLate { after } => {
-                self.later(after, Step::Ack { id, attempt })
-            }
+            Reply::Ack { after } => self.later(after, move || session.ack(&link, id, attempt)),
             Reply::ExtendThenAck {
                 extend_after,
                 ack_after,
-            } => {
-                self.later(
-                    extend_after,
-                    Step::Extend {
-                        id,
-                        attempt,
-                        ack_after,
-                    },
-                );
-            }
+            } => self.later(extend_after, move || {
+                session.extend(link, id, attempt, ack_after)
+            }),
         }
     }
 
-    fn settled(&self, id: u64, attempts: u8, is_dead: bool) {
+    fn settled(&self, frame: Frame<'_>) {
+        let Frame { id, attempt, .. } = frame;
         let Some(message) = self.outstanding.borrow_mut().remove(&id) else {
             return self.judge(false, || format!("message {id} was settled twice"));
         };
-        let is_legal = if is_dead {
-            attempts == ATTEMPTS_MAX
-        } else {
-            message.acked >> attempts & 1 == 1
+        let is_legal = match frame.kind {
+            Kind::Dead => attempt == ATTEMPTS_MAX,
+            _ => message.acked >> attempt & 1 == 1,
         };
-        self.judge(is_legal && attempts == message.attempts, || {
-            format!(
-                "message {id}: settled after {attempts} deliveries, dead: {is_dead}; {} were seen",
-                message.attempts
-            )
+        self.judge(is_legal && attempt == message.attempts, || {
+            let seen = message.attempts;
+            format!("message {id}: {frame:?} after {seen} deliveries")
         });
     }
 
-    /// Takes a step after a while.
-    fn later(self: &Rc<Self>, delay: Duration, step: Step) {
-        let session = Rc::clone(self);
-        let due = async move { session.due(step) };
-        self.alarms.arm(clock::now() + delay, due);
+    /// Does what is to be done after a while.
+    fn later(&self, delay: Duration, due: impl FnOnce() + 'static) {
+        self.alarms.arm(clock::now() + delay, async move { due() });
     }
 
-    fn due(self: &Rc<Self>, step: Step) {
-        match step {
-            Step::Ack { id, attempt } => self.ack(id, attempt),
-            Step::Extend {
-                id,
-                attempt,
-                ack_after,
-            } => {
-                if let Some(message) = self.outstanding.borrow_mut().get_mut(&id) {
-                    message.is_extended = true;
-                }
-                self.link.send(&Frame::Extend { id, attempt });
-                self.later(ack_after, Step::Ack { id, attempt });
-            }
+    fn extend(self: Rc<Self>, link: Rc<Link>, id: u64, attempt: u8, ack_after: Duration) {
+        if let Some(message) = self.outstanding.borrow_mut().get_mut(&id) {
+            message.is_extended = true;
         }
+        link.send(&Frame::new(Kind::Extend, id, attempt));
+        let session = Rc::clone(&self);
+        self.later(ack_after, move || session.ack(&link, id, attempt));
     }
 
-    fn ack(&self, id: u64, attempt: u8) {
+    fn ack(&self, link: &Link, id: u64, attempt: u8) {
         if let Some(message) = self.outstanding.borrow_mut().get_mut(&id) {
             message.acked |= 1 << attempt;
         }
-        self.link.send(&Frame::Ack { id, attempt });
+        link.send(&Frame::new(Kind::Ack, id, attempt));
     }
 
     /// Cancels what waits, acks what is open, and waits for the broker to agree.
-    async fn settle(&self) {
+    async fn settle(&self, link: &Link) {
         self.alarms.cancel_all();
-        let open: Vec<_> = {
-            let outstanding = self.outstanding.borrow();
-            outstanding
-                .iter()
-                .map(|(&id, message)| (id, message.attempts))
-                .collect()
-        };
+        let outstanding = self.outstanding.borrow();
+        let open = outstanding.iter().map(|(&id, it)| (id, it.attempts));
+        let open: Vec<_> = open.collect();
+        drop(outstanding);
         // A message not delivered yet is acked when it comes.
         for (id, attempts) in open.into_iter().filter(|&(_, attempts)| attempts > 0) {
-            self.ack(id, attempts);
+            self.ack(link, id, attempts);
         }
-
         let (mut open, mut since) = (self.outstanding.borrow().len(), clock::now());
         while open > 0 && clock::since(since) < self.checker.control.patience() {
             sleep(Duration::from_millis(2)).await;
@@ -350,15 +283,15 @@ impl Session {
     }
 }
 
-/// Above this a client publishes less: a machine that cannot keep up gets a smaller window, not an
-/// ever longer queue of timers that are due.
+/// Above this a client publishes less: a machine that cannot keep up gets a smaller window, not an ever longer queue of
+/// timers that are due.
 const LAG_MAX: Duration = Duration::from_millis(50);
 
 const PUBLISH_EVERY: Duration = Duration::from_millis(5);
 const PING_AFTER: Duration = Duration::from_millis(500);
 
-/// A window fills in four seconds at the least: the start is no burst, and what a client publishes
-/// has a limit on the fastest machine.
+/// A window fills in four seconds at the least: the start is no burst, and what a client publishes has a limit on the
+/// fastest machine.
 const BURSTS_PER_WINDOW: usize = 800;
 
 const _: () = assert!(ATTEMPTS_MAX < 8, "an attempt is a bit of a byte");

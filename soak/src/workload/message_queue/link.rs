@@ -8,13 +8,13 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use examples::broker::frames::{Fields, frame, malformed};
 use examples::broker::link::{Duplex, Inbox, Outbox};
 use futures_lite::future::or;
 use glommio::net::TcpStream;
 use glommio::sync::CancellationToken;
 use glommio::{Task, spawn_local};
 
-use super::protocol::Frame;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::clock;
@@ -127,3 +127,97 @@ const OUTBOX_BYTES_MAX: usize = 1 << 20;
 
 const READ_TIMEOUT: Duration = Duration::from_millis(1_500);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What client and broker tell each other. A payload takes the rest of its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    pub(super) kind: Kind,
+    pub(super) id: u64,
+    pub(super) attempt: u8,
+    /// The allowance of what is published; by when of the run what is delivered is to be acked.
+    pub(super) ns: u64,
+    pub(super) payload: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Client: keep this message and deliver it until it is acked within its allowance.
+    Publish,
+    /// Broker: here it is, for the `attempt`th time.
+    Deliver,
+    /// Client: done with it.
+    Ack,
+    /// Client: still at it; the allowance begins anew.
+    Extend,
+    /// Broker: it was acked, after `attempt` deliveries,
+    Settled,
+    /// or is given up after them.
+    Dead,
+    /// Client: nothing to say, but here.
+    Ping,
+}
+
+const KINDS: [Kind; 7] = {
+    use Kind::*;
+    [Publish, Deliver, Ack, Extend, Settled, Dead, Ping]
+};
+
+impl<'a> Frame<'a> {
+    pub(super) fn new(kind: Kind, id: u64, attempt: u8) -> Self {
+        Frame {
+            kind,
+            id,
+            attempt,
+            ns: 0,
+            payload: &[],
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        frame(out, |out| {
+            out.extend([self.kind as u8, self.attempt]);
+            out.extend(self.id.to_le_bytes());
+            out.extend(self.ns.to_le_bytes());
+            out.extend_from_slice(self.payload);
+        });
+    }
+
+    /// # Errors
+    ///
+    /// If it is what no peer of ours sends: bytes were lost, doubled or mixed up.
+    fn decode(bytes: &'a [u8]) -> io::Result<Frame<'a>> {
+        let mut fields = Fields(bytes);
+        let kind = KINDS.get(usize::from(fields.byte()?));
+        Ok(Frame {
+            kind: *kind.ok_or_else(|| malformed("an unknown frame"))?,
+            attempt: fields.byte()?,
+            id: u64::from_le_bytes(fields.array()?),
+            ns: u64::from_le_bytes(fields.array()?),
+            payload: fields.rest(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use examples::broker::frames::LENGTH_BYTES;
+
+    use super::*;
+
+    #[test]
+    fn frames_come_back_as_they_were_and_nonsense_is_refused() {
+        for kind in KINDS {
+            let frame = Frame {
+                ns: 1 << 60,
+                payload: b"payload",
+                ..Frame::new(kind, u64::MAX, 3)
+            };
+            let mut bytes = Vec::new();
+            frame.encode(&mut bytes);
+            let decoded = Frame::decode(&bytes[LENGTH_BYTES..]);
+            assert_eq!(decoded.expect("it is what was encoded"), frame);
+            assert!(Frame::decode(&bytes[LENGTH_BYTES..20]).is_err());
+        }
+        assert!(Frame::decode(&[99; 30]).is_err());
+    }
+}

@@ -6,23 +6,20 @@
 //!     ◀───────────── Deliver(id, attempt) ──  (again at each deadline that passes)
 //!     wait a while: a timer here too
 //!     Ack(id, attempt) ────────────────────▶  cancel the deadline
-//!     ◀──────────────── Settled(id, how) ───  acked, or dead after the last attempt
+//!     ◀──────────── Settled, or Dead (id) ──  acked, or given up after the last attempt
 //! ```
 //!
-//! Nine deliveries in ten are acked in time, some after one extension; the tenth is ignored or
-//! acked too late. What happens to a message follows from the seed and its number alone
-//! ([`script`]), so broker and client can each say how often it must be delivered, and neither
-//! trusts the other.
+//! Nine deliveries in ten are acked in time, some after one extension; the tenth is ignored or acked too late. What happens
+//! to a message follows from the seed and its number alone ([`script`]), so broker and client can each say how often it must
+//! be delivered, and neither trusts the other.
 //!
-//! Memory is bounded by the window: a connection has at most so many messages that are not settled,
-//! and a link stops reading while what it has to write is above a limit. A client that sees timers
-//! come late, its own or the broker's, makes its window smaller for a while. Cost per message: two
-//! timers armed, about two cancelled or fired, four frames.
+//! Memory is bounded by the window: a connection has at most so many messages that are not settled, and a link stops reading
+//! while what it has to write is above a limit. A client that sees timers come late, its own or the broker's, makes its
+//! window smaller for a while. Cost per message: two timers armed, about two cancelled or fired, four frames.
 
 mod broker;
 mod client;
 mod link;
-mod protocol;
 mod script;
 mod timeouts;
 
@@ -30,66 +27,46 @@ use std::net::SocketAddr;
 
 use glommio::GlommioError;
 
+use self::client::CONNECTIONS_PER_CLIENT;
 pub(super) use self::link::judge_timeout;
 use self::script::Pattern;
 use crate::check::probe::Workload;
 use crate::workload::bound::Bound;
 use crate::workload::executor::{Executor, Plan};
 
-/// Starts the brokers, then the clients of each.
+/// Starts the brokers, one for four cores and no more than there are clients, then the clients of each.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+    let kind = Workload::MessageQueue;
     let mut executors = Vec::new();
     let mut clients = 0..plan.clients;
-    let brokers = brokers(plan);
+    let brokers = (plan.cores / 4).clamp(1, plan.clients);
     for broker in 0..brokers {
         let share = clients.len() / (brokers - broker);
-        start_broker(plan, broker, clients.by_ref().take(share), &mut executors)?;
-    }
-    Ok(executors)
-}
-
-/// One for four cores, and no more than there are clients.
-fn brokers(plan: &Plan) -> usize {
-    (plan.cores / 4).clamp(1, plan.clients)
-}
-
-fn start_broker(
-    plan: &Plan,
-    broker: usize,
-    clients: impl ExactSizeIterator<Item = usize>,
-    executors: &mut Vec<Executor>,
-) -> Result<(), GlommioError<()>> {
-    let connections = clients.len() * client::CONNECTIONS_PER_CLIENT;
-    let window = plan
-        .scaled(IN_FLIGHT_PER_BROKER, connections)
-        .div_ceil(connections);
-    let bound = Bound::<SocketAddr>::default();
-    let (host, binds) = (plan.address(), bound.clone());
-    executors.push(Executor::start(
-        plan,
-        Workload::MessageQueue,
-        &format!("broker-{broker}"),
-        move |checker| broker::run(checker, connections, host, binds),
-    )?);
-
-    for client in clients {
-        let pattern = match plan.nodes {
-            None => Pattern::new(plan.seed, plan.duration),
-            Some(_) => Pattern::simulated(plan.seed, plan.duration),
-        };
-        let name = format!("client-{client}");
-        let broker = bound.clone();
+        let connections = share * CONNECTIONS_PER_CLIENT;
+        let in_flight = plan.scaled(IN_FLIGHT_PER_BROKER, connections);
+        let window = in_flight.div_ceil(connections);
+        let bound = Bound::<SocketAddr>::default();
+        let (host, binds) = (plan.address(), bound.clone());
+        let work = move |checker| broker::run(checker, connections, host, binds);
         executors.push(Executor::start(
             plan,
-            Workload::MessageQueue,
-            &name,
-            move |checker| {
-                let first_connection = client * client::CONNECTIONS_PER_CLIENT;
-                client::run(checker, pattern, broker, first_connection, window)
-            },
+            kind,
+            &format!("broker-{broker}"),
+            work,
         )?);
+        for client in clients.by_ref().take(share) {
+            let pattern = Pattern::new(plan.seed, plan.duration, plan.nodes.is_some());
+            let (broker, first) = (bound.clone(), client * CONNECTIONS_PER_CLIENT);
+            let work = move |checker| client::run(checker, pattern, broker, first, window);
+            executors.push(Executor::start(
+                plan,
+                kind,
+                &format!("client-{client}"),
+                work,
+            )?);
+        }
     }
-    Ok(())
+    Ok(executors)
 }
 
 const IN_FLIGHT_PER_BROKER: usize = 100_000;

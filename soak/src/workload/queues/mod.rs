@@ -7,23 +7,25 @@
 //!
 //! A twentieth of a core is spent on it.
 
-mod bare;
-mod peak;
 mod trial;
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::trial::{BareQueue, Payload, Trial};
+use futures_lite::future::yield_now;
 use glommio::GlommioError;
+use glommio::timer::sleep;
 use staged_wheel::{ClassicQueue, StagedWheel};
-use support::generator::stream;
+use support::generator::{Draw, Rng, stream};
 
-use self::bare::Payload;
-use self::trial::Trial;
 use crate::check::checker::Checker;
+use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
+use crate::measure::memory;
 use crate::workload::executor::{Executor, Plan};
+use crate::{clock, counts};
 
 /// Starts the executor.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
@@ -42,7 +44,7 @@ async fn run(checker: Rc<Checker>, seed: u64, peak: usize) {
     let mut turns: u64 = 0;
     while !checker.control.is_draining() {
         if turns.is_multiple_of(PEAK_EVERY) {
-            peak::judge::<StagedWheel<Payload>>(&checker, stream(seed, 33 + turns), peak).await;
+            judge::<StagedWheel<Payload>>(&checker, stream(seed, 33 + turns), peak).await;
         }
         turns += 1;
         let began = Instant::now();
@@ -73,3 +75,95 @@ const STEPS_SIMULATED: usize = 512;
 
 /// In turns: some three seconds.
 const PEAK_EVERY: u64 = 150;
+
+/// Fills a queue with `count` timers, empties it, lets time pass on its clock, and judges.
+async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, count: usize) {
+    let elsewhere = || checker.control.live_timers() - checker.live();
+    let (before, others) = (memory::allocated().bytes, elsewhere());
+    let epoch = clock::now();
+    let mut queue = Q::new(epoch);
+    let mut now = epoch + fill(&mut queue, &mut rng, (epoch, count)).await;
+    let mut expired = Vec::new();
+    // At rest a reactor polls when it is asked to, or for others: more than once in a while.
+    for _ in 0..POLLS {
+        now += POLL_EVERY;
+        while queue.expire(now, BUDGET, &mut expired) {
+            expired.clear();
+        }
+        expired.clear();
+    }
+    drop(expired);
+    let asked = clock::now();
+    let excess = || {
+        let excused = (elsewhere() - others).unsigned_abs() * BYTES_PER_TIMER_ELSEWHERE;
+        memory::allocated()
+            .bytes
+            .saturating_sub(before + KEPT_BYTES + excused)
+    };
+    while excess() > 0 && clock::since(asked) < PATIENCE && !checker.control.is_draining() {
+        sleep(LOOK_EVERY).await;
+    }
+    let suspected = excess();
+    // The models of others grow by megabytes at a time: what the queue holds goes with it.
+    let with_queue = memory::allocated().bytes;
+    drop(queue);
+    let held = with_queue.saturating_sub(memory::allocated().bytes);
+    let excess = suspected.min(held.saturating_sub(KEPT_BYTES));
+    if !checker.control.is_draining() {
+        checker.check(Invariant::PeaksReturn, excess, || {
+            format!(
+                "a queue of {count} timers that has long been empty holds {}",
+                counts::bytes(excess + KEPT_BYTES)
+            )
+        });
+    }
+}
+
+/// Arms the timers, cancels one half and lets the other fire: how long that took on the queue's
+/// clock.
+async fn fill<Q: BareQueue>(
+    queue: &mut Q,
+    rng: &mut Rng,
+    (epoch, count): (Instant, usize),
+) -> Duration {
+    let live = Rc::default();
+    let mut handles = Vec::with_capacity(count);
+    for id in 0..count {
+        let ahead = rng.log_uniform(Duration::from_millis(1), LASTS);
+        handles.push(queue.insert(epoch + ahead, Payload::new(id as u64, &live)));
+        if id % A_TURN == 0 {
+            yield_now().await;
+        }
+    }
+    for (index, &handle) in handles.iter().enumerate().step_by(2) {
+        drop(queue.cancel(handle));
+        if index % A_TURN == 0 {
+            yield_now().await;
+        }
+    }
+    let mut expired = Vec::new();
+    while queue.expire(epoch + LASTS, BUDGET, &mut expired) {
+        expired.clear();
+        yield_now().await;
+    }
+    LASTS
+}
+
+/// The longest timer.
+const LASTS: Duration = Duration::from_secs(600);
+
+/// Thirty seconds: memory is kept for two windows of four in case that the peak comes again.
+const POLLS: u32 = 600;
+const POLL_EVERY: Duration = Duration::from_millis(50);
+const BUDGET: usize = 256;
+
+/// What a queue and its process take all the same. Not less: the allocator counts for all threads, whose tables shrink
+/// by as much at a time, also just while the queue is dropped. One that keeps its pages holds several times as much.
+const KEPT_BYTES: u64 = 1 << 20;
+
+/// A task, its timer, its message and what the model knows of it, in maps that grow by doubling.
+const BYTES_PER_TIMER_ELSEWHERE: u64 = 2_048;
+
+const A_TURN: usize = 512;
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_secs(1);

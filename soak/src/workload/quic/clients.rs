@@ -14,10 +14,10 @@ use glommio_quic::{Connection, Endpoint, VarInt, crypto};
 use support::generator::{Draw, Rng, stream};
 use support::lossy_proxy::Proxy;
 
-use super::settings::{Ended, PATIENCE, authority, complain, socket, transport};
+use super::servers::{Ended, PATIENCE, authority, complain, socket, transport};
 use crate::check::checker::Checker;
-use crate::check::executor_stats::{add, bump};
 use crate::check::invariants::Invariant;
+use crate::counters::{add, bump};
 
 /// What all of them know.
 #[derive(Clone)]

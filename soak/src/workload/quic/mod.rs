@@ -15,7 +15,6 @@
 
 mod clients;
 mod servers;
-mod settings;
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -25,7 +24,7 @@ use glommio::channels::oneshot::{SharedSender, shared};
 use glommio_quic::Shard;
 use support::lossy_proxy::Proxy;
 
-use self::settings::{Ended, complain};
+use self::servers::{Ended, complain};
 use crate::check::checker::Checker;
 use crate::check::probe::Workload;
 use crate::workload::executor::{Executor, Plan};

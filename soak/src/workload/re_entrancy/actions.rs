@@ -13,7 +13,7 @@ use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 use support::generator::{Draw, Rng};
 
-use super::waits::Waits;
+use super::cycle::Waits;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;

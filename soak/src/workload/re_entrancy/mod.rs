@@ -25,27 +25,29 @@
 //! depends on when timers fire, so a seed repeats the kind of run, not each step of it.
 
 mod actions;
-mod crossing;
 mod cycle;
 mod repeats;
-mod waits;
 mod wakers;
 
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
+use self::cycle::{Cycle, Waits};
+use actions::Actions;
 use futures_lite::future::yield_now;
 use glommio::GlommioError;
-use support::generator::stream;
+use glommio::timer::Timer;
+use support::generator::{Rng, stream};
+use wakers::Arena;
 
-use self::actions::Actions;
-use self::cycle::Cycle;
-use self::wakers::Arena;
-use crate::check::checker::Checker;
+use crate::check::checker::{Checker, Live};
+use crate::check::model::Key;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
+use crate::clock;
 use crate::workload::executor::{Executor, Plan};
-use waits::Waits;
 
 /// Starts the executor.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
@@ -127,7 +129,7 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
         while checker.armed() > 0 && !checker.control.is_draining() {
             checker.pause(LOOK_EVERY).await;
         }
-        crossing::cross(&checker, &mut rng, sizes.cycle_lasts / 10).await;
+        cross(&checker, &mut rng, sizes.cycle_lasts / 10).await;
         if !checker.control.is_draining() {
             peaks.judge().await;
         }
@@ -155,3 +157,45 @@ const SHORT_MAX: Duration = Duration::from_secs(2);
 const SEASON_LASTS_MIN: Duration = Duration::from_millis(400);
 const SEASON_LASTS_MAX: Duration = Duration::from_secs(8);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Crosses it for so long, or until the run drains. Nothing is left armed.
+async fn cross(checker: &Rc<Checker>, rng: &mut Rng, lasts: Duration) {
+    let began = clock::now();
+    while clock::since(began) < lasts && !checker.control.is_draining() {
+        let mut armed = Vec::new();
+        for _ in 0..CROSSINGS {
+            arm_or_cancel(checker, &mut armed, near_the_threshold(rng));
+        }
+        arm_or_cancel(checker, &mut armed, 0);
+        // When the timer of this pause fires, there is none.
+        checker.pause(PAUSE).await;
+    }
+}
+
+/// Arms timers, or cancels the latest, until there are `count`.
+fn arm_or_cancel(checker: &Rc<Checker>, armed: &mut Vec<(Timer, Key, Live)>, count: usize) {
+    while armed.len() < count {
+        let ticket = checker.arm(clock::now() + FAR);
+        let mut timer = Timer::new(ticket.delay());
+        let polled = Pin::new(&mut timer).poll(&mut Context::from_waker(Waker::noop()));
+        if polled.is_ready() {
+            // A planted defect.
+            checker.fired(ticket.key);
+        }
+        armed.push((timer, ticket.key, ticket.live));
+    }
+    for (timer, key, live) in armed.drain(count..) {
+        checker.cancel(key);
+        drop((timer, live));
+    }
+}
+
+fn near_the_threshold(rng: &mut Rng) -> usize {
+    BRINK - 3 + rng.usize(..7)
+}
+
+/// As many timers as the first stage does not take.
+const BRINK: usize = 256;
+const CROSSINGS: usize = 20;
+const FAR: Duration = Duration::from_secs(3_600);
+const PAUSE: Duration = Duration::from_millis(2);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use glommio::timer::Timer;
 use support::generator::{Draw, Rng};
 
-use super::waits::Waits;
+use super::cycle::Waits;
 use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;

@@ -10,21 +10,21 @@
 //! than were sent, or more damaged ones, would be the library's doing and not the link's.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use examples::reliable_udp::wire::{Datagram, Refused, Salt};
 use glommio::net::UdpSocket;
 
 use super::faults::{Fate, Faults};
 use crate::check::checker::Checker;
-use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
 use crate::clock;
+use crate::counters::bump;
 use crate::workload::alarms::Alarms;
 use crate::workload::message_queue::judge_timeout;
 
@@ -58,7 +58,7 @@ pub(super) const READ_TIMEOUT_MAX: Duration = Duration::from_millis(100);
 
 /// A socket and what stands before it.
 pub(super) struct Channel {
-    checker: Rc<Checker>,
+    pub(super) checker: Rc<Checker>,
     pub(super) alarms: Rc<Alarms>,
     socket: UdpSocket,
     /// `None`: the socket is connected, or has received nothing yet.
@@ -68,18 +68,6 @@ pub(super) struct Channel {
     outgoing: Arc<Direction>,
     incoming: Arc<Direction>,
     read_timeout: Duration,
-    counts: Counts,
-}
-
-/// What became of the datagrams of this end.
-#[derive(Debug, Default)]
-struct Counts {
-    sent: Cell<u64>,
-    lost: Cell<u64>,
-    held: Cell<u64>,
-    doubled: Cell<u64>,
-    received: Cell<u64>,
-    refused: Cell<u64>,
 }
 
 impl Channel {
@@ -103,7 +91,6 @@ impl Channel {
             outgoing: Arc::clone(outgoing),
             incoming: Arc::clone(incoming),
             read_timeout,
-            counts: Counts::default(),
         }))
     }
 
@@ -111,26 +98,20 @@ impl Channel {
     pub(super) fn send(self: &Rc<Self>, datagram: &Datagram<'_>) {
         let gauges = &self.checker.stats.gauges;
         bump(&gauges.datagrams_sent);
-        add(&self.counts.sent);
         let now = clock::now();
         let fate = self.faults.borrow_mut().decide(now);
         let Fate::Carried {
             delay,
-            is_held,
             again,
             damage,
         } = fate
         else {
             bump(&gauges.datagrams_lost);
-            return add(&self.counts.lost);
+            return;
         };
         let mut bytes = datagram.encode(self.outgoing.salt);
         if let Some(after) = again {
-            add(&self.counts.doubled);
             self.carry(now + after, bytes.clone(), false);
-        }
-        if is_held {
-            add(&self.counts.held);
         }
         if let Some(damage) = damage {
             let bit = (damage % (bytes.len() as u64 * 8)) as usize;
@@ -200,7 +181,6 @@ impl Channel {
         if let (None, Ok(_)) = (self.peer.get(), decoded) {
             self.peer.set(from);
         }
-        add(&self.counts.received);
         let received = self.incoming.received.fetch_add(1, Ordering::Relaxed) + 1;
         let handed = self.incoming.handed.load(Ordering::Acquire);
         self.holds(received <= handed, || {
@@ -216,7 +196,6 @@ impl Channel {
     }
 
     fn refuse(&self, refused: Refused) {
-        add(&self.counts.refused);
         let count = self.incoming.refused.fetch_add(1, Ordering::Relaxed) + 1;
         let damaged = self.incoming.damaged.load(Ordering::Relaxed);
         self.holds(refused == Refused::Checksum && count <= damaged, || {
@@ -229,36 +208,13 @@ impl Channel {
         error.kind() == io::ErrorKind::ConnectionRefused && self.checker.control.is_draining()
     }
 
-    fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
+    pub(super) fn is_draining(&self) -> bool {
+        self.checker.control.is_draining()
+    }
+
+    pub(super) fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
         self.checker.holds(Invariant::BytesWhole, holds, detail);
     }
-}
-
-impl fmt::Display for Channel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts {
-            sent,
-            lost,
-            held,
-            doubled,
-            received,
-            refused,
-        } = &self.counts;
-        write!(
-            f,
-            "{} sent ({} lost, {} held back, {} doubled), {} received ({} refused)",
-            sent.get(),
-            lost.get(),
-            held.get(),
-            doubled.get(),
-            received.get(),
-            refused.get()
-        )
-    }
-}
-
-fn add(count: &Cell<u64>) {
-    count.set(count.get() + 1);
 }
 
 /// Never reached on loopback, where a datagram is delivered or dropped when it is sent.

@@ -11,7 +11,7 @@
 //! has a retransmission timer of its own, nearly all of which are cancelled, and the rest back off.
 //! A datagram in transit is a timer too. The links are as short as across a city and as long as by
 //! way of two satellites, so timeouts are of very different lengths. The bytes must arrive whole:
-//! each one is compared as it comes in order, and each transfer's hash at its end.
+//! each one is compared as it comes in order.
 //!
 //! The protocol is that of the example `reliable_udp`, in pure parts that are tested by themselves,
 //! as are `content` and `faults`; `channel`, `sender` and `receiver` join them to sockets and timers.
@@ -31,13 +31,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use examples::reliable_udp::wire::Salt;
-use futures_lite::future::zip;
 use glommio::net::UdpSocket;
 use glommio::{GlommioError, spawn_local};
 use support::generator::stream;
 
 use self::channel::{Channel, Direction};
-use self::content::{Inbound, Outbound};
+use self::content::Content;
 use self::faults::{Distance, Faults};
 use self::receiver::Receiver;
 use self::sender::Sender;
@@ -48,56 +47,33 @@ use crate::clock;
 use crate::workload::bound::Bound;
 use crate::workload::executor::{Executor, Plan};
 
-/// Starts the receiving executor, then the sending one; on a single core one executor for both.
+/// Starts the receiving executor, then the sending one.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
-    let flows: Vec<Flow> = (0..plan.scaled(FLOWS, 2) as u64)
-        .map(|number| Flow::new(plan.seed, number))
-        .collect();
-    let host = plan.address();
-    if plan.cores == 1 {
-        let both = Executor::start(
-            plan,
-            Workload::ReliableUdp,
-            "udp",
-            move |checker| async move {
-                let (sockets, addresses) = bind(host, flows.len());
-                checker.spawn_sweeper();
-                zip(
-                    receive(&checker, &flows, sockets),
-                    send(&checker, &flows, host, addresses),
-                )
-                .await;
-                checker.settle().await;
-            },
-        )?;
-        return Ok(vec![both]);
-    }
+    let flows = (0..plan.scaled(FLOWS, 2) as u64).map(|number| Flow::new(plan.seed, number));
+    let flows: Vec<Flow> = flows.collect();
     let bound = Bound::default();
     let receiver = Executor::start(plan, Workload::ReliableUdp, "udp-receiver", {
-        let (flows, bound) = (flows.clone(), bound.clone());
+        let (flows, bound, host) = (flows.clone(), bound.clone(), plan.address());
         move |checker| async move {
-            let (sockets, addresses) = bind(host, flows.len());
-            bound.tell(addresses);
             checker.spawn_sweeper();
-            receive(&checker, &flows, sockets).await;
+            judge(&checker, receive(&checker, &flows, host, bound).await);
             checker.settle().await;
         }
     })?;
     let host = plan.address();
-    let sender = Executor::start(
-        plan,
-        Workload::ReliableUdp,
-        "udp-sender",
-        move |checker| async move {
-            checker.spawn_sweeper();
-            match bound.wait().await {
-                Ok(addresses) => send(&checker, &flows, host, addresses).await,
-                Err(error) => complain(&checker, format!("the receiver did not bind: {error}")),
-            }
-            checker.settle().await;
-        },
-    )?;
+    let work = move |checker: Rc<Checker>| async move {
+        checker.spawn_sweeper();
+        judge(&checker, send(&checker, &flows, host, bound).await);
+        checker.settle().await;
+    };
+    let sender = Executor::start(plan, Workload::ReliableUdp, "udp-sender", work)?;
     Ok(vec![receiver, sender])
+}
+
+fn judge(checker: &Checker, ended: glommio::Result<(), ()>) {
+    checker.holds(Invariant::BytesWhole, ended.is_ok(), || {
+        format!("{ended:?}")
+    });
 }
 
 /// What both ends of a flow agree on.
@@ -126,86 +102,74 @@ impl Flow {
         }
     }
 
-    /// One end of the link, which sends in the first direction and receives in the second.
+    fn content(&self) -> Content {
+        Content::new(self.seed, self.number)
+    }
+
+    /// One end of the link: that of the sender has a socket that is connected.
     fn channel(
         &self,
         checker: &Rc<Checker>,
         socket: UdpSocket,
         is_connected: bool,
-        [outgoing, incoming]: [&Arc<Direction>; 2],
     ) -> glommio::Result<Rc<Channel>, ()> {
         let identity = 2 * (FLOW_IDENTITIES + self.number) + u64::from(is_connected);
         let faults = Faults::new(stream(!self.seed, identity), self.distance, clock::now());
         let read_timeout = (self.distance.one_way * 2).min(channel::READ_TIMEOUT_MAX);
+        let directions = match is_connected {
+            true => [&self.data, &self.acks],
+            false => [&self.acks, &self.data],
+        };
         Channel::new(
             checker,
             socket,
             is_connected,
             faults,
-            [outgoing, incoming],
+            directions,
             read_timeout,
         )
     }
 }
 
-fn bind(host: IpAddr, count: usize) -> (Vec<UdpSocket>, Vec<SocketAddr>) {
-    (0..count)
-        .map(|_| {
-            let socket = UdpSocket::bind((host, 0)).expect("there is a free port");
-            let address = socket.local_addr().expect("a bound socket has an address");
-            (socket, address)
-        })
-        .unzip()
-}
-
-async fn receive(checker: &Rc<Checker>, flows: &[Flow], sockets: Vec<UdpSocket>) {
-    let mut ends = Vec::new();
-    for (flow, socket) in flows.iter().zip(sockets) {
-        match flow.channel(checker, socket, false, [&flow.acks, &flow.data]) {
-            Ok(channel) => {
-                let inbound = Inbound::new(flow.seed, flow.number);
-                let receiver = Receiver::new(checker, channel, inbound, flow.window);
-                ends.push(spawn_local(receiver.run()));
-            }
-            Err(error) => complain(checker, format!("receiver: {error}")),
-        }
-    }
-    for end in ends {
-        end.await;
-    }
-}
-
-async fn send(checker: &Rc<Checker>, flows: &[Flow], host: IpAddr, addresses: Vec<SocketAddr>) {
-    let mut ends = Vec::new();
-    for (flow, address) in flows.iter().zip(addresses) {
-        match connect(checker, flow, host, address).await {
-            Ok(channel) => {
-                let outbound = Outbound::new(flow.seed, flow.number);
-                let sender = Sender::new(checker, channel, outbound, flow.window);
-                ends.push(spawn_local(sender.run()));
-            }
-            Err(error) => complain(checker, format!("sender: {error}")),
-        }
-    }
-    for end in ends {
-        end.await;
-    }
-}
-
-async fn connect(
+async fn receive(
     checker: &Rc<Checker>,
-    flow: &Flow,
+    flows: &[Flow],
     host: IpAddr,
-    address: SocketAddr,
-) -> glommio::Result<Rc<Channel>, ()> {
-    let socket = UdpSocket::bind((host, 0))?;
-    socket.connect(address).await?;
-    flow.channel(checker, socket, true, [&flow.data, &flow.acks])
+    bound: Bound<Vec<SocketAddr>>,
+) -> glommio::Result<(), ()> {
+    let (mut ends, mut addresses) = (Vec::new(), Vec::new());
+    for flow in flows {
+        let socket = UdpSocket::bind((host, 0))?;
+        addresses.push(socket.local_addr()?);
+        let channel = flow.channel(checker, socket, false)?;
+        let receiver = Receiver::new(channel, flow.content(), flow.window);
+        ends.push(spawn_local(receiver.run()));
+    }
+    bound.tell(addresses);
+    for end in ends {
+        end.await;
+    }
+    Ok(())
 }
 
-/// Enters what must not happen to a flow.
-fn complain(checker: &Checker, what: String) {
-    checker.holds(Invariant::BytesWhole, false, || what);
+async fn send(
+    checker: &Rc<Checker>,
+    flows: &[Flow],
+    host: IpAddr,
+    bound: Bound<Vec<SocketAddr>>,
+) -> glommio::Result<(), ()> {
+    let mut ends = Vec::new();
+    for (flow, address) in flows.iter().zip(bound.wait().await?) {
+        let socket = UdpSocket::bind((host, 0))?;
+        socket.connect(address).await?;
+        let channel = flow.channel(checker, socket, true)?;
+        let sender = Sender::new(channel, flow.content(), flow.window);
+        ends.push(spawn_local(sender.run()));
+    }
+    for end in ends {
+        end.await;
+    }
+    Ok(())
 }
 
 const FLOWS: usize = 8;

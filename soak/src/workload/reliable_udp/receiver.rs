@@ -1,12 +1,11 @@
 //! The receiving end of a flow: puts the stream together, judges it, and acknowledges.
 //!
-//! As a TCP does (RFC 5681, 4.2): every second datagram in order is acknowledged, or one alone
-//! after a moment; whatever is out of order, fills a gap or comes twice is acknowledged at once.
-//! The moment is a timer that is armed with nearly every other datagram and seldom fires.
+//! As a TCP does (RFC 5681, 4.2): every second datagram in order is acknowledged, or one alone after a moment; whatever is
+//! out of order, fills a gap or comes twice is acknowledged at once. The moment is a timer that is armed with nearly every
+//! other datagram and seldom fires.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 
 use examples::reliable_udp::ack::ACK_DELAY;
 use examples::reliable_udp::reassembly::{Arrival, Reassembly};
@@ -14,34 +13,26 @@ use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use glommio::yield_if_needed;
 
 use super::channel::Channel;
-use super::content::{Inbound, Progress};
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
+use super::content::Content;
 use crate::check::model::Key;
 use crate::clock;
+use crate::counters::add;
 
 /// The receiving end of one flow.
 pub(super) struct Receiver {
-    checker: Rc<Checker>,
     channel: Rc<Channel>,
     reassembly: RefCell<Reassembly>,
-    inbound: RefCell<Inbound>,
+    expected: RefCell<Content>,
     /// An acknowledgement that waits for a second datagram.
     ack_due: Cell<Option<Key>>,
 }
 
 impl Receiver {
-    pub(super) fn new(
-        checker: &Rc<Checker>,
-        channel: Rc<Channel>,
-        inbound: Inbound,
-        limit: usize,
-    ) -> Rc<Self> {
+    pub(super) fn new(channel: Rc<Channel>, expected: Content, limit: usize) -> Rc<Self> {
         Rc::new(Receiver {
-            checker: Rc::clone(checker),
             channel,
             reassembly: RefCell::new(Reassembly::new(limit)),
-            inbound: RefCell::new(inbound),
+            expected: RefCell::new(expected),
             ack_due: Cell::new(None),
         })
     }
@@ -49,17 +40,14 @@ impl Receiver {
     /// Receives until the run drains; then drops everything.
     pub(super) async fn run(self: Rc<Self>) {
         let mut buffer = [0; DATAGRAM_BYTES_MAX];
-        while !self.checker.control.is_draining() {
+        while !self.channel.is_draining() {
             match self.channel.receive(&mut buffer).await {
                 Ok(Some(Datagram::Data {
                     sequence, segment, ..
                 })) => self.received(sequence, segment),
-                Ok(Some(Datagram::Ack(ack))) => {
-                    self.holds(false, || format!("the sender acknowledged {}", ack.next));
-                }
                 Ok(None) => {}
-                Err(error) => {
-                    self.holds(false, || format!("receiver's socket: {error}"));
+                other => {
+                    self.channel.holds(false, || format!("receiver: {other:?}"));
                     break;
                 }
             }
@@ -77,7 +65,7 @@ impl Receiver {
         match arrival {
             Arrival::InOrder if !has_gap => self.acknowledge_soon(),
             Arrival::InOrder | Arrival::Ahead | Arrival::Duplicate => self.acknowledge(),
-            Arrival::Beyond => self.holds(false, || {
+            Arrival::Beyond => self.channel.holds(false, || {
                 format!("datagram {sequence} is beyond the window of the sender")
             }),
         }
@@ -85,12 +73,14 @@ impl Receiver {
 
     /// The next segment in order.
     fn deliver(&self, segment: &[u8]) {
-        let consumed = self.inbound.borrow_mut().consume(segment);
-        if let Ok(Progress::Bytes(count)) = consumed {
-            let delivered = &self.checker.stats.gauges.bytes_delivered;
-            delivered.fetch_add(count as u64, Ordering::Relaxed);
-        }
-        self.holds(consumed.is_ok(), || format!("{consumed:?}"));
+        let expected = self.expected.borrow_mut().next_segment();
+        let gauges = &self.channel.checker.stats.gauges;
+        add(&gauges.bytes_delivered, segment.len() as u64);
+        self.channel.holds(*expected == *segment, || {
+            let differs = segment.iter().zip(&*expected).position(|(a, b)| a != b);
+            let [found, expected] = [segment.len(), expected.len()];
+            format!("{found} bytes instead of {expected}, the first that differs at {differs:?}")
+        });
     }
 
     fn acknowledge_soon(self: &Rc<Self>) {
@@ -112,9 +102,5 @@ impl Receiver {
         }
         let ack = self.reassembly.borrow().ack();
         self.channel.send(&Datagram::Ack(ack));
-    }
-
-    fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
-        self.checker.holds(Invariant::BytesWhole, holds, detail);
     }
 }

@@ -11,7 +11,6 @@
 //! have a whole window sent twice.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
@@ -24,21 +23,18 @@ use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use glommio::{spawn_local, yield_if_needed};
 
 use super::channel::{Channel, READ_TIMEOUT_MAX};
-use super::content::Outbound;
-use crate::check::checker::Checker;
-use crate::check::executor_stats::bump;
-use crate::check::invariants::Invariant;
+use super::content::Content;
 use crate::check::model::Key;
 use crate::check::probe::Timing;
 use crate::clock;
+use crate::counters::bump;
 
 /// The sending end of one flow.
 pub(super) struct Sender {
-    checker: Rc<Checker>,
     channel: Rc<Channel>,
     limit: usize,
     window: RefCell<Window<Key>>,
-    outbound: RefCell<Outbound>,
+    content: RefCell<Content>,
     rto: Cell<Rto>,
     /// The timeout by which the timers in flight were set, or the shortest since.
     armed_by: Cell<Duration>,
@@ -53,20 +49,14 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(
-        checker: &Rc<Checker>,
-        channel: Rc<Channel>,
-        outbound: Outbound,
-        limit: usize,
-    ) -> Rc<Self> {
+    pub(super) fn new(channel: Rc<Channel>, content: Content, limit: usize) -> Rc<Self> {
         let rto = Rto::new(RTO_INITIAL);
         let now = clock::now();
         Rc::new(Sender {
-            checker: Rc::clone(checker),
             channel,
             limit,
             window: RefCell::new(Window::new(limit)),
-            outbound: RefCell::new(outbound),
+            content: RefCell::new(content),
             rto: Cell::new(rto),
             armed_by: Cell::new(rto.estimated(0)),
             backed_off_at: Cell::new(now),
@@ -82,15 +72,12 @@ impl Sender {
     pub(super) async fn run(self: Rc<Self>) {
         let pump = spawn_local(Rc::clone(&self).pump());
         let mut buffer = [0; DATAGRAM_BYTES_MAX];
-        while !self.checker.control.is_draining() {
+        while !self.channel.is_draining() {
             match self.channel.receive(&mut buffer).await {
                 Ok(Some(Datagram::Ack(ack))) => self.heard(&ack),
-                Ok(Some(Datagram::Data { sequence, .. })) => {
-                    self.holds(false, || format!("the receiver sent datagram {sequence}"));
-                }
                 Ok(None) => {}
-                Err(error) => {
-                    self.holds(false, || format!("sender's socket: {error}"));
+                other => {
+                    self.channel.holds(false, || format!("sender: {other:?}"));
                     break;
                 }
             }
@@ -144,7 +131,7 @@ impl Sender {
     }
 
     fn send_next(self: &Rc<Self>) {
-        let segment = self.outbound.borrow_mut().next_segment();
+        let segment = self.content.borrow_mut().next_segment();
         let sequence = self.window.borrow().next();
         let now = clock::now();
         let timer = self.arm(sequence, now + self.rto.get().timeout(0));
@@ -172,7 +159,7 @@ impl Sender {
         let mut window = self.window.borrow_mut();
         let Some(flight) = window.flight(sequence) else {
             drop(window);
-            return self.holds(false, || {
+            return self.channel.holds(false, || {
                 format!("datagram {sequence} was acknowledged and its timer fired")
             });
         };
@@ -190,7 +177,7 @@ impl Sender {
         flight.resend(now, timer);
         let (segment, resent) = (Rc::clone(&flight.segment), flight.resent);
         drop(window);
-        bump(&self.checker.stats.gauges.datagrams_repeated);
+        bump(&self.channel.checker.stats.gauges.datagrams_repeated);
         self.silent_for.take();
         self.channel.send(&Datagram::Data {
             sequence,
@@ -214,7 +201,7 @@ impl Sender {
             Ok(sent_at) => sent_at
                 .into_iter()
                 .for_each(|sent_at| self.sampled(sent_at, now)),
-            Err(unsent) => self.holds(false, || unsent.to_string()),
+            Err(unsent) => self.channel.holds(false, || unsent.to_string()),
         }
         if self.has_room() {
             self.wake_pump();
@@ -223,7 +210,7 @@ impl Sender {
 
     /// What was sent once, at `sent_at`, has been acknowledged.
     fn sampled(&self, sent_at: Instant, now: Instant) {
-        let stats = &self.checker.stats;
+        let stats = &self.channel.checker.stats;
         stats.record(Timing::SegmentRtt, sent_at, now);
         let mut rto = self.rto.get();
         rto.sampled(now.saturating_duration_since(sent_at));
@@ -251,12 +238,13 @@ impl Sender {
         let silent_for = self.silent_for.get() + passed;
         let stuck_for = self.stuck_for.get() + passed;
 
-        let patience = self.checker.control.patience();
+        let patience = self.channel.checker.control.patience();
         let rto = self.rto.get();
         let tries: Duration = (0..TRIES_MAX).map(|resent| rto.estimated(resent)).sum();
         let is_well = silent_for <= RTO_MAX + patience && stuck_for <= tries + patience;
-        self.holds(is_well, || {
-            format!("silent for {silent_for:?}, no progress for {stuck_for:?}: {self}")
+        self.channel.holds(is_well, || {
+            let span = self.window.borrow().span();
+            format!("silent for {silent_for:?}, no progress for {stuck_for:?}, {span} in the window, {rto:?}")
         });
         // Said once for each time that it lasts so long.
         let counts_on = |passed| if is_well { passed } else { Duration::ZERO };
@@ -268,28 +256,6 @@ impl Sender {
         if let Some(waker) = self.waits_for_room.take() {
             waker.wake();
         }
-    }
-
-    fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
-        self.checker.holds(Invariant::BytesWhole, holds, detail);
-    }
-}
-
-impl fmt::Display for Sender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let window = self.window.borrow();
-        let rto = self.rto.get();
-        write!(
-            f,
-            "window {} of {} from {}, {} in flight, RTO {:?}, SRTT {:?}; {}",
-            window.span(),
-            self.limit,
-            window.next() - window.span() as u64,
-            window.flights().count(),
-            rto.timeout(0),
-            rto.srtt(),
-            self.channel
-        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! A client: has numbers stored, until each is confirmed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::TcpStream;
 use glommio::spawn_local;
+use serde::{Deserialize, Serialize};
 use support::generator::{Draw, Rng, stream};
 
-use super::deaths::Deaths;
-use super::protocol::{Answer, Extra, Request};
+use super::protocol::{Answer, Deaths, Extra, Request};
 use crate::check::checker::Checker;
-use crate::check::executor_stats::bump;
-use crate::check::invariants::Invariant;
+use crate::check::invariants::{Count, Invariant};
 use crate::clock;
+use crate::counters::bump;
 use crate::measure::nanos;
 
 pub(super) struct Client {
@@ -236,3 +236,73 @@ pub(super) const CLIENTS: usize = 6;
 
 /// Apart from all others that draw from the seed.
 const STREAM: u64 = 1 << 50;
+
+/// What the service says in the end, as a line of JSON.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Left {
+    /// More than in the beginning.
+    pub(super) descriptors: i64,
+    /// What was found of pools that are replaced, by the place of the promise, with its first violation in words.
+    pub(super) pools: Vec<(usize, Count, String)>,
+    pub(super) stored: Vec<StoredOf>,
+}
+
+/// Numbers of one client.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StoredOf {
+    client: u32,
+    count: u64,
+    /// After the greatest.
+    next: u64,
+}
+
+impl StoredOf {
+    pub(super) fn new((client, numbers): (u32, BTreeSet<u64>)) -> Self {
+        StoredOf {
+            client,
+            count: numbers.len() as u64,
+            next: numbers.last().map_or(0, |last| last + 1),
+        }
+    }
+}
+
+/// Holds what the service says in the end against what its clients were told.
+pub(super) fn judge(checker: &Checker, told: &[(u32, Told)], left: io::Result<Left>) {
+    let ledger = &checker.stats.ledger;
+    let left = match left {
+        Ok(left) => left,
+        Err(error) => {
+            return ledger.holds(Invariant::Confirmed, false, || {
+                format!("the service did not end well: {error}")
+            });
+        }
+    };
+    let more = left.descriptors;
+    ledger.check(Invariant::Confirmed, more.unsigned_abs(), || {
+        format!("the service has {more} more descriptors than before")
+    });
+    for (promise, count, words) in left.pools {
+        ledger.enter(Invariant::ALL[promise], count, || words);
+    }
+    for &(id, told) in told {
+        let stored = left.stored.iter().find(|stored| stored.client == id);
+        let is_stored = stored.map_or(told.confirmed == 0, |stored| {
+            stored.count == told.confirmed && stored.next == told.confirmed
+        });
+        checker.holds(Invariant::Confirmed, is_stored, || {
+            format!("client {id} was told {told:?}, and there is {stored:?}")
+        });
+    }
+    if checker.control.is_simulated() {
+        // All connections break there with one death, and others of a network that is slow.
+        return;
+    }
+    let deaths: u64 = told.iter().map(|(_, told)| told.deaths).sum();
+    let broken: u64 = told.iter().map(|(_, told)| told.broken).sum();
+    // A connection that takes the place of a broken one may be given to the same shard before that
+    // has left.
+    let excused = deaths * told.len() as u64 * 2;
+    checker.check(Invariant::Confirmed, broken.saturating_sub(excused), || {
+        format!("{broken} connections broke, and only {deaths} shards died")
+    });
+}

@@ -1,5 +1,11 @@
 //! What clients and service say to each other: frames of one size, answered in their order.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::measure::nanos;
+
 /// Asks the service to store a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
@@ -86,29 +92,86 @@ fn parts(frame: Frame) -> (u64, u32, u32) {
     (frame as u64, (frame >> 64) as u32, (frame >> 96) as u32)
 }
 
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Deaths(Option<PowerCuts>);
+
+#[derive(Clone, Debug)]
+struct PowerCuts {
+    cut: fn(),
+    elapsed: fn() -> Duration,
+    /// When power was last cut.
+    last_ns: Arc<AtomicU64>,
+}
+
+impl Deaths {
+    /// By calls of `cut`, at the time that `elapsed` says.
+    #[cfg(feature = "simulation")]
+    pub(super) fn by_power_cuts(cut: fn(), elapsed: fn() -> Duration) -> Self {
+        Deaths(Some(PowerCuts {
+            cut,
+            elapsed,
+            last_ns: Arc::default(),
+        }))
+    }
+
+    /// Cuts the power. False if shards die alone.
+    pub(super) fn cut_power(&self) -> bool {
+        let Some(cuts) = &self.0 else {
+            return false;
+        };
+        cuts.last_ns
+            .store(nanos((cuts.elapsed)()), Ordering::Relaxed);
+        (cuts.cut)();
+        true
+    }
+
+    /// Whether shards die by power cuts.
+    pub(super) fn are_power_cuts(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The time, if shards die by power cuts.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0
+            .as_ref()
+            .map_or(Duration::ZERO, |cuts| (cuts.elapsed)())
+    }
+
+    /// Whether a power cut explains that the service has been silent, or not there, since `began`.
+    pub(super) fn explain_silence(&self, began: Duration) -> bool {
+        self.0.as_ref().is_some_and(|cuts| {
+            let last_ns = cuts.last_ns.load(Ordering::Relaxed);
+            last_ns > 0 && nanos(began) <= last_ns + nanos(STARTING)
+        })
+    }
+}
+
+/// From a power cut on, until all shards listen again.
+const STARTING: Duration = Duration::from_millis(100);
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn frames_say_what_was_said() {
-        for (index, extra) in EXTRAS.into_iter().enumerate() {
-            assert_eq!(extra as usize, index);
+        for extra in EXTRAS {
+            let (client, number) = (7, u64::MAX - 3);
             let request = Request {
-                client: 7,
-                number: u64::MAX - 3,
+                client,
+                number,
                 extra,
             };
             assert_eq!(Request::decode(request.encode()), Some(request));
         }
         assert_eq!(Request::decode([9; 16]), None);
-        for is_stored in [false, true] {
-            let answer = Answer {
-                number: 1 << 40,
-                life: 3,
-                is_stored,
-            };
-            assert_eq!(Answer::decode(answer.encode()), answer);
-        }
+        let (number, life, is_stored) = (1 << 40, 3, true);
+        let answer = Answer {
+            number,
+            life,
+            is_stored,
+        };
+        assert_eq!(Answer::decode(answer.encode()), answer);
     }
 }

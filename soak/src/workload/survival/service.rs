@@ -17,11 +17,11 @@ use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, Sha
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
-use super::deaths::Deaths;
+use super::client::{Left, StoredOf};
 use super::pools;
-use super::shard::{self, SHARDS, Service};
-use super::store::{self, Lives};
-use crate::check::invariants::{Count, Ledger};
+use super::protocol::Deaths;
+use super::shard::{self, Lives, SHARDS, Service};
+use crate::check::invariants::Ledger;
 use crate::measure::{process, ring_events};
 
 /// Serves until standard input ends.
@@ -35,7 +35,7 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
         let lives = lives.clone();
         LocalExecutorBuilder::default()
             .name("soak-store")
-            .spawn(move || store::keep(lives))?
+            .spawn(move || shard::keep(lives))?
     };
     let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     say(format_args!("{}", listener.local_addr()?.port()))?;
@@ -63,26 +63,18 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
         ended??;
     }
     let stored = store.join()?;
-    say(format_args!("{}", process::descriptors()? - descriptors))?;
-    for row in pools::ROWS {
-        let Count {
-            checks,
-            violations,
-            worst,
-        } = ledger.count(row);
+    let pools = pools::ROWS.map(|row| {
         let found = ledger.first_violations();
         let words = found.iter().find_map(|it| it.strip_prefix(row.label()));
         let words = words.map_or("", |words| words.trim_start_matches(": "));
-        say(format_args!(
-            "{} {checks} {violations} {worst} {words}",
-            row as usize
-        ))?;
-    }
-    for (client, numbers) in stored {
-        let count = numbers.len();
-        let next = numbers.last().map_or(0, |last| last + 1);
-        say(format_args!("{client} {count} {next}"))?;
-    }
+        (row as usize, ledger.count(row), words.to_owned())
+    });
+    let left = Left {
+        descriptors: process::descriptors()? - descriptors,
+        pools: pools.into(),
+        stored: stored.into_iter().map(StoredOf::new).collect(),
+    };
+    say(format_args!("{}", serde_json::to_string(&left)?))?;
     Ok(ExitCode::SUCCESS)
 }
 

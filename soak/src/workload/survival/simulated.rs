@@ -8,11 +8,9 @@ use glommio::net::BalancedTcpListener;
 use glommio::simulation::{self, Fault};
 use glommio::{GlommioError, spawn_local};
 
-use super::client::{CLIENTS, run_all};
-use super::deaths::Deaths;
-use super::left::{Left, StoredOf, judge};
-use super::shard::{self, SHARDS, Service};
-use super::store::{self, Lives};
+use super::client::{CLIENTS, Left, StoredOf, judge, run_all};
+use super::protocol::Deaths;
+use super::shard::{self, Lives, SHARDS, Service};
 use crate::check::checker::Checker;
 use crate::check::probe::Workload;
 use crate::workload::executor::{self, Executor, Nodes, Plan};
@@ -36,21 +34,16 @@ pub(super) fn start(plan: &Plan, nodes: &Nodes) -> Result<Vec<Executor>, Glommio
     let (seed, clients) = (plan.seed, plan.scaled(CLIENTS, 2));
     let work = move |checker: Rc<Checker>| async move {
         checker.spawn_sweeper();
-        let keeping = spawn_local(store::keep(lives.clone()));
+        let keeping = spawn_local(shard::keep(lives.clone()));
         let address = format!("{NAME}:{PORT}");
         let told = run_all(&checker, seed, clients, &address, &deaths).await;
         lives.end();
         // What shards still do for connections that nothing hears of ends with them.
         simulation::inject(Duration::ZERO, power_cut(FOR_GOOD));
-        let stored = keeping.await.into_iter().map(|(client, numbers)| StoredOf {
-            client,
-            count: numbers.len() as u64,
-            next: numbers.last().map_or(0, |last| last + 1),
-        });
         let left = Left {
             descriptors: 0,
             pools: Vec::new(),
-            stored: stored.collect(),
+            stored: keeping.await.into_iter().map(StoredOf::new).collect(),
         };
         judge(&checker, &told, Ok(left));
         checker.settle().await;
