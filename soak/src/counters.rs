@@ -37,6 +37,14 @@ macro_rules! counters {
             pub(crate) fn add(&mut self, gauges: &Gauges) {
                 $(self.$name += gauges.$name.load(Ordering::Relaxed);)*
             }
+
+            /// Adds what another run has done.
+            #[cfg(feature = "simulation")]
+            pub(crate) fn join(&mut self, other: &Totals) {
+                $(self.$name += other.$name;)*
+                self.live_timers_max = self.live_timers_max.max(other.live_timers_max);
+                self.in_flight_max = self.in_flight_max.max(other.in_flight_max);
+            }
         }
     };
 }

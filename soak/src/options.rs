@@ -228,14 +228,6 @@ mod tests {
     }
 
     #[test]
-    fn loads() {
-        assert_eq!(parse_load("0.25"), Ok(0.25));
-        for text in ["0", "-1", "101", "NaN", "inf", "much"] {
-            assert!(parse_load(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn what_is_compared() {
         let compared = |arguments: &[&str]| {
             let options = Options::try_parse_from([&["soak"], arguments].concat())?;

@@ -321,15 +321,6 @@ mod tests {
     }
 
     #[test]
-    fn short_runs_keep_every_sample() {
-        let mut series = Series::new();
-        for second in 1..=20 {
-            series.push(sample(f64::from(second), 1));
-        }
-        assert_eq!(series.finish().len(), 20);
-    }
-
-    #[test]
     fn buckets_hold_every_value_once() {
         let mut histogram = support::quantiles::histogram();
         for ns in [900, 1_000, 50_000, 50_100, 7_000_000] {

@@ -40,17 +40,3 @@ impl TimerQueue {
 
 /// What `--version` of this build prints after the program's name.
 pub(crate) const VERSION: &str = TimerQueue::OURS.version();
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_version_names_the_timer_queue() {
-        for timer_queue in [TimerQueue::Wheel, TimerQueue::Classic] {
-            let named = format!("({})", timer_queue.label());
-            assert!(timer_queue.version().ends_with(&named), "{named}");
-            assert_ne!(timer_queue.other(), timer_queue);
-        }
-    }
-}

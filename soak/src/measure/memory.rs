@@ -23,21 +23,3 @@ pub(crate) fn allocated() -> Allocated {
         blocks: left(stats.allocations, stats.deallocations),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // Other tests allocate at the same time, but nothing as large.
-    #[test]
-    fn what_is_held_counts_and_what_is_dropped_does_not() {
-        const BYTES: usize = 256 << 20;
-        let before = allocated();
-        let held = vec![1_u8; BYTES];
-        let within = allocated();
-        assert!(within.bytes > before.bytes + BYTES as u64 / 2 && held.len() == BYTES);
-        drop(held);
-        assert!(allocated().bytes < within.bytes - BYTES as u64 / 2);
-        assert!(within.blocks > 0);
-    }
-}

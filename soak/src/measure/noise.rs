@@ -126,9 +126,4 @@ mod tests {
         }
         assert!(count >= 5, "{count}");
     }
-
-    #[test]
-    fn no_machine_is_faster_than_the_reference() {
-        assert!(slowness() >= 1.0);
-    }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use glommio::simulation::Report;
@@ -16,7 +16,7 @@ use crate::check::invariants::Invariant;
 use crate::check::library::Library;
 use crate::check::probe::Timing;
 use crate::clock;
-use crate::counters::Gauges;
+use crate::counters::Totals;
 use crate::counts::grouped;
 
 /// Sees what all executors have entered.
@@ -24,7 +24,8 @@ pub(super) struct Judge {
     control: Arc<Control>,
     library: Library,
     judged: Judged,
-    most_in_flight: u64,
+    /// The most that there was of anything at a time.
+    totals: Totals,
 }
 
 /// What is not judged in every simulation.
@@ -43,7 +44,7 @@ impl Judge {
             control,
             library: Library::new(),
             judged,
-            most_in_flight: 0,
+            totals: Totals::default(),
         }
     }
 
@@ -64,7 +65,7 @@ impl Judge {
         let of_library = (&self.library.ledger, "library");
         let all_stats = self.control.all_stats();
         let ledgers = all_stats.iter().map(|it| (&it.ledger, it.name()));
-        let mut in_flight = 0;
+        let (mut in_flight, mut live) = (0, 0);
         for (ledger, name) in ledgers.chain([of_library]) {
             let is_broken = |it: &Invariant| {
                 // The files of a simulation are in the memory of the process.
@@ -84,9 +85,12 @@ impl Judge {
         }
         for stats in &all_stats {
             in_flight += stats.gauges.in_flight.load(Ordering::Relaxed);
+            live += stats.gauges.live_timers.load(Ordering::Relaxed);
             self.look_at_lateness(stats)?;
         }
-        self.most_in_flight = self.most_in_flight.max(in_flight);
+        let totals = &mut self.totals;
+        totals.in_flight_max = totals.in_flight_max.max(in_flight);
+        totals.live_timers_max = totals.live_timers_max.max(live.max(0) as u64);
         Ok(())
     }
 
@@ -106,26 +110,19 @@ impl Judge {
 
     pub(super) fn tally(&self, report: &Report) -> Tally {
         let all_stats = self.control.all_stats();
-        let sum = |gauge: fn(&Gauges) -> &AtomicU64| -> u64 {
-            let gauges = all_stats.iter().map(|it| gauge(&it.gauges));
-            gauges.map(|it| it.load(Ordering::Relaxed)).sum()
-        };
         let ledgers = all_stats.iter().map(|it| &it.ledger);
         let checks = ledgers.chain([&self.library.ledger]).map(|ledger| {
             let counts = Invariant::ALL.into_iter().map(|it| ledger.count(it).checks);
             counts.sum::<u64>()
         });
+        let mut totals = self.totals;
+        all_stats.iter().for_each(|it| totals.add(&it.gauges));
         Tally {
             simulated: report.elapsed(),
             events: report.events(),
             digest: report.digest(),
             checks: checks.sum(),
-            fired: sum(|it| &it.timers_fired),
-            published: sum(|it| &it.messages_published),
-            most_in_flight: self.most_in_flight,
-            datagrams: sum(|it| &it.datagrams_sent),
-            bytes: sum(|it| &it.file_bytes_written),
-            power_cuts: sum(|it| &it.crashes),
+            totals,
         }
     }
 }
@@ -137,12 +134,7 @@ pub(super) struct Tally {
     events: u64,
     digest: u64,
     checks: u64,
-    fired: u64,
-    published: u64,
-    most_in_flight: u64,
-    datagrams: u64,
-    bytes: u64,
-    power_cuts: u64,
+    totals: Totals,
 }
 
 impl Tally {
@@ -151,35 +143,19 @@ impl Tally {
         self.events += other.events;
         self.digest = self.digest.rotate_left(1) ^ other.digest;
         self.checks += other.checks;
-        self.fired += other.fired;
-        self.published += other.published;
-        self.most_in_flight = self.most_in_flight.max(other.most_in_flight);
-        self.datagrams += other.datagrams;
-        self.bytes += other.bytes;
-        self.power_cuts += other.power_cuts;
+        self.totals.join(&other.totals);
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [events, checks] = [self.events, self.checks].map(grouped);
+        let (simulated, digest) = (self.simulated.as_secs_f64(), self.digest);
         writeln!(
             f,
-            "{:.1} s simulated, {} events, digest {:016x}",
-            self.simulated.as_secs_f64(),
-            grouped(self.events),
-            self.digest
+            "{simulated:.1} s simulated, {events} events, digest {digest:016x}; {checks} checks"
         )?;
-        writeln!(
-            f,
-            "{} messages, at most {} in flight; {} timers fired, {} datagrams, {} bytes of files, {} starts after power cuts; {} checks",
-            grouped(self.published),
-            grouped(self.most_in_flight),
-            grouped(self.fired),
-            grouped(self.datagrams),
-            grouped(self.bytes),
-            grouped(self.power_cuts),
-            grouped(self.checks)
-        )
+        self.totals.fmt(f)
     }
 }
 

@@ -19,7 +19,6 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -30,21 +29,22 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::{Timer, TimerActionOnce, sleep};
 use glommio::{
-    GlommioError, Latency, Shares, Task, TaskQueueHandle, executor, spawn_local, spawn_local_into,
+    GlommioError, Latency, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into,
     yield_if_needed,
 };
 use support::generator::{Draw, Rng, stream};
 use support::numbers;
 
-use crate::check::checker::{Checker, Live};
+use crate::check::checker::Checker;
 use crate::check::control::Control;
 use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
-use crate::check::model::{Key, Lane};
+use crate::check::model::Lane;
 use crate::check::probe::{Timing, Workload};
 use crate::measure::nanos;
 use crate::measure::noise::SLEEP;
 use crate::measure::process::CoreTime;
+use crate::workload::alarms::Alarms;
 use crate::workload::executor::{Executor, Plan};
 
 /// Starts the executors.
@@ -76,9 +76,16 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
 
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     checker.spawn_sweeper();
-    let sleepers = Sleepers::start(&checker, stream(seed, 11), sizes);
+    let (alarms, mut rng) = (Alarms::new(&checker), stream(seed, 11));
+    for _ in 0..NEVER {
+        alarms.arm(Instant::now() + CENTURIES, async {});
+    }
+    for _ in 0..sizes.sleeps {
+        sleep_again_and_again(Rc::clone(&alarms), stream(rng.u64(..), 0), sizes.sleep_max);
+    }
+    arm_far(&alarms, &mut rng, sizes.far);
     Hogs::new(&checker, stream(seed, 12), sizes).run().await;
-    sleepers.cancel_all().await;
+    alarms.cancel_all();
     checker.settle().await;
 }
 
@@ -112,117 +119,39 @@ struct Sizes {
     slowness: f64,
 }
 
-/// What the executor waits for all the time.
-struct Sleepers {
-    checker: Rc<Checker>,
-    far: Vec<(Key, TimerActionOnce<()>)>,
-    sleeps: Vec<Task<()>>,
-}
-
-impl Sleepers {
-    fn start(checker: &Rc<Checker>, mut rng: Rng, sizes: Sizes) -> Self {
-        let never = (0..NEVER).map(|_| spawn_local(never(Rc::clone(checker))));
-        let sleeps = (0..sizes.sleeps).map(|_| {
-            let rng = stream(rng.u64(..), 0);
-            spawn_local(sleep_again_and_again(
-                Rc::clone(checker),
-                rng,
-                sizes.sleep_max,
-            ))
-        });
-        let sleeps = never.chain(sleeps).collect();
-        Sleepers {
-            checker: Rc::clone(checker),
-            far: far(checker, &mut rng, sizes.far),
-            sleeps,
-        }
-    }
-
-    /// Everything is still to come, or sleeps.
-    async fn cancel_all(self) {
-        for (key, action) in self.far {
-            self.checker.cancel(key);
-            action.destroy();
-        }
-        for sleep in self.sleeps {
-            sleep.cancel().await;
-        }
+/// Arms what is waited for all the time: timers that are minutes to hours ahead, so that none of them fires in a run, ..
+fn arm_far(alarms: &Rc<Alarms>, rng: &mut Rng, count: usize) {
+    for _ in 0..count {
+        let patience = alarms.checker.control.patience() * 10;
+        let ahead = patience + rng.log_uniform(FAR_MIN, FAR_MAX);
+        alarms.arm(Instant::now() + ahead, async {});
     }
 }
 
-/// Arms `count` timers that are minutes to hours ahead, so that none of them fires in a run.
-fn far(checker: &Rc<Checker>, rng: &mut Rng, count: usize) -> Vec<(Key, TimerActionOnce<()>)> {
-    (0..count)
-        .map(|_| {
-            let ahead = checker.control.patience() * 10 + rng.log_uniform(FAR_MIN, FAR_MAX);
-            let ticket = checker.arm(Instant::now() + ahead);
-            let checker = Rc::clone(checker);
-            let (key, live) = (ticket.key, ticket.live);
-            let action = TimerActionOnce::do_at(ticket.deadline, async move {
-                let _live = live;
-                checker.fired(key);
-            });
-            (key, action)
-        })
-        .collect()
-}
-
-/// Waits for longer than anything lasts.
-async fn never(checker: Rc<Checker>) {
-    let deadline = Instant::now() + CENTURIES;
-    let ticket = checker.arm(deadline);
-    // What a planted defect says of it is a time that can be counted; else the library is told the
-    // largest there is.
-    let wait = if ticket.deadline == deadline {
-        Duration::MAX
-    } else {
-        ticket.delay()
-    };
-    waited(&checker, ticket.key, ticket.live, Timer::new(wait)).await;
-}
-
-async fn sleep_again_and_again(checker: Rc<Checker>, mut rng: Rng, longest: Duration) {
-    loop {
-        let wait = rng.log_uniform(SLEEP_MIN.min(longest / 4), longest);
-        let ticket = checker.arm(Instant::now() + wait);
-        let timer = Timer::new(ticket.delay());
-        waited(&checker, ticket.key, ticket.live, timer).await;
-    }
-}
-
-/// Waits for the timer, and enters that it fired. If the wait is dropped it was cancelled.
-async fn waited(checker: &Checker, key: Key, _live: Live, timer: Timer) {
-    let timer = pin!(timer);
-    // Dropped before the timer: a cancellation is entered before it happens.
-    let waiting = Waiting { checker, key };
-    timer.await;
-    checker.fired(key);
-    drop(waiting);
-}
-
-struct Waiting<'a> {
-    checker: &'a Checker,
-    key: Key,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        // Changes nothing if it has fired.
-        self.checker.cancel(self.key);
-    }
+/// .. and sleeps, one after the other.
+fn sleep_again_and_again(alarms: Rc<Alarms>, mut rng: Rng, longest: Duration) {
+    let wait = rng.log_uniform(SLEEP_MIN.min(longest / 4), longest);
+    let again = Rc::clone(&alarms);
+    let due = async move { sleep_again_and_again(again, rng, longest) };
+    alarms.arm(Instant::now() + wait, due);
 }
 
 const FAR_MIN: Duration = Duration::from_secs(10 * 60);
 const FAR_MAX: Duration = Duration::from_secs(48 * 3_600);
+const SLEEP_MIN: Duration = Duration::from_secs(1);
 
 /// The model counts in `Instant`s, which end somewhere after this.
 const CENTURIES: Duration = Duration::from_secs(200 * 365 * 24 * 3_600);
 const NEVER: usize = 16;
 
-const SLEEP_MIN: Duration = Duration::from_secs(1);
-
+/// An executor that nothing wakes but a foreign thread, every now and then.
+///
+/// No sweeper, no timer that comes due: it sleeps in the kernel for seconds, with thousands of timers set, until another
+/// thread calls the waker of its one task. A wake that is lost is lost for good here, while elsewhere the next timer would hide
+/// it.
 async fn sleep_until_woken(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
-    let far = far(&checker, &mut rng, sizes.far);
+    let alarms = Alarms::new(&checker);
+    arm_far(&alarms, &mut rng, sizes.far);
     let wakes = Arc::new(WakeCounter::default());
     let (answers, answered) = mpsc::channel();
     let waking = WakingThread {
@@ -240,10 +169,7 @@ async fn sleep_until_woken(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
         .spawn(move || waking.wake_until_drained())
         .expect("a thread can be started: the executor has one too");
     answer(&wakes, &answers).await;
-    for (key, action) in far {
-        checker.cancel(key);
-        action.destroy();
-    }
+    alarms.cancel_all();
     checker.settle().await;
     // It has sent its last wake, and is at its end.
     thread.join().expect("it does not panic");
