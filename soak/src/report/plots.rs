@@ -61,7 +61,10 @@ impl Axis {
             (low.min(value), high.max(value))
         });
         let places = match is_log {
-            true if low < high => low.max(high / 1e6).log10().floor()..high.log10().ceil(),
+            true if low <= high => {
+                let from = low.max(high / 1e6).log10().floor();
+                from..high.log10().ceil().max(from + 1.0)
+            }
             true => 0.0..1.0,
             false => 0.0..if low <= high { 1.05 * high } else { 1.0 },
         };
