@@ -16,7 +16,6 @@ use glommio::timer::sleep;
 use glommio::{Task, consume_budget, spawn_local};
 
 use super::turns::{Sizes, Turns};
-use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 
 /// Where the sink listens.
@@ -26,84 +25,66 @@ pub(super) struct Addresses {
     datagrams: SocketAddr,
 }
 
-/// The side that sends.
-pub(super) struct Source {
-    checker: Rc<Checker>,
+/// The side that sends: round after round, until the run drains.
+pub(super) async fn send(
     turns: Rc<Turns>,
     sizes: Sizes,
-}
-
-impl Source {
-    pub(super) fn new(checker: &Rc<Checker>, turns: &Rc<Turns>, sizes: Sizes) -> Self {
-        Source {
-            checker: Rc::clone(checker),
-            turns: Rc::clone(turns),
-            sizes,
-        }
+    address: IpAddr,
+    sink: Meeting<Addresses>,
+    sender: SharedSender<u64>,
+) -> io::Result<()> {
+    let sender = sender.connect().await;
+    let addresses = sink.await.map_err(io::Error::other)?;
+    let mut stream = TcpStream::connect(addresses.stream).await?;
+    let socket = UdpSocket::bind((address, 0))?;
+    socket.connect(addresses.datagrams).await?;
+    let (mut pieces, mut datagrams, mut messages) = (0_u64, 0_u64, 0_u64);
+    while !turns.checker.control.is_draining() {
+        let streaming = async {
+            for _ in 0..sizes.reads {
+                stream.write_all(&[pieces as u8; PIECE]).await?;
+                pieces += 1;
+                turns.operation();
+            }
+            io::Result::Ok(())
+        };
+        let datagrams = async {
+            for _ in 0..sizes.datagrams {
+                let mut datagram = [0; DATAGRAM];
+                datagram[..8].copy_from_slice(&datagrams.to_le_bytes());
+                socket.send(&datagram).await?;
+                datagrams += 1;
+                turns.operation();
+            }
+            io::Result::Ok(())
+        };
+        let messages = async {
+            for _ in 0..sizes.messages {
+                sender.send(messages).await.map_err(io::Error::other)?;
+                messages += 1;
+                turns.operation();
+            }
+            io::Result::Ok(())
+        };
+        let (first, (second, third)) = zip(streaming, zip(datagrams, messages)).await;
+        first.and(second).and(third)?;
+        sleep(sizes.every).await;
     }
-
-    /// Round after round, until the run drains.
-    pub(super) async fn run(
-        self,
-        address: IpAddr,
-        sink: Meeting<Addresses>,
-        sender: SharedSender<u64>,
-    ) -> io::Result<()> {
-        let sender = sender.connect().await;
-        let addresses = sink.await.map_err(io::Error::other)?;
-        let mut stream = TcpStream::connect(addresses.stream).await?;
-        let socket = UdpSocket::bind((address, 0))?;
-        socket.connect(addresses.datagrams).await?;
-        let (mut pieces, mut datagrams, mut messages) = (0_u64, 0_u64, 0_u64);
-        while !self.checker.control.is_draining() {
-            let streaming = async {
-                for _ in 0..self.sizes.reads {
-                    stream.write_all(&[pieces as u8; PIECE]).await?;
-                    pieces += 1;
-                    self.turns.operation();
-                }
-                io::Result::Ok(())
-            };
-            let datagrams = async {
-                for _ in 0..self.sizes.datagrams {
-                    let mut datagram = [0; DATAGRAM];
-                    datagram[..8].copy_from_slice(&datagrams.to_le_bytes());
-                    socket.send(&datagram).await?;
-                    datagrams += 1;
-                    self.turns.operation();
-                }
-                io::Result::Ok(())
-            };
-            let messages = async {
-                for _ in 0..self.sizes.messages {
-                    sender.send(messages).await.map_err(io::Error::other)?;
-                    messages += 1;
-                    self.turns.operation();
-                }
-                io::Result::Ok(())
-            };
-            let (first, (second, third)) = zip(streaming, zip(datagrams, messages)).await;
-            first.and(second).and(third)?;
-            sleep(self.sizes.every).await;
-        }
-        // Datagrams may be lost, also the last one: that it is the end, the stream says.
-        stream.close().await
-    }
+    // Datagrams may be lost, also the last one: that it is the end, the stream says.
+    stream.close().await
 }
 
 /// The side that receives, with a channel and a leaf of its own.
 pub(super) struct Sink {
-    checker: Rc<Checker>,
     turns: Rc<Turns>,
     sizes: Sizes,
     is_over: Cell<bool>,
 }
 
 impl Sink {
-    pub(super) fn new(checker: &Rc<Checker>, turns: &Rc<Turns>, sizes: Sizes) -> Rc<Self> {
+    pub(super) fn new(turns: Rc<Turns>, sizes: Sizes) -> Rc<Self> {
         Rc::new(Sink {
-            checker: Rc::clone(checker),
-            turns: Rc::clone(turns),
+            turns,
             sizes,
             is_over: Cell::new(false),
         })
@@ -181,13 +162,13 @@ impl Sink {
 
     /// Round after round, one of which is enough to hold the executor for tens of milliseconds.
     async fn local(&self) {
-        while !self.is_over.get() && !self.checker.control.is_draining() {
+        while !self.is_over.get() && !self.turns.checker.control.is_draining() {
             // They take no memory: whether that comes back is judged at the same time, for the whole
             // process.
             let (sender, receiver) = local_channel::new_unbounded::<()>();
             let producing = async move {
                 for number in 0..self.sizes.local {
-                    if self.checker.control.is_draining() {
+                    if self.turns.checker.control.is_draining() {
                         break;
                     }
                     let sent = sender.send(()).await;
@@ -203,7 +184,7 @@ impl Sink {
             };
             zip(producing, consuming).await;
             for _ in 0..self.sizes.local {
-                if self.checker.control.is_draining() {
+                if self.turns.checker.control.is_draining() {
                     break;
                 }
                 consume_budget().await;
@@ -224,9 +205,11 @@ impl Sink {
     /// One more, which is the right one or not.
     fn count(&self, what: &str, is_right: bool, number: u64) {
         self.turns.operation();
-        self.checker.holds(Invariant::Deliveries, is_right, || {
-            format!("{what} {number} of a flood is wrong")
-        });
+        self.turns
+            .checker
+            .holds(Invariant::Deliveries, is_right, || {
+                format!("{what} {number} of a flood is wrong")
+            });
     }
 }
 

@@ -32,7 +32,7 @@ use std::{fs, process};
 use glommio::channels::{oneshot, shared_channel};
 use glommio::{GlommioError, Latency, Shares, Task, executor, spawn_local, spawn_local_into};
 
-use self::floods::{Sink, Source};
+use self::floods::Sink;
 use self::turns::{Sizes, Turns};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
@@ -63,7 +63,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         let attending = Attending::start(&checker);
         let ready = calls::run_ready(Rc::clone(&checker), Rc::clone(&attending.turns), sizes);
         let ready = attending.spawn(Invariant::ReadyAwaits, ready);
-        let sink = Sink::new(&checker, &attending.turns, sizes);
+        let sink = Sink::new(Rc::clone(&attending.turns), sizes);
         let ended = (attending.spawn(Invariant::Turns, sink.run(address, meet, receiver))).await;
         judge_end(&checker, ended);
         judge_end(&checker, ready.await);
@@ -86,8 +86,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
                 directory,
             )));
         }
-        let source = Source::new(&checker, &attending.turns, sizes);
-        let ended = (attending.spawn(Invariant::Turns, source.run(address, met, sender))).await;
+        let source = floods::send(turns(), sizes, address, met, sender);
+        let ended = attending.spawn(Invariant::Turns, source).await;
         judge_end(&checker, ended);
         for other in others {
             judge_end(&checker, other.await);

@@ -21,7 +21,7 @@ use crate::measure::process;
 
 /// Counts.
 pub(super) struct Turns {
-    checker: Rc<Checker>,
+    pub(super) checker: Rc<Checker>,
     /// What was done in the poll that goes on.
     overdue: Cell<Overdue>,
     /// For how long the thread had computed at the last beat of the timer, and at most from one beat to the next.

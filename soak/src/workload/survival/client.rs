@@ -18,7 +18,7 @@ use crate::clock;
 use crate::counters::bump;
 use crate::measure::nanos;
 
-pub(super) struct Client {
+struct Client {
     checker: Rc<Checker>,
     rng: Rng,
     id: u32,
@@ -26,7 +26,7 @@ pub(super) struct Client {
     next: u64,
     /// Those that are not confirmed.
     pending: VecDeque<u64>,
-    pub(super) told: Told,
+    told: Told,
     deaths: Deaths,
 }
 
@@ -49,8 +49,15 @@ pub(super) async fn run_all(
     deaths: &Deaths,
 ) -> Vec<(u32, Told)> {
     let clients = (0..clients as u32).map(|id| {
-        let rng = stream(seed, STREAM + u64::from(id));
-        let client = Client::new(checker, rng, id, deaths.clone());
+        let client = Client {
+            checker: Rc::clone(checker),
+            rng: stream(seed, STREAM + u64::from(id)),
+            id,
+            next: 0,
+            pending: VecDeque::new(),
+            told: Told::default(),
+            deaths: deaths.clone(),
+        };
         spawn_local(client.run(address.to_owned()))
     });
     let mut told = Vec::new();
@@ -61,20 +68,8 @@ pub(super) async fn run_all(
 }
 
 impl Client {
-    pub(super) fn new(checker: &Rc<Checker>, rng: Rng, id: u32, deaths: Deaths) -> Self {
-        Client {
-            checker: Rc::clone(checker),
-            rng,
-            id,
-            next: 0,
-            pending: VecDeque::new(),
-            told: Told::default(),
-            deaths,
-        }
-    }
-
     /// One connection after the other, until the run drains and all numbers are confirmed.
-    pub(super) async fn run(mut self, address: String) -> (u32, Told) {
+    async fn run(mut self, address: String) -> (u32, Told) {
         let mut failures = 0;
         loop {
             let began = self.deaths.elapsed();
