@@ -1,7 +1,6 @@
 //! The workloads.
 
 pub(crate) mod alarms;
-mod bound;
 mod churn;
 mod cluster;
 mod executor;

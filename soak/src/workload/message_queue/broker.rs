@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_lite::future::or;
+use glommio::channels::watch::SharedSender;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local};
@@ -25,21 +26,18 @@ use crate::check::model::Key;
 use crate::clock;
 use crate::counters::bump;
 use crate::map::HashMap;
-use crate::workload::bound::Bound;
 
 /// Accepts `connections` connections, serves them to their end, and settles.
 pub(crate) async fn run(
     checker: Rc<Checker>,
     connections: usize,
     host: IpAddr,
-    bound: Bound<SocketAddr>,
+    bound: SharedSender<Option<SocketAddr>>,
 ) {
     let listener = TcpListener::bind((host, 0)).expect("there is a free port");
-    bound.tell(
-        listener
-            .local_addr()
-            .expect("a bound listener has an address"),
-    );
+    let address = listener.local_addr();
+    // Clients that are gone do not need it.
+    let _ = bound.send(Some(address.expect("a bound listener has an address")));
     checker.spawn_sweeper();
     let broker = Broker::new(Rc::clone(&checker));
 

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use glommio::channels::watch::SharedReceiver;
 use glommio::net::TcpStream;
 use glommio::spawn_local;
 use glommio::timer::sleep;
@@ -22,7 +23,6 @@ use crate::counters::bump;
 use crate::map::HashMap;
 use crate::measure::nanos;
 use crate::workload::alarms::Alarms;
-use crate::workload::bound::Bound;
 
 pub(super) const CONNECTIONS_PER_CLIENT: usize = 4;
 
@@ -30,7 +30,7 @@ pub(super) const CONNECTIONS_PER_CLIENT: usize = 4;
 pub(super) async fn run(
     checker: Rc<Checker>,
     pattern: Pattern,
-    broker: Bound<SocketAddr>,
+    broker: SharedReceiver<Option<SocketAddr>>,
     first_connection: usize,
     window: usize,
 ) {
@@ -48,6 +48,18 @@ pub(super) async fn run(
     }
     timeouts.await;
     checker.settle().await;
+}
+
+/// Where the broker listens, once it does.
+async fn address(
+    mut broker: SharedReceiver<Option<SocketAddr>>,
+) -> glommio::Result<SocketAddr, ()> {
+    loop {
+        if let Some(address) = broker.get() {
+            return Ok(address);
+        }
+        broker.changed().await?;
+    }
 }
 
 struct Session {
@@ -87,9 +99,9 @@ impl Session {
         })
     }
 
-    async fn converse(self: Rc<Self>, broker: Bound<SocketAddr>, window: usize) {
+    async fn converse(self: Rc<Self>, broker: SharedReceiver<Option<SocketAddr>>, window: usize) {
         let connected = async {
-            let stream = TcpStream::connect(broker.wait().await?).await?;
+            let stream = TcpStream::connect(address(broker).await?).await?;
             Link::start(stream, &self.checker)
         };
         let (link, writer) = match connected.await {

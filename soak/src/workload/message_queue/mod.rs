@@ -23,15 +23,13 @@ mod link;
 mod script;
 mod timeouts;
 
-use std::net::SocketAddr;
-
 use glommio::GlommioError;
+use glommio::channels::watch;
 
 use self::client::CONNECTIONS_PER_CLIENT;
 pub(super) use self::link::judge_timeout;
 use self::script::Pattern;
 use crate::check::probe::Workload;
-use crate::workload::bound::Bound;
 use crate::workload::executor::{Executor, Plan};
 
 /// Starts the brokers, one for four cores and no more than there are clients, then the clients of each.
@@ -45,9 +43,9 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         let connections = share * CONNECTIONS_PER_CLIENT;
         let in_flight = plan.scaled(IN_FLIGHT_PER_BROKER, connections);
         let window = in_flight.div_ceil(connections);
-        let bound = Bound::<SocketAddr>::default();
-        let (host, binds) = (plan.address(), bound.clone());
-        let work = move |checker| broker::run(checker, connections, host, binds);
+        let (tell, bound) = watch::shared(None);
+        let host = plan.address();
+        let work = move |checker| broker::run(checker, connections, host, tell);
         executors.push(Executor::start(
             plan,
             kind,

@@ -25,12 +25,14 @@ mod faults;
 mod receiver;
 mod sender;
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use examples::reliable_udp::wire::Salt;
+use glommio::channels::oneshot::{self, SharedReceiver, SharedSender};
 use glommio::net::UdpSocket;
 use glommio::{GlommioError, spawn_local};
 use support::generator::stream;
@@ -44,19 +46,18 @@ use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
 use crate::clock;
-use crate::workload::bound::Bound;
 use crate::workload::executor::{Executor, Plan};
 
 /// Starts the receiving executor, then the sending one.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let flows = (0..plan.scaled(FLOWS, 2) as u64).map(|number| Flow::new(plan.seed, number));
     let flows: Vec<Flow> = flows.collect();
-    let bound = Bound::default();
+    let (tell, bound) = oneshot::shared();
     let receiver = Executor::start(plan, Workload::ReliableUdp, "udp-receiver", {
-        let (flows, bound, host) = (flows.clone(), bound.clone(), plan.address());
+        let (flows, host) = (flows.clone(), plan.address());
         move |checker| async move {
             checker.spawn_sweeper();
-            judge(&checker, receive(&checker, &flows, host, bound).await);
+            judge(&checker, receive(&checker, &flows, host, tell).await);
             checker.settle().await;
         }
     })?;
@@ -135,7 +136,7 @@ async fn receive(
     checker: &Rc<Checker>,
     flows: &[Flow],
     host: IpAddr,
-    bound: Bound<Vec<SocketAddr>>,
+    tell: SharedSender<Vec<SocketAddr>>,
 ) -> glommio::Result<(), ()> {
     let (mut ends, mut addresses) = (Vec::new(), Vec::new());
     for flow in flows {
@@ -145,7 +146,7 @@ async fn receive(
         let receiver = Receiver::new(channel, flow.content(), flow.window);
         ends.push(spawn_local(receiver.run()));
     }
-    bound.tell(addresses);
+    tell.send(addresses).map_err(io::Error::other)?;
     for end in ends {
         end.await;
     }
@@ -156,10 +157,10 @@ async fn send(
     checker: &Rc<Checker>,
     flows: &[Flow],
     host: IpAddr,
-    bound: Bound<Vec<SocketAddr>>,
+    bound: SharedReceiver<Vec<SocketAddr>>,
 ) -> glommio::Result<(), ()> {
     let mut ends = Vec::new();
-    for (flow, address) in flows.iter().zip(bound.wait().await?) {
+    for (flow, address) in flows.iter().zip(bound.await.map_err(io::Error::other)?) {
         let socket = UdpSocket::bind((host, 0))?;
         socket.connect(address).await?;
         let channel = flow.channel(checker, socket, true)?;
