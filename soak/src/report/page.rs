@@ -149,7 +149,9 @@ fn figures(run: &Record) -> [Figure; 15] {
 fn compared_figures(records: &[Record]) -> Vec<(&'static str, Vec<String>)> {
     let all: Vec<_> = records.iter().map(figures).collect();
     let rows = (0..all.first().map_or(0, |figures| figures.len())).map(|place| {
-        let of_each: Vec<Figure> = all.iter().map(|figures| figures[place]).collect();
+        let finite = |(name, text, value): Figure| (name, text, value.filter(|it| it.is_finite()));
+        let of_each = all.iter().map(|figures| finite(figures[place]));
+        let of_each: Vec<_> = of_each.collect();
         let text = |&(_, text, value): &Figure| value.map_or_else(|| "–".to_owned(), text);
         let mut cells: Vec<_> = of_each.iter().map(text).collect();
         if let [(.., first), (.., second)] = of_each[..] {

@@ -29,8 +29,7 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::{Timer, TimerActionOnce, sleep};
 use glommio::{
-    GlommioError, Latency, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into,
-    yield_if_needed,
+    GlommioError, Latency, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed,
 };
 use support::generator::{Draw, Rng, stream};
 use support::numbers;
