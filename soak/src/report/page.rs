@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use support::numbers::{BYTES, COUNTS, nanoseconds, scaled};
 
-use super::plots::{self, Plot};
+use super::plots::{self, Plot, run_time};
 use crate::check::probe::Timing;
 use crate::check::timeliness::MACHINE_NOISE;
 use crate::counts::grouped;
@@ -393,12 +393,6 @@ fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 /// How often anything was held against what is promised.
 fn checks(record: &Record) -> u64 {
     record.rows.iter().map(|row| row.checks).sum()
-}
-
-/// Time within a run, to the tenth of a second.
-pub(super) fn run_time(seconds: f64) -> String {
-    let tenths = (seconds * 10.0).round().max(0.0) as u64;
-    humantime::format_duration(Duration::from_millis(100 * tenths)).to_string()
 }
 
 const READING: [&str; 3] = [

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 use std::{fs, io};
 
 use plotters::prelude::*;
 use support::numbers::{COUNTS, DURATIONS, nanoseconds, round};
 use support::plots::{Area, BLUE, Drawn, GREEN, GREY, PALE, Rgb, VERMILION, svg};
 
-use super::page::run_time;
 use crate::check::probe::Timing;
 use crate::check::timeliness::MACHINE_NOISE;
 use crate::record::{BUCKET_GROWTH, Distribution, Record, Sample};
@@ -306,6 +306,12 @@ fn steps(of: &Distribution) -> Vec<(f64, f64)> {
 fn values(panels: &[Panel], of: fn(&(f64, f64)) -> f64) -> impl Iterator<Item = f64> {
     let lines = panels.iter().flat_map(|panel| &panel.lines);
     lines.flat_map(move |line| line.points.iter().map(of))
+}
+
+/// Time within a run, to the tenth of a second.
+pub(super) fn run_time(seconds: f64) -> String {
+    let tenths = (seconds * 10.0).round().max(0.0) as u64;
+    humantime::format_duration(Duration::from_millis(100 * tenths)).to_string()
 }
 
 fn duration(ns: f64) -> String {
