@@ -216,7 +216,14 @@ fn facts(record: &Record) -> [(&'static str, String); 13] {
         ("Load on this machine", format!("{:.2}", plan.load)),
         ("Workloads", plan.workloads.join(", ")),
         ("Executors", plan.executors.join(", ")),
-        ("Files", plan.files.clone()),
+        (
+            "Files",
+            if plan.files.is_empty() {
+                "–".to_owned()
+            } else {
+                plan.files.clone()
+            },
+        ),
         ("Kernel", machine.kernel.clone()),
         (
             "Processor",

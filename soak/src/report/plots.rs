@@ -49,7 +49,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// From zero, or from the least positive one of `values`, to the largest.
+    /// From zero, or from the least positive one of `values`, to the largest, with space for the names of the lines.
     fn over(
         title: impl Into<String>,
         is_log: bool,
@@ -63,10 +63,10 @@ impl Axis {
         let places = match is_log {
             true if low <= high => {
                 let from = low.max(high / 1e6).log10().floor();
-                from..high.log10().ceil().max(from + 1.0)
+                from..high.log10().ceil().max(from) + 1.0
             }
             true => 0.0..1.0,
-            false => 0.0..if low <= high { 1.05 * high } else { 1.0 },
+            false => 0.0..if low <= high { 1.35 * high } else { 1.0 },
         };
         Axis {
             title: title.into(),
