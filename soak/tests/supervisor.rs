@@ -10,6 +10,7 @@ use std::{fs, thread};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use procfs::process::{Process, all_processes};
 use serde_json::Value;
 
 /// A soak that has begun, in a process group of its own.
@@ -59,13 +60,10 @@ impl Running {
 
     /// The process that the monitor has started.
     fn worker(&self) -> Pid {
-        let parent = self.monitor.id().to_string();
-        let processes = fs::read_dir("/proc").expect("procfs is mounted");
-        processes
-            .filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok())
-            .map(Pid::from_raw)
-            .find(|&pid| stat(pid).is_some_and(|(_, its_parent)| its_parent == parent))
-            .expect("the worker has printed something, and was not ended")
+        let processes = all_processes().expect("procfs is mounted");
+        let mut stats = processes.filter_map(|it| it.ok()?.stat().ok());
+        let worker = stats.find(|it| it.ppid == self.pid().as_raw());
+        Pid::from_raw(worker.expect("the worker has printed something").pid)
     }
 
     fn to_monitor(&self, signal: Signal) {
@@ -112,30 +110,18 @@ fn soak() -> Command {
     Command::new(env!("CARGO_BIN_EXE_soak"))
 }
 
-/// State and parent of a process. `None`: there is none.
-fn stat(pid: Pid) -> Option<(char, String)> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may contain anything.
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    let mut fields = after_name.split(' ');
-    Some((fields.next()?.chars().next()?, fields.next()?.to_owned()))
+/// What a process does, `Z` if it is gone.
+fn state(pid: Pid) -> char {
+    let stat = Process::new(pid.as_raw()).and_then(|process| process.stat());
+    stat.map_or('Z', |stat| stat.state)
 }
 
-/// Waits until the process is in this state. `Z` or none at all: it is gone.
-fn wait_for(pid: Pid, what: &str, holds: impl Fn(Option<char>) -> bool) {
+fn wait_until(pid: Pid, wanted: char) {
     let began = Instant::now();
-    while !holds(stat(pid).map(|(state, _)| state)) {
-        assert!(began.elapsed() < HANGS, "{pid} is not {what}");
+    while state(pid) != wanted {
+        assert!(began.elapsed() < HANGS, "{pid} is {}", state(pid));
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-fn wait_until_gone(pid: Pid) {
-    wait_for(pid, "gone", |state| matches!(state, None | Some('Z')));
-}
-
-fn wait_until_stopped(pid: Pid) {
-    wait_for(pid, "stopped", |state| state == Some('T'));
 }
 
 /// A path for a file of this test.
@@ -181,16 +167,15 @@ fn the_second_interrupt_ends_it_at_once() {
     let running = Running::with(&["--duration", "60s"]);
     let worker = running.worker();
     kill(worker, Signal::SIGSTOP).expect("it is there");
-    wait_until_stopped(worker);
+    wait_until(worker, 'T');
     // Several that come while the monitor does not run are one to it.
-    let is_there = |(state, _)| state != 'Z';
-    while stat(running.pid()).is_some_and(is_there) {
+    while state(running.pid()) != 'Z' {
         running.to_group(Signal::SIGINT);
         thread::sleep(Duration::from_millis(1_100));
     }
     let (status, shown) = running.end();
     assert_eq!(status.code(), Some(130), "{shown}");
-    wait_until_gone(worker);
+    wait_until(worker, 'Z');
 }
 
 /// A worker that is not over long after its time is killed, which is a failure in words and in
@@ -206,7 +191,7 @@ fn a_worker_that_hangs_fails() {
     assert_eq!(status.code(), Some(1), "{shown}");
     assert!(shown.contains("had not ended 5s after its time"), "{shown}");
     assert!(shown.ends_with("verdict: FAIL\n"), "{shown}");
-    wait_until_gone(worker);
+    wait_until(worker, 'Z');
 }
 
 /// A worker that crashes is a failure in words and in JSON.
@@ -238,10 +223,10 @@ fn a_worker_does_not_outlive_its_monitor() {
         let worker = running.worker();
         if is_stopped {
             kill(worker, Signal::SIGSTOP).expect("it is there");
-            wait_until_stopped(worker);
+            wait_until(worker, 'T');
         }
         running.to_monitor(Signal::SIGKILL);
-        wait_until_gone(worker);
+        wait_until(worker, 'Z');
     }
 }
 
@@ -253,8 +238,8 @@ fn a_pause_is_a_stall() {
     let running = Running::with(&["--duration", "60s", "--json", path]);
     let (monitor, worker) = (running.pid(), running.worker());
     running.to_group(Signal::SIGTSTP);
-    wait_until_stopped(monitor);
-    wait_until_stopped(worker);
+    wait_until(monitor, 'T');
+    wait_until(worker, 'T');
     running.to_group(Signal::SIGCONT);
     running.to_group(Signal::SIGINT);
     let (status, shown) = running.end();
