@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use support::numbers::{COUNTS, number, round};
+use support::numbers::number;
 use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
 use support::quantiles::Spread;
 use support::tables::Table;
@@ -229,10 +229,7 @@ impl Picture {
         panels.iter().all(has_points).then(|| Diagram {
             title: self.title.to_owned(),
             x: Scale::counts(self.x),
-            y: Scale {
-                label: self.y.to_owned(),
-                text: |value| round(value, &COUNTS),
-            },
+            y: Scale::counts(self.y),
             panels,
             panel_size: PANEL_SIZE,
         })

@@ -167,7 +167,7 @@ fn per_item(took: Duration, items: usize) -> f64 {
 }
 
 fn ours(items: usize) -> Figures {
-    LocalExecutor::default().run(measure(DelayQueue::new(), items))
+    LocalExecutor::default().run(async { measure(DelayQueue::new(), items).await })
 }
 
 impl Delays for DelayQueue<usize> {

@@ -102,7 +102,7 @@ fn measure(
         [
             ("due", due),
             ("first", got),
-            ("second", 100.0 - got),
+            ("second", 100.0 * other / (time + other)),
             ("off", 100.0 * (got - due).abs() / due.min(100.0 - due)),
             ("wait-first", wait),
             ("wait-second", other_wait),

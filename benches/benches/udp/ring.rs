@@ -12,8 +12,9 @@ use crate::bare::{Bare, segment_size};
 use crate::way::{Received, Way};
 
 const BUFFERS: u16 = 64;
-/// With the header of the kernel, the name and the control messages in front of a datagram.
-const BUFFER: usize = 65_535 + 16 + 128 + 256;
+/// With the header of the kernel, the name and the control messages in front of a datagram. All are aligned as control
+/// messages have to be.
+const BUFFER: usize = 65_536 + 16 + 128 + 256;
 const GROUP: u16 = 1;
 const AGAIN: u64 = 1;
 

@@ -53,14 +53,6 @@ pub struct Line {
 pub const PANEL_SIZE: (u32, u32) = (600, 500);
 
 impl Scale {
-    /// An axis of figures without digits behind the point.
-    pub fn whole(label: &str) -> Self {
-        Scale {
-            label: label.to_owned(),
-            text: |value| format!("{value:.0}"),
-        }
-    }
-
     /// An axis of round counts: 100, 10k, 1M.
     pub fn counts(label: &str) -> Self {
         Scale {
@@ -89,7 +81,7 @@ impl Diagram {
     /// let diagram = Diagram {
     ///     title: "Insert".to_owned(),
     ///     x: Scale::counts("timers"),
-    ///     y: Scale::whole("ns per insert"),
+    ///     y: Scale::counts("ns per insert"),
     ///     panels: vec![DiagramPanel {
     ///         title: "warm".to_owned(),
     ///         lines: vec![staged],
@@ -246,7 +238,7 @@ mod tests {
         Diagram {
             title: "Churn".to_owned(),
             x: Scale::counts("live timers"),
-            y: Scale::whole("ns"),
+            y: Scale::counts("ns"),
             panels: vec![panel("recent"), panel("random")],
             panel_size: PANEL_SIZE,
         }
@@ -263,7 +255,7 @@ mod tests {
             "random",
             "staged &amp; sorted",
             "10k",
-            "1000",
+            "1k",
             "live timers",
         ] {
             assert!(svg.contains(text), "{text}: {svg}");
