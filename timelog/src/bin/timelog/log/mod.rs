@@ -90,6 +90,7 @@ async fn rows(path: &Path) -> io::Result<Rows> {
     Ok(Rows {
         snapshots,
         layout,
+        #[cfg(feature = "arrow")]
         unit: info.unit,
     })
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::{Value, json};
-use timelog::{Layout, Raw, Scalar, Snapshots, TimeUnit};
+use serde_json::{Number, Value, json};
+use timelog::{Layout, Raw, Scalar, Snapshots};
 
 use super::{Place, range, rows};
 
@@ -63,7 +63,8 @@ pub struct Query {
 pub struct Rows {
     pub snapshots: Snapshots<Raw>,
     pub layout: Layout,
-    pub unit: TimeUnit,
+    #[cfg(feature = "arrow")]
+    pub unit: timelog::TimeUnit,
 }
 
 pub fn progress(rows: u64, quiet: bool) -> ProgressBar {
@@ -129,13 +130,16 @@ pub async fn query(options: &Query, quiet: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// A value as JSON: numbers where they are no larger than JSON's.
+/// A value as JSON: numbers, but those of 128 bits, and what is no number.
 fn json_of(layout: &Layout, value: &[u8]) -> Value {
     let columns = layout.columns().iter().map(|column| {
         let text = column.text(value);
         match column.scalar() {
             Scalar::Bytes | Scalar::U128 | Scalar::I128 => Value::from(text),
-            // NaN and infinities are none.
+            Scalar::F32 | Scalar::F64 => match text.parse().ok().and_then(Number::from_f64) {
+                Some(number) => Value::from(number),
+                None => Value::from(text),
+            },
             _ => serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text)),
         }
     });
