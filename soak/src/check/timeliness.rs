@@ -28,7 +28,7 @@ use crate::check::probe::{Timing, Workload};
 use crate::counts::grouped;
 use crate::measure::nanos;
 use crate::measure::process::Waited;
-use crate::measure::quiet::{Disturbance, NOISE_P50_MAX, Second, Seconds};
+use crate::measure::quiet::{NOISE_P50_MAX, Second, Seconds};
 use crate::record::{Distribution, Row, RowStatus};
 
 /// The latencies of a run.
@@ -225,21 +225,8 @@ impl fmt::Display for Timeliness {
         writeln!(f, "noise:  {} sleeps of 1 ms, overslept {noise}", count[1])?;
         let Seconds { all, judged, .. } = self.seconds;
         write!(f, "quiet:  time is judged in {judged} of {all} seconds")?;
-        for (by, words) in [
-            (
-                Disturbance::Unoptimised,
-                "of a program that is not optimised",
-            ),
-            (Disturbance::Stopped, "stopped on purpose"),
-            (Disturbance::Quota, "throttled by the quota of the cgroup"),
-            (Disturbance::Stolen, "stolen from by the host"),
-            (Disturbance::Others, "disturbed by other processes"),
-            (Disturbance::Noise, "noisy for a sleeping thread"),
-        ] {
-            let count = self.seconds.disturbed(by);
-            if count > 0 {
-                write!(f, "; {count} {words}")?;
-            }
+        for (words, count) in &self.seconds.disturbed {
+            write!(f, "; {count} {words}")?;
         }
         writeln!(f)
     }
