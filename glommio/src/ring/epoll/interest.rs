@@ -318,6 +318,18 @@ impl Interest {
 }
 
 impl Wait {
+    /// The result of what need not wait, or is refused. A poll and a connect have begun by asking.
+    pub(super) fn is_over_at_once(&self, fd: RawFd) -> Option<i32> {
+        match self.purpose {
+            Purpose::Accept | Purpose::Stream(_) => match self.go_on(fd, self.events) {
+                Step::Ends(result) => Some(result),
+                // Not before it is ready: what blocks would keep a thread until then.
+                _ => None,
+            },
+            Purpose::Poll { .. } | Purpose::Connect { .. } => None,
+        }
+    }
+
     fn go_on(&self, fd: RawFd, events: u32) -> Step {
         let result = match self.purpose {
             Purpose::Poll { is_multi: true } => return Step::GoesOn(events.cast_signed()),

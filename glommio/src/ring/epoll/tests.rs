@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write, pipe};
+use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -186,6 +187,38 @@ fn a_read_of_a_pipe_waits_for_data_and_takes_no_thread() {
         assert_eq!(reader.read(&mut next).expect("it was written"), 1);
         assert_eq!(unread, [0; 4]);
     }
+}
+
+/// Each would never become ready.
+#[test]
+fn what_the_kernel_refuses_at_once_does_not_wait() {
+    let ring = ring();
+    let (reader, writer) = pipe().expect("descriptors are left");
+    let write = Submission::write(reader.as_raw_fd(), b"abc", CURRENT_POSITION).with_user_data(1);
+    // SAFETY: its memory is static.
+    unsafe { ring.push(&write) }.expect("there is room");
+    let mut buffer = [0; 4];
+    let read =
+        Submission::read(writer.as_raw_fd(), &mut buffer, CURRENT_POSITION).with_user_data(2);
+    // SAFETY: the buffer outlives the completion, which is awaited.
+    unsafe { ring.push(&read) }.expect("there is room");
+    let bound = UdpSocket::bind("127.0.0.1:0").expect("ports are left");
+    push(
+        &ring,
+        Submission::accept(bound.as_raw_fd()).with_user_data(3),
+    );
+    let (stream, _other) = UnixStream::pair().expect("descriptors are left");
+    push(
+        &ring,
+        Submission::accept(stream.as_raw_fd()).with_user_data(4),
+    );
+    let refused = [
+        (1, -libc::EBADF),
+        (2, -libc::EBADF),
+        (3, -libc::EOPNOTSUPP),
+        (4, -libc::EINVAL),
+    ];
+    assert_eq!(look(&ring), refused);
 }
 
 #[test]
