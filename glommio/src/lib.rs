@@ -152,6 +152,8 @@ pub use crate::executor::{
     allocate_dma_buffer, consume_budget, executor, spawn_local, spawn_local_into,
     spawn_scoped_local, spawn_scoped_local_into, unconstrained, yield_if_needed,
 };
+#[doc(hidden)]
+pub use crate::macros::__is_buggified;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use crate::macros::support as __private;

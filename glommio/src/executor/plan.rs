@@ -29,6 +29,7 @@ use crate::mailbox::Notifier;
 use crate::reactor::{PoolsSettings, Reactor, Settings, TimerPrecision};
 use crate::ring::Driver;
 use crate::sys::affinity::AffinityMask;
+use crate::sys::door;
 use crate::waiters::Notice;
 
 /// What can be set about an executor besides its placement.
@@ -293,6 +294,9 @@ pub(super) fn joined<T>(handle: thread::JoinHandle<Result<T, ()>>) -> Result<T, 
 /// Counts executors; a number is used up even if its executor cannot be built.
 pub(super) fn next_id() -> Result<usize, ()> {
     static LAST: AtomicUsize = AtomicUsize::new(0);
+    if let Some(id) = door::next_executor_id() {
+        return Ok(id);
+    }
     LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
         last.checked_add(1)
     })

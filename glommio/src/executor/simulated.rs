@@ -38,6 +38,20 @@ impl LocalExecutor {
         self.core.reactor().lose_power();
     }
 
+    /// What its tasks wait for, a line each, which is known with the feature `debugging` alone.
+    pub(crate) fn waiting(&self, now: Instant) -> Vec<String> {
+        #[cfg(feature = "debugging")]
+        return self.at(now, || {
+            let tasks = self.core.dump().tasks.into_iter();
+            tasks.map(|it| it.to_string()).collect()
+        });
+        #[cfg(not(feature = "debugging"))]
+        {
+            let _ = now;
+            Vec::new()
+        }
+    }
+
     fn at<R>(&self, now: Instant, call: impl FnOnce() -> R) -> R {
         self.core.reactor().set_clock(Clock::Paused(now));
         let _entered = current::enter(std::rc::Rc::clone(&self.core));

@@ -12,6 +12,7 @@ pub use super::maybe_done::MaybeDone;
 pub use super::simulated::{run_paused, run_simulated};
 use crate::executor::LocalExecutorBuilder;
 use crate::executor::placement::Placement;
+use crate::sys::door::draw_branch;
 
 /// Runs the body of a function with `#[main]` or `#[test]`.
 #[track_caller]
@@ -29,10 +30,14 @@ pub(super) fn run_in<T>(builder: LocalExecutorBuilder, body: impl Future<Output 
 
 /// Which of `count` branches of a `select!` is polled first.
 ///
-/// A counter of the thread, spread by multiples of the golden ratio: every branch gets its turn
+/// In a simulation the seed decides. Else a counter of the thread, spread by multiples of the golden ratio:
+/// every branch gets its turn
 /// soon and equally often, also where several `select!`s take turns. A plain remainder would have
 /// two of them with two branches each begin with the same one every time.
 pub fn first_branch(count: usize) -> usize {
+    if let Some(branch) = draw_branch(count) {
+        return branch;
+    }
     thread_local! {
         static USES: Cell<u32> = const { Cell::new(0) };
     }

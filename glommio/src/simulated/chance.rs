@@ -10,6 +10,9 @@ const ATTEMPTS: u32 = 16;
 /// Of so many looks for wakes of other executors, one is too early.
 const LOOKS: u32 = 4;
 
+/// Of so many places for faults in the code of users one is active in a run.
+const ACTIVE: u32 = 4;
+
 impl World {
     /// Whether an attempt at a socket does not come before what it needs, which comes right after it: a wait for
     /// `events` of `poll(2)` would not last.
@@ -30,5 +33,17 @@ impl World {
     /// Which of `count` tasks runs next.
     pub(crate) fn draw_task(&self, count: usize) -> usize {
         self.draw(|rng| rng.usize(..count))
+    }
+
+    /// Whether a fault happens at a place in the code of a user: in some runs never, in others with that probability.
+    pub(crate) fn is_buggified(&self, place: &'static str, probability: f64) -> bool {
+        let is_active = *(self.buggified.borrow_mut().entry(place))
+            .or_insert_with(|| self.draw(|rng| rng.u32(..ACTIVE) == 0));
+        is_active && self.draw(fastrand::Rng::f64) < probability
+    }
+
+    /// Which of `count` branches of a `select!` is polled first.
+    pub(crate) fn draw_branch(&self, count: usize) -> Option<usize> {
+        Some(self.draw_task(count))
     }
 }

@@ -34,6 +34,11 @@ impl SimulatedNode {
         self.world.may_open(self.id)
     }
 
+    /// See [`World::next_executor_id`].
+    pub(crate) fn next_executor_id(&self) -> Option<usize> {
+        Some(self.world.next_executor_id(self.id))
+    }
+
     pub(crate) fn open(&self, path: &OsStr, flags: i32) -> io::Result<OwnedFd> {
         let file = self.with(|disk| disk.open(None, path.as_bytes(), flags, 0))?;
         self.world.open_descriptor(self.id, file)

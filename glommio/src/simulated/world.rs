@@ -40,6 +40,8 @@ pub(crate) struct World {
     /// By time and by the order in which they were planned.
     planned: RefCell<BTreeMap<(Time, u64), Planned>>,
     numbers: Cell<u64>,
+    /// Operations that have ended.
+    ended: Cell<u64>,
     rings: RefCell<Vec<Option<RingState>>>,
     nodes: RefCell<Vec<Node>>,
     descriptors: RefCell<Descriptors>,
@@ -48,6 +50,8 @@ pub(crate) struct World {
     /// Descriptors on their way, each with its node.
     pub(super) passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
     used_up: UsedUp,
+    /// The places in the code of users that were come by, and whether they are active.
+    pub(super) buggified: RefCell<BTreeMap<&'static str, bool>>,
     has_random_task_order: Cell<bool>,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
@@ -58,6 +62,10 @@ struct Node {
     disk: Disk,
     /// Its power is off: nothing that it still does has an effect.
     is_off: bool,
+    /// How often it has started.
+    starts: u64,
+    /// How many executors it has made since it started.
+    executors: usize,
 }
 
 /// What numbers of descriptors are: those of the process, each with a device that does nothing behind
@@ -123,6 +131,7 @@ impl World {
             trace: RefCell::new(Trace::new(seed)),
             planned: RefCell::default(),
             numbers: Cell::default(),
+            ended: Cell::default(),
             rings: RefCell::default(),
             nodes: RefCell::default(),
             descriptors: RefCell::default(),
@@ -130,6 +139,7 @@ impl World {
             sockets: RefCell::default(),
             passed: RefCell::default(),
             used_up: UsedUp::default(),
+            buggified: RefCell::default(),
             has_random_task_order: Cell::default(),
             here: Cell::default(),
         })
@@ -164,6 +174,8 @@ impl World {
             name: name.to_owned(),
             disk: Disk::new(seed, disk),
             is_off: false,
+            starts: 0,
+            executors: 0,
         });
         let number = nodes.len();
         let address = Ipv4Addr::from_bits(FIRST_ADDRESS + number as u32);
@@ -203,6 +215,26 @@ impl World {
             Planned::Operation(..) => None,
         });
         calls.collect()
+    }
+
+    /// A node starts, for the first time or again: it has power.
+    pub(crate) fn start_node(&self, node: NodeId) {
+        self.set_power(node, false);
+        let state = &mut self.nodes.borrow_mut()[node.0];
+        state.starts += 1;
+        state.executors = 0;
+    }
+
+    /// How often a node has started.
+    pub(crate) fn starts(&self, node: NodeId) -> u64 {
+        self.nodes.borrow()[node.0].starts
+    }
+
+    /// Counts the executors of a node from 1, anew whenever it starts.
+    pub(crate) fn next_executor_id(&self, node: NodeId) -> usize {
+        let state = &mut self.nodes.borrow_mut()[node.0];
+        state.executors += 1;
+        state.executors
     }
 
     /// The power of a node goes off, or comes back. Its open files are gone then, and its disk has lost
@@ -451,6 +483,11 @@ impl World {
         self.planned.borrow_mut().remove(&(at.0, at.1)).is_some()
     }
 
+    /// How many operations have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.get()
+    }
+
     /// When something happens next that is not of an executor.
     pub(crate) fn next_event(&self) -> Option<Time> {
         let planned = self.planned.borrow();
@@ -496,6 +533,7 @@ impl World {
     /// The end of an operation has come, or an event of one that `has_more`; with `result`, or one that the
     /// ring finds out.
     fn end(&self, ring: RingId, user_data: u64, result: Option<i32>, has_more: bool) {
+        self.ended.update(|it| it + 1);
         if let Some(state) = &mut self.rings.borrow_mut()[ring.0] {
             let due = Due {
                 user_data,

@@ -10,7 +10,7 @@ use super::disk::Disk;
 use super::fault::Fault;
 use super::network::Network;
 use super::report::{Failure, FailureKind, Report};
-use super::run::Run;
+use super::run::{End, Run};
 use super::spec::{Main, NodeSpec, Restarts, Spec};
 
 /// A number of nodes that run in one thread, in simulated time; see the [module](super).
@@ -253,14 +253,40 @@ impl SimulationBuilder {
         self
     }
 
+    /// The simulated time by which the futures of all clients have to have ended, with [`run`](Self::run):
+    /// [`FailureKind::Unfinished`] says which have not. Default: a day.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::{FailureKind, Simulation}, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const MINUTE: Duration = Duration::from_secs(60);
+    /// let asks_for_ever = || async { loop { sleep(MINUTE).await } };
+    /// let run = Simulation::builder().client("client", asks_for_ever).time_limit(60 * MINUTE).run();
+    /// assert_eq!(*run.unwrap_err().kind(), FailureKind::Unfinished(vec!["client".into()]));
+    /// ```
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.spec.time_limit = limit;
+        self
+    }
+
+    /// After how many turns of executors without the end of an operation, or 200 times as many with some, all
+    /// at one moment of simulated time, the simulation ends with [`FailureKind::Busy`]. Default: 50,000.
+    pub fn busy_after(mut self, turns: u64) -> Self {
+        self.spec.turns_max = turns;
+        self
+    }
+
     /// Has a fault happen at the time `at` of the simulation.
     pub fn at(mut self, at: Duration, fault: Fault) -> Self {
         self.spec.plan.push((at, fault));
         self
     }
 
-    /// Cuts the power of a node again and again: each time after a span out of `every`, for a span out of
-    /// `off_for`, both by chance.
+    /// Cuts the power of a node again and again: each time after it has run for a span out of `every`, for a
+    /// span out of `off_for`, both by chance.
     ///
     /// # Examples
     ///
@@ -300,10 +326,11 @@ impl SimulationBuilder {
     ///
     /// Panics if an executor or a simulation is running on this thread.
     pub fn run(self) -> Result<Report, Failure> {
-        self.run_until(None)
+        let limit = self.spec.time_limit;
+        self.run_until(End::OfClients { limit })
     }
 
-    /// Runs the simulation for `length` of simulated time.
+    /// Runs the simulation for `length` of simulated time, by which the futures of clients have to have ended.
     ///
     /// # Errors
     ///
@@ -313,10 +340,10 @@ impl SimulationBuilder {
     ///
     /// As [`run`](Self::run).
     pub fn run_for(self, length: Duration) -> Result<Report, Failure> {
-        self.run_until(Some(length))
+        self.run_until(End::At(length))
     }
 
-    fn run_until(self, end: Option<Duration>) -> Result<Report, Failure> {
+    fn run_until(self, end: End) -> Result<Report, Failure> {
         let seed = match self.seed.map_or_else(seed_of_environment, Ok) {
             Ok(seed) => seed,
             Err(text) => return Err(Failure::before_start(text)),
@@ -387,8 +414,7 @@ impl Failure {
             seed: 0,
             elapsed: Duration::ZERO,
             digest: 0,
-            events: Box::default(),
-            faults: Box::default(),
+            seen: Box::default(),
         }
     }
 }

@@ -55,6 +55,35 @@ pub fn rng_seed() -> u64 {
     expect().draw(|rng| rng.u64(..))
 }
 
+/// How often the node whose code runs has started: 1 until its power is [cut](Fault::PowerCut) for the first
+/// time. Its shards have the [ids](crate::ExecutorProxy::id) 1, 2 and so on, each time it starts.
+///
+/// # Panics
+///
+/// Panics outside of a simulation.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{executor, simulation::{self, Fault, Simulation}, timer::sleep};
+/// use std::time::Duration;
+///
+/// const SECOND: Duration = Duration::from_secs(1);
+/// let main = || async {
+///     simulation::note(format_args!("shard {}, start {}", executor().id() - 1, simulation::starts()));
+///     if simulation::starts() == 1 {
+///         simulation::inject(SECOND, Fault::PowerCut { node: "server".into(), off_for: SECOND });
+///     }
+/// };
+/// Simulation::builder().node("server", 2, main).run_for(5 * SECOND)?;
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+pub fn starts() -> u64 {
+    let world = expect();
+    let node = world.here().expect("code of a node calls it");
+    world.starts(node)
+}
+
 /// Adds a line to the events of the simulation, which a [`Failure`](super::Failure) shows and the
 /// [digest](super::Report::digest) covers. Does nothing outside of a simulation.
 ///

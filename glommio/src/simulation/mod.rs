@@ -71,7 +71,7 @@ mod spec;
 pub use builder::{NodeOutput, Simulation, SimulationBuilder};
 pub use disk::Disk;
 pub use fault::Fault;
-pub use inside::{elapsed, inject, note, rng_seed};
+pub use inside::{elapsed, inject, note, rng_seed, starts};
 pub use minimise::Minimised;
 pub use network::Network;
 pub use report::{Failure, FailureKind, Report};

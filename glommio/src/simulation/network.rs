@@ -37,9 +37,18 @@ use crate::simulated::network::{Latency, Link};
 ///     .run()?;
 /// # Ok::<_, glommio::simulation::Failure>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[must_use = "it is returned to the builder"]
 pub struct Network(Link);
+
+impl Default for Network {
+    fn default() -> Self {
+        Network(Link {
+            split: 1.0 / 16.0,
+            ..Link::default()
+        })
+    }
+}
 
 impl Network {
     /// How long a packet takes: a time out of the range, all as likely. Default 100 µs.
@@ -66,6 +75,13 @@ impl Network {
         self
     }
 
+    /// The probability that a write to a stream takes a part of the data only, and that a segment of TCP comes apart on
+    /// its way, so that its reader gets a part first. Default 1/16.
+    pub fn split(mut self, probability: f64) -> Self {
+        self.0.split = probability;
+        self
+    }
+
     /// How many bytes pass in a second; up to a MiB waits, and what is more is lost. Default: any number.
     pub fn bandwidth(mut self, bytes_per_second: u64) -> Self {
         self.0.bandwidth = Some(bytes_per_second);
@@ -84,7 +100,7 @@ impl Network {
 
     /// What is wrong with it.
     pub(super) fn check(&self) -> Result<(), String> {
-        for rate in [self.0.loss, self.0.duplicate, self.0.reorder] {
+        for rate in [self.0.loss, self.0.duplicate, self.0.reorder, self.0.split] {
             if !(0.0..=1.0).contains(&rate) {
                 return Err(format!("a probability is from 0 to 1, not {rate}"));
             }

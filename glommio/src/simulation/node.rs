@@ -101,7 +101,7 @@ impl Node {
     /// Makes its executors, each with its future as a task.
     pub(super) fn start(&mut self, world: &World) -> Result<(), String> {
         let before = world.set_here(Some(self.id));
-        world.set_power(self.id, false);
+        world.start_node(self.id);
         self.starts_at = None;
         let clock = clock::replace(Clock::Paused(self.now(world)));
         let made: Result<Vec<_>, _> = (0..self.shard_count).map(|_| self.shard()).collect();
@@ -233,6 +233,20 @@ impl Node {
         }
         world.set_here(before);
         are_any
+    }
+
+    /// What its tasks wait for, a line each.
+    pub(super) fn waiting(&self, world: &World) -> Vec<String> {
+        let before = world.set_here(Some(self.id));
+        let now = self.now(world);
+        let shards = self.shards.iter().enumerate();
+        let lines = shards.flat_map(|(number, shard)| {
+            let tasks = shard.executor.waiting(now).into_iter();
+            tasks.map(move |task| format!("{}, shard {number}: {task}", self.name))
+        });
+        let lines = lines.collect();
+        world.set_here(before);
+        lines
     }
 
     /// Whether the futures of all its shards have ended.

@@ -62,8 +62,11 @@ pub enum FailureKind {
     /// Nothing can happen any more, and a client is not over: all that runs waits for something that
     /// does not come.
     NothingLeft,
-    /// Tasks of a node have run for very many turns without waiting for anything, so that time could not
-    /// go on: a loop that looks at the clock or at a flag, most likely.
+    /// The futures of these clients have not ended within the [limit](super::SimulationBuilder::time_limit),
+    /// or the [length](super::SimulationBuilder::run_for) of the run.
+    Unfinished(Vec<String>),
+    /// Tasks of a node have run for [very many turns](super::SimulationBuilder::busy_after) without waiting for
+    /// anything, so that time could not go on: a loop that looks at the clock or at a flag, most likely.
     Busy,
     /// What was asked for cannot be done: a node that there is not, a number out of range, an executor that
     /// the system has no resources for.
@@ -95,8 +98,15 @@ pub struct Failure {
     pub(super) seed: u64,
     pub(super) elapsed: Duration,
     pub(super) digest: u64,
-    pub(super) events: Box<[String]>,
-    pub(super) faults: Box<[(Duration, Fault)]>,
+    pub(super) seen: Box<Seen>,
+}
+
+/// What a failure tells beside its kind.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) events: Vec<String>,
+    pub(super) faults: Vec<(Duration, Fault)>,
+    pub(super) waiting: Vec<String>,
 }
 
 impl Failure {
@@ -127,12 +137,18 @@ impl Failure {
 
     /// The latest events, up to 200 of them, a line each.
     pub fn events(&self) -> &[String] {
-        &self.events
+        &self.seen.events
+    }
+
+    /// What the tasks of all nodes waited for when a run ended that could not go on or had not ended: with
+    /// the feature `debugging`, a line each; empty without it.
+    pub fn waiting(&self) -> &[String] {
+        &self.seen.waiting
     }
 
     /// The faults that had happened, each with its simulated time.
     pub fn faults(&self) -> &[(Duration, Fault)] {
-        &self.faults
+        &self.seen.faults
     }
 }
 
@@ -144,6 +160,13 @@ impl fmt::Display for FailureKind {
             FailureKind::NothingLeft => f.write_str(
                 "nothing can happen any more: all tasks wait for something that does not come",
             ),
+            FailureKind::Unfinished(clients) => {
+                write!(
+                    f,
+                    "is over, and clients have not ended: {}",
+                    clients.join(", ")
+                )
+            }
             FailureKind::Busy => f.write_str(
                 "tasks ran for very many turns without waiting, so that time could not go on",
             ),
@@ -154,8 +177,11 @@ impl fmt::Display for FailureKind {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for event in &self.events {
+        for event in &self.seen.events {
             writeln!(f, "{event}")?;
+        }
+        for task in &self.seen.waiting {
+            writeln!(f, "{task}")?;
         }
         let seconds = self.elapsed.as_secs_f64();
         let node = self.node.as_deref().unwrap_or("the simulation");

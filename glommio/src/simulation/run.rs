@@ -22,14 +22,14 @@ use fastrand::Rng;
 use super::fault::Fault;
 use super::injected;
 use super::node::{Ended, Node};
-use super::report::{Failure, FailureKind, Report};
+use super::report::{Failure, FailureKind, Report, Seen};
 use super::spec::{Restarts, Spec};
 use crate::clock::{self, Ticking};
 use crate::panic;
 use crate::simulated::{self, Event, Time, World};
 
-/// Turns in a row at the same time after which a simulation is not waited for any longer.
-const TURNS_MAX: u64 = 50_000;
+/// So many times the most turns without the end of an operation are too many with some.
+const WITH_PROGRESS: u64 = 200;
 
 /// How far the clock by which tasks share time goes with each reading, in nanoseconds: at one turn's
 /// pace a slice of 100 ms is over after some thousand readings, at another's after 200,000.
@@ -37,6 +37,16 @@ const STEPS: RangeInclusive<u64> = 512..=32_768;
 
 /// Makes the seed of restarts another one than that of all else.
 const RESTARTS: u64 = 0x7265_7374_6172_7473;
+
+/// How long a simulation goes on.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    /// Until all clients have ended, which they have to by then.
+    OfClients {
+        limit: Time,
+    },
+    At(Time),
+}
 
 pub(super) struct Run {
     world: Rc<World>,
@@ -55,6 +65,7 @@ pub(super) struct Run {
     /// What nodes ask for does not happen.
     is_replay: bool,
     happened: Vec<(Time, Fault)>,
+    turns_max: u64,
 }
 
 impl Run {
@@ -75,6 +86,7 @@ impl Run {
             restarts_rng: Rng::with_seed(seed ^ RESTARTS),
             is_replay: spec.only.is_some(),
             happened: Vec::new(),
+            turns_max: spec.turns_max,
             restarts: match &spec.only {
                 Some(_) => Vec::new(),
                 None => spec.restarts,
@@ -88,12 +100,13 @@ impl Run {
         run.world
             .with_network(|network| network.set_default_link(link));
         run.restart_times = (0..run.restarts.len())
-            .map(|number| run.next_restart(number))
+            .map(|number| run.until_restart(number))
             .collect();
         run
     }
 
-    pub(super) fn run(mut self, end: Option<Time>) -> Result<Report, Failure> {
+    /// Until all clients have ended, or for a whole time.
+    pub(super) fn run(mut self, end: End) -> Result<Report, Failure> {
         let _entered = simulated::enter(Rc::clone(&self.world));
         let ticking = Ticking {
             next: self.world.start(),
@@ -118,32 +131,51 @@ impl Run {
     }
 
     fn failure(&self, node: Option<usize>, kind: FailureKind) -> Failure {
+        let waiting = match kind {
+            FailureKind::NothingLeft | FailureKind::Unfinished(_) | FailureKind::Busy => {
+                let nodes = self.nodes.iter();
+                nodes.flat_map(|it| it.waiting(&self.world)).collect()
+            }
+            _ => Vec::new(),
+        };
         Failure {
             kind,
             node: node.map(|it| self.nodes[it].name.clone()),
             seed: self.seed,
             elapsed: self.world.now(),
             digest: self.world.digest(),
-            events: self.world.latest_events().into(),
-            faults: self.happened.clone().into(),
+            seen: Box::new(Seen {
+                events: self.world.latest_events(),
+                faults: self.happened.clone(),
+                waiting,
+            }),
         }
     }
 
-    fn run_until(&mut self, end: Option<Time>) -> Result<(), Bad> {
+    fn run_until(&mut self, end: End) -> Result<(), Bad> {
         for number in 0..self.nodes.len() {
             self.start(number)?;
         }
-        let mut turns = 0;
+        let have_clients = self.nodes.iter().any(|it| it.is_client);
+        // Without clients, the end of all that happens is waited for, whenever that is.
+        let limit = match end {
+            End::At(end) => Some(end),
+            End::OfClients { limit } => have_clients.then_some(limit),
+        };
+        let (mut turns, mut turns_without_end, mut ended) = (0, 0, self.world.ended());
         loop {
-            let have_clients = self.nodes.iter().any(|it| it.is_client);
-            let mut clients = self.nodes.iter().filter(|it| it.is_client);
-            if end.is_none() && have_clients && clients.all(Node::is_over) {
+            if matches!(end, End::OfClients { .. }) && have_clients && self.are_clients_over() {
                 return Ok(());
             }
             self.take_injected();
             if self.have_turn()? {
                 turns += 1;
-                if turns > TURNS_MAX {
+                turns_without_end += 1;
+                if self.world.ended() != ended {
+                    (turns_without_end, ended) = (0, self.world.ended());
+                }
+                let most = self.turns_max.saturating_mul(WITH_PROGRESS);
+                if turns_without_end > self.turns_max || turns > most {
                     return Err((None, FailureKind::Busy));
                 }
                 continue;
@@ -155,21 +187,33 @@ impl Run {
             if have_settled {
                 continue;
             }
-            turns = 0;
-            match (self.next_time(), end) {
-                (Some(next), Some(end)) if next > end => break self.finish(end),
+            (turns, turns_without_end) = (0, 0);
+            match (self.next_time(), limit) {
+                (Some(next), Some(limit)) if next > limit => return self.finish(limit),
                 (Some(next), _) => self.move_to(next)?,
-                (None, Some(end)) => break self.finish(end),
-                (None, None) if have_clients => return Err((None, FailureKind::NothingLeft)),
-                (None, None) => break,
+                (None, _) if have_clients && !self.are_clients_over() => {
+                    return Err((None, FailureKind::NothingLeft));
+                }
+                (None, Some(limit)) => return self.finish(limit),
+                (None, None) => return Ok(()),
             }
         }
-        Ok(())
     }
 
-    fn finish(&self, end: Time) {
+    fn are_clients_over(&self) -> bool {
+        let mut clients = self.nodes.iter().filter(|it| it.is_client);
+        clients.all(Node::is_over)
+    }
+
+    fn finish(&self, end: Time) -> Result<(), Bad> {
         if end > self.world.now() {
             self.world.move_to(end);
+        }
+        let unfinished = (self.nodes.iter()).filter(|it| it.is_client && !it.is_over());
+        let unfinished: Vec<_> = unfinished.map(|it| it.name.clone()).collect();
+        match unfinished.is_empty() {
+            true => Ok(()),
+            false => Err((None, FailureKind::Unfinished(unfinished))),
         }
     }
 
@@ -240,12 +284,14 @@ impl Run {
         for number in 0..self.restarts.len() {
             if self.restart_times[number] <= now {
                 let Restarts { node, off_for, .. } = &self.restarts[number];
-                let cut = Fault::PowerCut {
-                    node: node.clone(),
-                    off_for: draw_span(&mut self.restarts_rng, off_for),
-                };
-                self.restart_times[number] = self.next_restart(number);
-                self.happen(cut)?;
+                let (node, off_for) = (node.clone(), draw_span(&mut self.restarts_rng, off_for));
+                // The next one is counted from when it runs again.
+                let off_until = self.node(&node).starts_at;
+                self.restart_times[number] =
+                    off_until.unwrap_or(now + off_for) + self.until_restart(number);
+                if off_until.is_none() {
+                    self.happen(Fault::PowerCut { node, off_for })?;
+                }
             }
         }
         while let Some(entry) = self.faults.first_entry() {
@@ -298,7 +344,7 @@ impl Run {
                     node.make_calls_unseen(&world);
                     node.stop(&world);
                 }
-                node.starts_at = Some(world.now() + off_for);
+                node.starts_at = node.starts_at.max(Some(world.now() + off_for));
                 node.paused_until = Time::ZERO;
                 node.stands_still = false;
             }
@@ -371,8 +417,8 @@ impl Run {
         self.faults.insert((at, self.planned), fault);
     }
 
-    fn next_restart(&mut self, number: usize) -> Time {
-        self.world.now() + draw_span(&mut self.restarts_rng, &self.restarts[number].every)
+    fn until_restart(&mut self, number: usize) -> Duration {
+        draw_span(&mut self.restarts_rng, &self.restarts[number].every)
     }
 }
 

@@ -11,7 +11,6 @@ use super::fault::Fault;
 use super::network::Network;
 
 /// What a builder has been told.
-#[derive(Default)]
 pub(super) struct Spec {
     pub(super) nodes: Vec<NodeSpec>,
     pub(super) plan: Vec<(Duration, Fault)>,
@@ -21,6 +20,26 @@ pub(super) struct Spec {
     pub(super) disk: Disk,
     pub(super) network: Network,
     pub(super) random_task_order: bool,
+    /// Turns in a row at the same time, in which no operation ends, after which a simulation is not waited for.
+    pub(super) turns_max: u64,
+    /// When clients have to have ended.
+    pub(super) time_limit: Duration,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Spec {
+            nodes: Vec::new(),
+            plan: Vec::new(),
+            restarts: Vec::new(),
+            only: None,
+            disk: Disk::default(),
+            network: Network::default(),
+            random_task_order: false,
+            turns_max: 50_000,
+            time_limit: Duration::from_secs(24 * 3600),
+        }
+    }
 }
 
 /// What is known of a node before it starts.

@@ -103,6 +103,26 @@ pub(crate) fn draw_task(count: usize) -> usize {
     0
 }
 
+/// Which of `count` branches of a `select!` is polled first, if the seed decides.
+#[inline]
+pub(crate) fn draw_branch(count: usize) -> Option<usize> {
+    door!(current().draw_branch(count));
+    None
+}
+
+/// Whether a fault is to happen at a place in the code of a user.
+#[inline]
+pub(crate) fn is_buggified(place: &'static str, probability: f64) -> bool {
+    door!(current().is_buggified(place, probability));
+    false
+}
+
+/// The number of the next executor, where it is not one of the process.
+pub(crate) fn next_executor_id() -> Option<usize> {
+    door!(node().next_executor_id());
+    None
+}
+
 /// Makes a call that blocks: in a simulation some time later, as a thread of the node would.
 pub(crate) fn block(call: Box<dyn FnOnce()>) {
     door!(current().block(call));

@@ -72,6 +72,9 @@ pub(crate) struct Link {
     pub(crate) duplicate: f64,
     /// Probability that a packet takes another latency longer, so that later ones overtake it.
     pub(crate) reorder: f64,
+    /// Probability that a segment of TCP comes apart, whose second part takes another latency longer, and that a write
+    /// takes a part of what it could.
+    pub(crate) split: f64,
     /// Bytes a second, none for no limit.
     pub(crate) bandwidth: Option<u64>,
     /// How many bytes wait for a link of limited bandwidth; further packets are dropped.
@@ -89,6 +92,7 @@ impl Default for Link {
             loss: 0.0,
             duplicate: 0.0,
             reorder: 0.0,
+            split: 0.0,
             bandwidth: None,
             queue_bytes: 1 << 20,
             mtu: 1500,
@@ -100,8 +104,8 @@ impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "latency {}, loss {}, duplicate {}, reorder {}, ",
-            self.latency, self.loss, self.duplicate, self.reorder
+            "latency {}, loss {}, duplicate {}, reorder {}, split {}, ",
+            self.latency, self.loss, self.duplicate, self.reorder, self.split
         )?;
         if let Some(bandwidth) = self.bandwidth {
             write!(

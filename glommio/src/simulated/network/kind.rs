@@ -30,6 +30,10 @@ impl Kind {
         matches!(self, Self::TcpV6 | Self::UdpV6)
     }
 
+    pub(super) fn is_stream(self) -> bool {
+        matches!(self, Self::TcpV4 | Self::TcpV6 | Self::UnixStream)
+    }
+
     pub(super) fn protocol(self) -> Protocol {
         match self {
             Self::TcpV4 | Self::TcpV6 => Protocol::Tcp,

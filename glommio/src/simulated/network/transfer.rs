@@ -31,6 +31,10 @@ impl Network {
         bytes: &[u8],
         address: Option<&Address>,
     ) -> Result<usize> {
+        let bytes = match self.get(id)?.kind.is_stream() {
+            true => self.part_of(bytes),
+            false => bytes,
+        };
         let result = match &self.get(id)?.body {
             Body::Tcp(_) => self.step(id, |connection, now, output| {
                 connection.send(bytes, now, output)
@@ -41,6 +45,16 @@ impl Network {
         };
         self.deliver_local();
         result
+    }
+
+    /// What a write takes at most: by chance not all.
+    fn part_of<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let split = self.routes.default.split;
+        if bytes.len() > 1 && split > 0.0 && self.random.f64() < split {
+            &bytes[..self.random.usize(1..bytes.len())]
+        } else {
+            bytes
+        }
     }
 
     /// As [`send`](Self::send), with descriptors at the first byte, which go only if some bytes do.

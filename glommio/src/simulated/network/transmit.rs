@@ -76,11 +76,33 @@ impl Network {
         } else if self.routes.is_parted(from, to) {
             self.record(&packet, Happening::Partitioned);
         } else {
-            self.transmit_on_link(socket, packet);
+            self.transmit_in_parts(socket, packet);
         }
     }
 
-    fn transmit_on_link(&mut self, socket: Option<SocketId>, packet: Packet) {
+    fn transmit_in_parts(&mut self, socket: Option<SocketId>, mut packet: Packet) {
+        let split = self.routes.link(packet.from, packet.to).split;
+        let second = match &mut packet.payload {
+            Payload::Tcp(segment)
+                if segment.data.len() > 1 && split > 0.0 && self.random.f64() < split =>
+            {
+                let first = self.random.usize(1..segment.data.len());
+                let second = segment.split_off(first);
+                Some(Packet {
+                    payload: Payload::Tcp(second),
+                    ..packet
+                })
+            }
+            _ => None,
+        };
+        self.transmit_on_link(socket, packet, false);
+        if let Some(second) = second {
+            self.transmit_on_link(socket, second, true);
+        }
+    }
+
+    /// `follows`: it is the second part of one that has come apart.
+    fn transmit_on_link(&mut self, socket: Option<SocketId>, packet: Packet, follows: bool) {
         let link = self
             .routes
             .links
@@ -117,6 +139,9 @@ impl Network {
         let is_late = happens(link.reorder);
         let is_doubled = happens(link.duplicate);
         let mut arrives = leaves + link.latency.draw(&mut self.random);
+        if follows {
+            arrives += link.latency.draw(&mut self.random);
+        }
         let second = is_doubled.then(|| arrives + link.latency.draw(&mut self.random));
         if is_late {
             arrives += link.latency.draw(&mut self.random);

@@ -26,6 +26,17 @@ impl Segment {
         self.data.len() as u64 + u64::from(matches!(self.flags, Flags::Syn | Flags::Fin))
     }
 
+    /// Takes the data from `at` on, with a FIN if there is one, into a segment of its own.
+    pub(in super::super) fn split_off(&mut self, at: usize) -> Segment {
+        let rest = Segment {
+            seq: self.seq + at as u64,
+            data: self.data.split_off(at),
+            ..*self
+        };
+        self.flags = Flags::None;
+        rest
+    }
+
     /// The reset that answers this segment where no connection is, none if it is a reset itself.
     pub(in super::super) fn refusal(&self) -> Option<Segment> {
         if self.flags == Flags::Rst {

@@ -33,18 +33,22 @@ fn link() -> impl Strategy<Value = Link> {
         0.0..0.25f64,
         0.0..0.3f64,
         0.0..0.3f64,
+        0.0..0.3f64,
         bandwidth,
         576u32..9000,
     )
-        .prop_map(|(latency, loss, duplicate, reorder, bandwidth, mtu)| Link {
-            latency,
-            loss,
-            duplicate,
-            reorder,
-            bandwidth,
-            queue_bytes: 64 << 10,
-            mtu,
-        })
+        .prop_map(
+            |(latency, loss, duplicate, reorder, split, bandwidth, mtu)| Link {
+                latency,
+                loss,
+                duplicate,
+                reorder,
+                split,
+                bandwidth,
+                queue_bytes: 64 << 10,
+                mtu,
+            },
+        )
 }
 
 /// Partitions and pauses that end.
