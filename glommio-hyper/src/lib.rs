@@ -9,7 +9,7 @@
 //! | tasks, for HTTP/2 (`rt::Executor`) | [`GlommioExecutor`]: tasks of the executor |
 //! | to be told when to finish | [`Connections`], which also have limits and contain panics |
 //!
-//! Nothing has to be `Send`: services, bodies and connections stay on the thread of their executor.
+//! Nothing has to be `Send` but upgraded connections: services, bodies and connections stay on the thread of their executor.
 //!
 //! ```
 //! use std::convert::Infallible;

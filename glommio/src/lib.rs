@@ -65,7 +65,7 @@
 //! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
 //! | `metrics` | counters of each executor, for any thread to read: `glommio::metrics` |
 //! | `debugging` | what every task waits for: `debugging`; counting and tracing of tasks: `task::debugging` |
-//! | `simulation` | a clock that tests pause and move: `time` |
+//! | `simulation` | `simulation`: nodes, a network, disks and faults, as a seed decides; a clock that tests pause and move: `time` |
 //! | `native-tls`, `nightly` | nothing; accepted for manifests written for 0.9 |
 //!
 //! `audit` and `bench` are for the tests and benchmarks of this crate. [`BUILD`] says which

@@ -66,7 +66,7 @@ impl Simulation {
             Ok(report) => return Ok(report),
             Err(failure) => failure,
         };
-        let all = first.faults.to_vec();
+        let all = first.faults().to_vec();
         let mut minimised = Minimised {
             of: all.len(),
             faults: all.clone(),

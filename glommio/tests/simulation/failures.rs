@@ -2,9 +2,12 @@
 
 use std::cell::Cell;
 use std::future::pending;
+use std::io;
 use std::rc::Rc;
 
 use futures_lite::future::yield_now;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::{TcpListener, TcpStream};
 use glommio::simulation::{
     self, Failure, FailureKind, Fault, Report, Simulation, SimulationBuilder,
 };
@@ -74,6 +77,65 @@ fn a_loop_that_waits_for_nothing_is_found() {
         }
     }));
     assert_eq!(failed, (FailureKind::Busy, None));
+}
+
+#[test]
+fn a_loop_over_loopback_is_no_loop_that_waits_for_nothing() {
+    let _watchdog = watchdog();
+    const ROUNDS: usize = 30_000;
+    let talks = || async {
+        let listener = TcpListener::bind("127.0.0.1:7000")?;
+        let echo = spawn_local(async move {
+            let mut stream = listener.accept().await?;
+            let mut byte = [0];
+            while stream.read(&mut byte).await? == 1 {
+                stream.write_all(&byte).await?;
+            }
+            Ok::<_, io::Error>(())
+        });
+        let mut stream = TcpStream::connect("127.0.0.1:7000").await?;
+        for _ in 0..ROUNDS {
+            stream.write_all(&[7]).await?;
+            stream.read_exact(&mut [0]).await?;
+        }
+        stream.close().await?;
+        echo.await
+    };
+    let run = Simulation::builder().client("client", talks).run();
+    run.expect("each round is an operation that ends");
+    let few = Simulation::builder().client("client", talks).busy_after(10);
+    assert_eq!(kind_of(few), (FailureKind::Busy, None));
+}
+
+#[test]
+fn a_client_that_does_not_end_is_a_failure_that_names_it() {
+    let _watchdog = watchdog();
+    let ticks = || async {
+        loop {
+            sleep(SECOND).await;
+        }
+    };
+    let stuck = || {
+        Simulation::builder()
+            .node("server", 1, ticks)
+            .client("done", || async {})
+            .client("stuck", ticks)
+    };
+    let unfinished = (FailureKind::Unfinished(vec!["stuck".into()]), None);
+    assert_eq!(kind_of(stuck().time_limit(HOUR)), unfinished);
+    assert_eq!(kind_of(stuck()), unfinished, "within a day");
+    let failure = stuck().run_for(60 * SECOND).expect_err("it is not over");
+    assert_eq!(*failure.kind(), unfinished.0);
+    assert_eq!(failure.elapsed(), 60 * SECOND);
+    let told = failure.to_string();
+    assert!(told.contains("clients have not ended: stuck"), "{told}");
+    if cfg!(feature = "debugging") {
+        let stuck = failure.waiting().iter();
+        let stuck: Vec<_> = stuck
+            .filter(|it| it.starts_with("stuck, shard 0"))
+            .collect();
+        assert_eq!(stuck.len(), 1, "{told}");
+    }
 }
 
 #[test]

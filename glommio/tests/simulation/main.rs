@@ -8,6 +8,7 @@ mod executors;
 mod failures;
 mod faults;
 mod files;
+mod seed;
 mod sockets;
 
 use std::cell::RefCell;
