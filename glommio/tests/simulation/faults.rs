@@ -73,13 +73,12 @@ fn destructors_run_at_a_power_cut_and_a_panic_of_one_harms_nothing() {
                 pending::<()>().await;
             }
         })
-        // It is on again by the time of the next.
         .restarts("server", 2 * SECOND..3 * SECOND, SECOND..2 * SECOND)
         .run_for(60 * SECOND)
         .expect("nothing fails");
     assert!(
-        dropped.get() >= 2 * 19,
-        "one in three seconds: {}",
+        dropped.get() >= 2 * 12,
+        "one in five seconds: {}",
         dropped.get()
     );
 }
