@@ -257,27 +257,33 @@ impl Checker {
         self.last_sweep.set(now);
     }
 
-    /// Waits until the model is empty and the library has dropped every future, then enters both.
-    /// What is not gone when patience ends is lost.
-    pub(crate) async fn settle(&self) {
-        let mut waited_since = clock::now();
-        let mut remaining = (self.armed(), self.live());
-        while remaining != (0, 0) && clock::since(waited_since) < self.control.patience() {
+    /// Waits until nothing remains, or until patience ends with what remains: that is returned.
+    pub(crate) async fn until_none<T: Copy + Default + PartialEq>(
+        &self,
+        remaining: impl Fn() -> T,
+    ) -> T {
+        let (mut last, mut since) = (remaining(), clock::now());
+        while last != T::default() && clock::since(since) < self.control.patience() {
             sleep(Duration::from_millis(5)).await;
-            let now_remaining = (self.armed(), self.live());
-            if now_remaining != remaining {
-                (remaining, waited_since) = (now_remaining, clock::now());
+            let now = remaining();
+            if now != last {
+                (last, since) = (now, clock::now());
             }
         }
-        let (armed, live) = remaining;
-        let ledger = &self.stats.ledger;
+        last
+    }
+
+    /// Waits until the model is empty and the library has dropped every future, then enters both. What is not gone when
+    /// patience ends is lost.
+    pub(crate) async fn settle(&self) {
+        let (armed, live) = self.until_none(|| (self.armed(), self.live())).await;
         if armed > 0 {
-            let overdue = nanos(clock::since(waited_since));
-            ledger.check(Invariant::NothingLost, overdue, || {
+            let overdue = nanos(self.control.patience());
+            self.check(Invariant::NothingLost, overdue, || {
                 format!("{armed} timers never fired")
             });
         }
-        ledger.check(Invariant::LiveTimers, live.unsigned_abs(), || {
+        self.check(Invariant::LiveTimers, live.unsigned_abs(), || {
             format!("{live} futures were left behind")
         });
     }

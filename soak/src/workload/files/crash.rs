@@ -13,6 +13,7 @@ use support::generator::{Draw, Rng};
 use super::appender::Records;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
+use crate::clock;
 use crate::counters::bump;
 use crate::measure::process;
 
@@ -140,12 +141,9 @@ impl Life {
 
 /// Waits, but not for long when the run drains.
 async fn rest(checker: &Checker, pause: Duration) {
-    let steps = pause.div_duration_f64(STEP) as u64;
-    for _ in 0..steps.max(1) {
-        if checker.control.is_draining() {
-            return;
-        }
-        checker.pause(STEP.min(pause)).await;
+    let began = clock::now();
+    while !checker.control.is_draining() && clock::since(began) < pause {
+        checker.pause(STEP).await;
     }
 }
 

@@ -277,14 +277,8 @@ impl Session {
         for (id, attempts) in open.into_iter().filter(|&(_, attempts)| attempts > 0) {
             self.ack(link, id, attempts);
         }
-        let (mut open, mut since) = (self.outstanding.borrow().len(), clock::now());
-        while open > 0 && clock::since(since) < self.checker.control.patience() {
-            sleep(Duration::from_millis(2)).await;
-            let still_open = self.outstanding.borrow().len();
-            if still_open != open {
-                (open, since) = (still_open, clock::now());
-            }
-        }
+        let remaining = || self.outstanding.borrow().len();
+        let open = self.checker.until_none(remaining).await;
         self.checker.check(Invariant::Deliveries, open as u64, || {
             format!("{open} messages were never settled")
         });
