@@ -134,7 +134,8 @@ const MODELLED_A_TURN: usize = 64;
 /// Apart from every other workload that draws from the same seed.
 const STREAM: u64 = u64::MAX - 13;
 
-/// The unmodelled part of a burst.
+/// The unmodelled part of a burst: nothing but the library, as fast as it goes. What it has dropped shows all the same, as each
+/// timer held a share of one token.
 struct Raw {
     checker: Rc<Checker>,
     timers: Vec<Timer>,

@@ -128,7 +128,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(10);
 
 const LIFE_MAX: Duration = Duration::from_secs(60);
 
-/// The records of one file.
+/// The records of one file. Each is as long as the others, and all of it follows from its number: one that is half written, or in
+/// the place of another, is found by making it again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Records {
     pub(super) seed: u64,

@@ -151,7 +151,8 @@ impl Script {
 const PAUSE_MIN: Duration = Duration::from_millis(4);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// The I/O memory of the executor that runs here.
+/// Whether the executor that runs here has all of its I/O memory back: two buffers that share all of it between them can be had
+/// only if no other is taken; else one of them comes from the ordinary allocator, and lies elsewhere.
 #[derive(Debug)]
 pub(super) struct IoMemory {
     /// `None`: it could not be told where it is, so nothing is judged.

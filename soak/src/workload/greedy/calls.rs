@@ -1,5 +1,4 @@
-//! A blocking call of a second, and a call of the library's own beside it, which is not to wait for
-//! it.
+//! Calls of which there is much to do, or that take long, and what is to go on beside them.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -26,7 +25,8 @@ use crate::clock;
 use crate::counters::add;
 use crate::measure::process;
 
-/// Round after round, until the run drains.
+/// A blocking call of a second, and a call of the library's own beside it, which is not to wait for it: round after round, until
+/// the run drains.
 pub(super) async fn list_beside_a_blocking_call(
     checker: Rc<Checker>,
     directory: PathBuf,
@@ -90,7 +90,7 @@ const NAPS_MAX: usize = 500;
 const PAUSE: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Round after round, until the run drains.
+/// Awaits that are ready at once, each in a loop that does nothing else: round after round, until the run drains.
 pub(super) async fn run_ready(
     checker: Rc<Checker>,
     turns: Rc<Turns>,
@@ -126,7 +126,7 @@ pub(super) async fn run_ready(
 /// Enough to hold an executor for longer than a slice.
 const EACH: usize = 40_000 / SLOWNESS;
 
-/// Round after round, until the run drains.
+/// A writer that never pauses, and a flush beside it, which is to end all the same: round after round, until the run drains.
 pub(super) async fn flush_beside_a_writer(
     checker: Rc<Checker>,
     turns: Rc<Turns>,
@@ -190,7 +190,7 @@ const MOST: u64 = 16 << 20;
 /// the slice of the task is over. One that does not keep writes waiting sees all of [`MOST`].
 const ACCEPTED_MAX: u64 = MOST / 16;
 
-/// Round after round, until the run drains.
+/// A read of hundreds of megabytes from the page cache, and the list of a long directory: round after round, until the run drains.
 pub(super) async fn make_long_calls(
     checker: Rc<Checker>,
     turns: Rc<Turns>,

@@ -92,6 +92,8 @@ const QUIET: Duration = Duration::from_secs(2);
 const HOG_MAX: Duration = Duration::from_millis(200);
 const SLEEP_MAX: Duration = Duration::from_secs(20);
 
+/// Wants to wake at each millisecond and does nothing then: the twin of the plain thread that measures the noise. The machine
+/// treats both alike, so that what the one is later than the other is the library's.
 async fn sleep_to_each_millisecond(checker: Rc<Checker>) {
     let mut due = Instant::now();
     while !checker.control.is_draining() {
@@ -292,7 +294,12 @@ const NAP: Duration = Duration::from_millis(50);
 /// The way back into the kernel after the last wake, and being stopped and continued.
 const INTERRUPTIONS: u64 = 4;
 
-/// The conductor, in the default task queue.
+/// Quiet, in which waiting must cost nothing, and between the quiet a task that hogs the thread: the conductor, in the default
+/// task queue.
+///
+/// A *rude* hog never yields: nothing can fire meanwhile, and all that was due fires once and in order as soon as it ends. The
+/// span is noted, so that lateness is judged without it. A *polite* one runs for as long as timers of another task queue have
+/// not fired, and asks after every few microseconds whether it should yield: it would run for ever if it were not told to.
 struct Hogs {
     checker: Rc<Checker>,
     rng: Rng,

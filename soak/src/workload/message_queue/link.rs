@@ -1,4 +1,4 @@
-//! One end of a connection: that of the example `broker`, with timeouts on both reads and writes.
+//! One end of a connection: that of the example `broker`, with timeouts on both reads and writes, and frames of our own.
 //!
 //! Everything that is sent in one turn of the executor leaves in one write. A peer that does not read
 //! fills the outbox; above [`OUTBOX_BYTES_MAX`] this end stops reading (and, at the client, publishing)

@@ -2,7 +2,7 @@
 //!
 //! Here a queue has a clock of its own, which stands still, jumps by hours and runs backwards, and
 //! each answer is compared with a sorted map at once ([`trial`]). What a runtime would hide, as it
-//! asks the real clock again or polls once more, shows. Apart from that, [`peak`] lets a queue grow
+//! asks the real clock again or polls once more, shows. Apart from that, [`judge`] lets a queue grow
 //! and become empty, and asks the allocator what is left when its clock says that it was long ago.
 //!
 //! A twentieth of a core is spent on it.
@@ -76,7 +76,10 @@ const STEPS_SIMULATED: usize = 512;
 /// In turns: some three seconds.
 const PEAK_EVERY: u64 = 150;
 
-/// Fills a queue with `count` timers, empties it, lets time pass on its clock, and judges.
+/// Fills a queue with `count` timers, empties it, lets time pass on its clock, and judges whether its memory was given back.
+///
+/// The allocator is counted for the whole process. What the other executors' timers may have taken meanwhile is excused, as in
+/// [`crate::check::peak`]; a workload that runs alone is excused nothing.
 async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, count: usize) {
     let elsewhere = || checker.control.live_timers() - checker.live();
     let (before, others) = (memory::allocated().bytes, elsewhere());

@@ -1,4 +1,4 @@
-//! The rise and fall of the number of timers, and the tasks that end with it.
+//! The rise and fall of the number of timers, the tasks that end with it, and how long timers wait.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -158,7 +158,7 @@ const SEASON_LASTS_MIN: Duration = Duration::from_millis(400);
 const SEASON_LASTS_MAX: Duration = Duration::from_secs(8);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Crosses it for so long, or until the run drains. Nothing is left armed.
+/// Goes up and down across 256 timers, where the staged wheel leaves its first stage, for so long, or until the run drains. Nothing is left armed.
 async fn cross(checker: &Rc<Checker>, rng: &mut Rng, lasts: Duration) {
     let began = clock::now();
     while clock::since(began) < lasts && !checker.control.is_draining() {

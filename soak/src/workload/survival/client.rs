@@ -1,4 +1,5 @@
-//! A client: has numbers stored, until each is confirmed.
+//! A client: has numbers stored, until each is confirmed. In the end, what the service has stored is held against what its
+//! clients were told.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;

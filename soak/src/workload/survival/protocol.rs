@@ -92,7 +92,7 @@ fn parts(frame: Frame) -> (u64, u32, u32) {
     (frame as u64, (frame >> 64) as u32, (frame >> 96) as u32)
 }
 
-/// See the module.
+/// How shards die: alone, or, in a simulation, all at once with the power of their node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deaths(Option<PowerCuts>);
 

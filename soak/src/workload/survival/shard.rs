@@ -1,4 +1,5 @@
-//! A shard of the service, from its start until it dies.
+//! A shard of the service, from its start until it dies, and the store that keeps what is confirmed, which no shard that dies
+//! takes along.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
