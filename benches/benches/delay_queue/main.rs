@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use benches::bench::{Bench, Case, Column, Lines, case, figures};
+use benches::bench::{Bench, Column, Lines, case, figures};
 use benches::row::{Aim, row};
 use glommio::LocalExecutor;
 use glommio::timer::{DelayQueue, delay_queue};
@@ -51,11 +51,17 @@ fn main() -> ExitCode {
         rounds: 11,
         ..Bench::DEFAULT
     }
-    .main(rows.collect(), |_| {
+    .main(rows.collect(), |options| {
+        // Without optimisation tokio-util's queue looks for each item that it removes.
+        let populations = if options.bench {
+            &POPULATIONS[..]
+        } else {
+            &POPULATIONS[..1]
+        };
         Ok(vec![
-            column("glommio", ours),
+            column("glommio", ours, populations),
             #[cfg(feature = "peers")]
-            column("tokio-util", theirs::run),
+            column("tokio-util", theirs::run, populations),
         ])
     })
 }
@@ -71,14 +77,14 @@ const ROUNDING: Duration = Duration::from_millis(2);
 /// Nanoseconds for an item, by operation.
 type Figures = [(&'static str, f64); 5];
 
-fn column(name: &str, run: fn(usize) -> Figures) -> Column {
-    let cases = POPULATIONS.map(|items| -> Case {
+fn column(name: &str, run: fn(usize) -> Figures, populations: &[usize]) -> Column {
+    let cases = populations.iter().map(|&items| {
         let name = items.to_string();
         case(name.clone(), move || Ok(figures(&name, run(items))))
     });
     Column {
         name: name.to_owned(),
-        cases: cases.into(),
+        cases: cases.collect(),
     }
 }
 
