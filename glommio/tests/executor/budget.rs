@@ -1,4 +1,4 @@
-//! The cooperative budget itself; that each operation takes part is tested where the operation is.
+//! The cooperative budget itself; that each operation takes part is tested in `glommio/tests/budget`.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

@@ -125,7 +125,7 @@ fn no_timer_outlives_its_socket() {
     }
 }
 
-/// The same for a reader that takes a little at a time from a writer with a timeout.
+/// A reader that takes a little at a time is progress: the timeout of a write bounds each of its waits, not their sum.
 #[test]
 fn a_peer_that_sips_is_waited_for() {
     const LENGTH: usize = 3 << 20;

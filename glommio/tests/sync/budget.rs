@@ -1,4 +1,4 @@
-//! Locks and the others take part in the cooperative budget.
+//! Locks and tasks that may do nothing more in their poll.
 
 use std::rc::Rc;
 
@@ -7,7 +7,6 @@ use glommio::sync::Mutex;
 
 use crate::common::run;
 
-/// Units are given and taken back in turn, so each poll finds them.
 #[test]
 fn a_lock_that_is_handed_over_to_a_refused_task_stays_with_it() {
     run(async {

@@ -1,4 +1,4 @@
-//! Intervals and delay queues take part in the cooperative budget.
+//! Ticks that are always due, beside other tasks.
 
 use std::cell::Cell;
 use std::rc::Rc;

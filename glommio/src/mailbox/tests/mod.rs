@@ -1,4 +1,4 @@
-//! The sleep protocol and the queue: as laws on one thread, on real threads, and under loom.
+//! The sleep protocol and the queue: as laws on one thread, and under loom.
 
 #![allow(unsafe_code)]
 

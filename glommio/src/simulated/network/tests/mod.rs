@@ -9,7 +9,6 @@ mod conformance;
 mod faults;
 mod properties;
 mod random_calls;
-mod speed;
 mod wakes;
 
 fn two_nodes(seed: u64) -> (Network, NodeId, NodeId) {
