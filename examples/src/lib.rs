@@ -1,5 +1,5 @@
-//! What several programs share: the protocols of the examples `broker` and `reliable_udp`, which
-//! their tests, the load generator `broker_load` and the soak test use as well, and how servers end.
+//! What several programs share: how servers begin and end, and the protocols of the examples `broker` and `reliable_udp`, which
+//! the load generator of the benches and the soak use as well.
 
 #![forbid(unsafe_code)]
 

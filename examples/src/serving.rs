@@ -1,56 +1,134 @@
-//! How servers end.
+//! What the servers here have in common: an address, an executor per CPU, a limit of connections, and
+//! an end by Ctrl-C.
 
 use std::error::Error;
-use std::future::{Future, pending};
+use std::net::Ipv4Addr;
 use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use clap::Args;
 use futures_lite::future::or;
-use glommio::signal::Signals;
+use glommio::net::{BalancedTcpListener, ConnectionLimit, ShardListener, TcpStream};
+use glommio::signal::{self, Signals};
 use glommio::sync::CancellationToken;
-use glommio::{LocalExecutor, PoolThreadHandles};
+use glommio::timer::sleep;
+use glommio::{
+    GlommioError, LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, spawn_local,
+};
 use libc::{SIGINT, SIGTERM};
 
-/// Waits for a signal, which is blocked already, or for the end of a shard: a server that has lost one
-/// would serve too few clients, or none. Then has all of them stop, and waits for them. A second
-/// signal ends the process at once.
-///
-/// # Errors
-///
-/// That of a shard. Each is in the log.
-pub fn until_stopped<E>(
-    mut shards: PoolThreadHandles<Result<(), E>>,
-    stop: CancellationToken,
-) -> Result<(), Box<dyn Error>>
-where
-    E: Into<Box<dyn Error>>,
-{
-    LocalExecutor::default().run(async {
-        let signals = Signals::new(&[SIGINT, SIGTERM])?;
-        let asked = async { signals.recv().await.map(|_| None) };
-        let ended = or(asked, async { Ok(shards.join_next().await) }).await?;
-        stop.cancel();
-        let finish = async {
-            let mut results = Vec::from_iter(ended);
-            while let Some(next) = shards.join_next().await {
-                results.push(next);
-            }
-            results
-        };
-        for (_, result) in unless_hurried(&signals, finish).await {
-            result?.map_err(Into::into)?;
-        }
-        Ok(())
-    })
+/// Options of each server.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Serving {
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+
+    /// Executors, each with a thread of its own. Default: one for each CPU.
+    #[arg(long)]
+    pub shards: Option<usize>,
+
+    /// Connections of one executor at a time; more have to wait.
+    #[arg(long, default_value_t = 100_000)]
+    max_connections: usize,
+
+    /// How long what has begun may take when the server ends.
+    #[arg(long, default_value = "5s")]
+    pub grace: humantime::Duration,
 }
 
-/// Awaits `finish`. A signal meanwhile ends the process at once.
-pub async fn unless_hurried<T>(signals: &Signals, finish: impl Future<Output = T>) -> T {
-    let hurry = async {
-        if signals.recv().await.is_err() {
-            // Nothing is known of signals any more.
-            pending::<()>().await;
-        }
-        process::exit(1)
-    };
-    or(finish, hurry).await
+/// One executor of a server.
+pub struct Shard {
+    /// Its number.
+    pub id: usize,
+    /// Cancelled when the server is to end.
+    pub stop: CancellationToken,
+    listener: ShardListener,
+    limit: ConnectionLimit,
+}
+
+impl Serving {
+    /// Runs `shard` on each executor. A signal, or the end of one, has all end; a second signal ends
+    /// the process at once.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot listen, or a shard panics.
+    pub fn run<T: Send + 'static, F: Future<Output = T> + 'static>(
+        self,
+        scheme: &str,
+        shard: impl FnOnce(Shard) -> F + Clone + Send + 'static,
+    ) -> Result<Vec<T>, Box<dyn Error>> {
+        // Before there are other threads, which inherit it.
+        signal::block(&[SIGINT, SIGTERM])?;
+        let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, self.port))?;
+        println!("listening on {scheme}{}", listener.local_addr()?);
+        let (stop, ids) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
+        let stopping = stop.foreign_child();
+        let shards = self.shards.unwrap_or_else(PoolPlacement::default_shards);
+        let mut shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards))
+            .name("shard")
+            .on_task_panic(TaskPanic::Isolate)
+            // One wake of the thread serves all timeouts that are due within it.
+            .timer_slack(Duration::from_millis(1))
+            .try_on_all_shards(move || async move {
+                let id = ids.fetch_add(1, Ordering::Relaxed);
+                let ended = shard(Shard {
+                    id,
+                    stop: stopping.attach(),
+                    listener: listener.join(id)?,
+                    limit: ConnectionLimit::new(self.max_connections),
+                });
+                Ok::<_, GlommioError<()>>(ended.await)
+            })?;
+        LocalExecutor::default().run(async {
+            let signals = Signals::new(&[SIGINT, SIGTERM])?;
+            let asked = async { signals.recv().await.map(|_| None) };
+            let first = or(asked, async { Ok(shards.join_next().await) }).await?;
+            stop.cancel();
+            let mut ends = Vec::from_iter(first);
+            let finish = async {
+                while let Some(next) = shards.join_next().await {
+                    ends.push(next);
+                }
+                Ok(())
+            };
+            let hurry = async { signals.recv().await.map(|_| process::exit(1)) };
+            or(finish, hurry).await?;
+            ends.into_iter().map(|(_, end)| Ok(end??)).collect()
+        })
+    }
+}
+
+impl Shard {
+    /// Gives each connection to `serve`, in a task of its own, until the server is to end.
+    pub async fn serve_each<F: Future<Output = ()> + 'static>(
+        mut self,
+        serve: impl Fn(TcpStream) -> F,
+    ) {
+        let accept = async {
+            loop {
+                let place = self.limit.place().await;
+                match self.listener.accept().await {
+                    Ok((stream, guard)) => {
+                        let connection = serve(stream);
+                        // A task whose handle is dropped is cancelled; this one runs on by itself.
+                        spawn_local(async move {
+                            connection.await;
+                            drop((place, guard));
+                        })
+                        .detach();
+                    }
+                    Err(error) => {
+                        // Out of descriptors, most likely. They come back as connections end.
+                        eprintln!("cannot accept: {error}");
+                        sleep(Duration::from_millis(50)).await;
+                    }
+                }
+            }
+        };
+        or(accept, self.stop.cancelled()).await;
+    }
 }

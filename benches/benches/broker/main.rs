@@ -4,7 +4,7 @@
 //! cargo bench -p benches --bench broker -- [--rounds 3] [--rows 1000-] [--write-docs]
 //! ```
 //!
-//! The load comes from the example `broker_load`: a publisher, and a group of one consumer that holds a number of
+//! The load comes from `broker_load` of `benches/load`: a publisher, and a group of one consumer that holds a number of
 //! messages in flight and acknowledges each by itself. A broker runs on the first CPU and the load generator on the
 //! second; each measurement has a new broker.
 //!
@@ -78,21 +78,21 @@ enum Broker {
 /// All that can run here.
 fn brokers(options: &Options) -> Result<Vec<Column>, String> {
     if !options.bench {
-        // As `cargo test` runs a bench: the tests of the examples try out what it starts.
+        // As `cargo test` runs a bench: the tests of `benches/load` try out what it starts.
         return Ok(vec![]);
     }
-    let build = |binary, features, name| {
+    let build = |package, binary, features, name| {
         let executable = Executable {
             manifest: "../Cargo.toml",
-            package: "examples",
+            package,
             binary,
             features,
         };
         executable.build(name, options.thin_lto)
     };
-    let load = Rc::new(build("broker_load", "timing-wheel", "broker-load")?);
-    let wheel = build("broker", "timing-wheel", "broker-wheel")?;
-    let classic = build("broker", "", "broker-classic")?;
+    let load = Rc::new(build("load", "broker_load", "timing-wheel", "broker-load")?);
+    let wheel = build("examples", "broker", "timing-wheel", "broker-wheel")?;
+    let classic = build("examples", "broker", "", "broker-classic")?;
     let mut brokers = vec![
         ("`broker`, timing wheel", Broker::Ours, wheel),
         ("`broker`, ordered map", Broker::Ours, classic),

@@ -1,36 +1,39 @@
 //! A TCP echo server with read timeouts.
 //!
 //! ```console
-//! $ cargo run --release -p examples --bin echo -- --port 7500
-//! $ nc 127.0.0.1 7500                             # in another terminal
-//! $ cargo run -p examples --bin echo -- --demo
+//! $ cargo run --release -p examples --bin echo -- --port 7500 --read-timeout 10s
+//! listening on 127.0.0.1:7500
+//! $ echo 'is anybody there?' | nc -N 127.0.0.1 7500
+//! is anybody there?
+//! ^C
+//! $ cargo run --release -p examples --bin echo -- --demo
+//! talker: "hello" came back after ..
+//! talker: "is anybody there?" came back after ..
+//! talker: "goodbye" came back after ..
+//! silent client: the server hung up after ..
 //! ```
 //!
-//! It serves until Ctrl-C. With `--demo` it also runs two clients, on an executor of their own,
-//! and ends when they have left. One of them sends; the other connects and sends nothing, until the
-//! server's read timeout closes its connection.
+//! The clients of `--demo` are tasks beside the server. One of them sends; the other connects and
+//! sends nothing, until the server's read timeout closes its connection.
 
 #![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::mpsc;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use examples::serving::Serving;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, Placement, TaskPanic, spawn_local};
+use glommio::{LocalExecutor, spawn_local};
 
 /// Sends back what it is sent.
-#[derive(Clone, Debug, Parser)]
-#[command(name = "echo")]
+#[derive(Debug, Parser)]
 struct Options {
-    /// Port to listen on; 0 takes a free one.
-    #[arg(long, default_value_t = 7500)]
-    port: u16,
+    #[command(flatten)]
+    serving: Serving,
 
     /// How long a client may send nothing.
     #[arg(long, default_value = "10m")]
@@ -42,98 +45,51 @@ struct Options {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut options = Options::parse();
+    let options = Options::parse();
     if options.demo {
-        options.port = 0;
-        options.read_timeout = DEMO_READ_TIMEOUT.into();
+        return Ok(LocalExecutor::default().run(demo())?);
     }
-    let connections = options.demo.then_some(DEMO_CLIENTS);
-    let (report_address, address) = mpsc::channel();
-    let server = LocalExecutorBuilder::new(Placement::Unbound)
-        .name("server")
-        .on_task_panic(TaskPanic::Isolate)
-        .spawn(move || serve(options, connections, report_address))?;
-    let Ok(address) = address.recv() else {
-        // The server ended before it could listen; its error says why.
-        return Ok(server.join()??);
-    };
-    if connections.is_some() {
-        let clients = LocalExecutorBuilder::new(Placement::Unbound)
-            .name("clients")
-            .spawn(move || async move {
-                // Both at once: each is a task of this executor.
-                let talker = spawn_local(talk(address));
-                let silent = spawn_local(keep_silent(address));
-                talker.await?;
-                silent.await
-            })?;
-        clients.join()??;
-    }
-    server.join()??;
-    println!("both executors have ended");
-    Ok(())
-}
-
-/// Serves that many connections, each in its own task, then ends; without a number, any.
-async fn serve(
-    options: Options,
-    connections: Option<usize>,
-    report_address: mpsc::Sender<SocketAddr>,
-) -> io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
-    let address = listener.local_addr()?;
-    println!("listening on {address}");
-    report_address.send(address).map_err(io::Error::other)?;
-
-    let read_timeout = *options.read_timeout;
-    let mut echoes = Vec::new();
-    while connections.is_none_or(|connections| echoes.len() < connections) {
-        match listener.accept().await {
-            Ok(stream) => {
-                let connection = spawn_local(async move {
-                    if let Err(error) = echo(stream, read_timeout).await {
-                        println!("server: a connection has failed: {error}");
-                    }
-                });
-                match connections {
-                    Some(_) => echoes.push(connection),
-                    // A task whose handle is dropped is cancelled; this one runs on by itself.
-                    None => drop(connection.detach()),
-                }
+    options.serving.run("", move |shard| {
+        shard.serve_each(move |stream| async move {
+            if let Err(error) = echo(stream, *options.read_timeout).await {
+                eprintln!("a connection has failed: {error}");
             }
-            Err(error) => {
-                // Out of descriptors, most likely. They come back as connections end.
-                eprintln!("cannot accept: {error}");
-                sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-    for echo in echoes {
-        echo.await;
-    }
+        })
+    })?;
     Ok(())
 }
 
 /// Sends received bytes back, until the client closes or has sent nothing for too long.
 async fn echo(mut stream: TcpStream, read_timeout: Duration) -> io::Result<()> {
-    let client = stream.peer_addr()?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(read_timeout))?;
     let mut buffer = [0; 1024];
     loop {
         match stream.read(&mut buffer).await {
-            Ok(0) => {
-                println!("server: {client} has closed");
-                return Ok(());
-            }
+            Ok(0) => return Ok(()),
             Ok(bytes) => stream.write_all(&buffer[..bytes]).await?,
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                println!("server: {client} was silent for {read_timeout:?}, hanging up");
-                return Ok(());
-            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(()),
             Err(error) => return Err(error),
         }
     }
+}
+
+async fn demo() -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let server = spawn_local(async move {
+        for _ in 0..2 {
+            let stream = listener.accept().await?;
+            spawn_local(echo(stream, Duration::from_millis(200))).detach();
+        }
+        Ok::<_, io::Error>(())
+    });
+    // Both at once: each is a task of this executor.
+    let talker = spawn_local(talk(address));
+    let silent = spawn_local(keep_silent(address));
+    server.await?;
+    talker.await?;
+    silent.await
 }
 
 async fn talk(server: SocketAddr) -> io::Result<()> {
@@ -145,11 +101,8 @@ async fn talk(server: SocketAddr) -> io::Result<()> {
         stream.write_all(word.as_bytes()).await?;
         let mut echoed = vec![0; word.len()];
         stream.read_exact(&mut echoed).await?;
-        println!(
-            "talker: \"{}\" came back after {:?}",
-            String::from_utf8_lossy(&echoed),
-            asked.elapsed()
-        );
+        let echoed = String::from_utf8_lossy(&echoed);
+        println!("talker: \"{echoed}\" came back after {:?}", asked.elapsed());
     }
     // Closing sends the end of the stream; the server's next read returns no bytes.
     stream.close().await
@@ -158,13 +111,10 @@ async fn talk(server: SocketAddr) -> io::Result<()> {
 async fn keep_silent(server: SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect(server).await?;
     let connected = Instant::now();
-    let bytes = stream.read(&mut [0; 16]).await?;
+    stream.read_exact(&mut [0; 16]).await.unwrap_err();
     println!(
-        "silent client: the server hung up after {:?} ({bytes} bytes read)",
+        "silent client: the server hung up after {:?}",
         connected.elapsed()
     );
     Ok(())
 }
-
-const DEMO_CLIENTS: usize = 2;
-const DEMO_READ_TIMEOUT: Duration = Duration::from_millis(200);

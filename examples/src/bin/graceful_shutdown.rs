@@ -1,18 +1,20 @@
 //! A server that ends well: what it has begun it finishes, if that does not take too long.
 //!
 //! ```console
-//! $ cargo run --release -p examples --bin graceful_shutdown -- --port 7400 --patience 5s
-//! $ nc 127.0.0.1 7400                             # in another terminal
-//! 3s
-//! done after 3s
+//! $ cargo run --release -p examples --bin graceful_shutdown -- --port 7400 --grace 5s
+//! listening on 127.0.0.1:7400
+//! $ printf '20ms\nsoon\n' | nc -N 127.0.0.1 7400
+//! done after 20ms
+//! a job is a duration, for instance 3s: ..
+//! ^C
+//! jobs: 1 finished, 0 cut off
 //! ```
 //!
-//! A line is a job: how long it takes. Press Ctrl-C in the first terminal while a job is under way.
-//! The server then
+//! A line is a job: how long it takes. Press Ctrl-C while a job is under way. Each executor then
 //!
-//! 1. stops accepting, as `ending` is cancelled, and connections read no further jobs;
-//! 2. closes the gate, that is, waits for the connections, each of which finishes its job;
-//! 3. and if they are not done within `--patience`, drops them.
+//! 1. stops accepting, as `stop` is cancelled, and connections read no further jobs;
+//! 2. closes its gate, that is, waits for the connections, each of which finishes its job;
+//! 3. and if they are not done within `--grace`, drops them.
 //!
 //! A second Ctrl-C ends the process at once.
 
@@ -20,58 +22,33 @@
 
 use std::cell::Cell;
 use std::error::Error;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
 use std::rc::Rc;
-use std::sync::mpsc;
-use std::time::Duration;
-use std::{io, process, thread};
 
 use clap::Parser;
+use examples::serving::{Serving, Shard};
 use futures_lite::future::or;
 use futures_lite::io::BufReader;
 use futures_lite::{AsyncBufReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream};
-use glommio::sync::{CancellationToken, ForeignCancellation, Gate};
+use glommio::net::TcpStream;
+use glommio::sync::{CancellationToken, Gate};
 use glommio::timer::{sleep, timeout};
-use glommio::{LocalExecutorBuilder, Placement, TaskPanic};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 /// Does jobs, and finishes them before it ends.
 #[derive(Debug, Parser)]
-#[command(name = "graceful_shutdown")]
 struct Options {
-    /// Port to listen on; 0 takes a free one.
-    #[arg(long, default_value_t = 7400)]
-    port: u16,
-
-    /// How long to wait for jobs at the end.
-    #[arg(long, default_value = "5s")]
-    patience: humantime::Duration,
+    #[command(flatten)]
+    serving: Serving,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let shutdown = CancellationToken::new();
-    let ending = shutdown.foreign_child();
-    let (report, listening) = mpsc::channel();
-    let executor = LocalExecutorBuilder::new(Placement::Unbound)
-        .name("server")
-        .on_task_panic(TaskPanic::Isolate)
-        .spawn(move || run(options, ending, report))?;
-    if let Ok(address) = listening.recv() {
-        println!("listening on {address}");
-        signals.forever().next();
-        shutdown.cancel();
-        thread::spawn(move || {
-            signals.forever().next();
-            process::exit(1);
-        });
-    }
-    // If it could not listen, its result says why. The tasks that are left at its end are dropped,
-    // and close their connections.
-    Ok(executor.join()??)
+    let Options { serving } = Options::parse();
+    let ends = serving.run("", move |shard| serve(shard, serving))?;
+    let (begun, finished) = ends
+        .iter()
+        .fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    println!("jobs: {finished} finished, {} cut off", begun - finished);
+    Ok(())
 }
 
 #[derive(Default)]
@@ -80,62 +57,38 @@ struct Jobs {
     finished: Cell<u64>,
 }
 
-async fn run(
-    options: Options,
-    ending: ForeignCancellation,
-    report: mpsc::Sender<SocketAddr>,
-) -> io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
-    report
-        .send(listener.local_addr()?)
-        .map_err(io::Error::other)?;
-    let (ending, gate, jobs) = (ending.attach(), Gate::new(), Rc::new(Jobs::default()));
-    or(ending.cancelled(), accept(&listener, &gate, &ending, &jobs)).await;
-    // Clients that connect from here on are refused.
-    drop(listener);
-    println!("ending");
-    let is_done = timeout(*options.patience, gate.close()).await.is_ok();
-    println!(
-        "jobs: {} finished, {} cut off{}",
-        jobs.finished.get(),
-        jobs.begun.get() - jobs.finished.get(),
-        if is_done { "" } else { ": no more patience" }
-    );
-    Ok(())
-}
-
-async fn accept(listener: &TcpListener, gate: &Gate, ending: &CancellationToken, jobs: &Rc<Jobs>) {
-    loop {
-        match listener.accept().await {
-            Ok(stream) => {
-                let (ending, jobs) = (ending.clone(), Rc::clone(jobs));
-                let connection = async move {
-                    if let Err(error) = serve(stream, &ending, &jobs).await {
-                        eprintln!("a connection has failed: {error}");
-                    }
-                };
-                let spawned = gate.spawn(connection);
-                spawned.expect("the gate is closed later").detach();
+/// How many jobs were begun and finished.
+async fn serve(shard: Shard, serving: Serving) -> (u64, u64) {
+    let (stop, gate, jobs) = (shard.stop.clone(), Gate::new(), Rc::new(Jobs::default()));
+    // Clients that connect when this has ended are refused.
+    shard
+        .serve_each(|stream| {
+            let pass = gate.enter().expect("the gate is closed later");
+            let (stop, jobs) = (stop.clone(), jobs.clone());
+            async move {
+                if let Err(error) = work(stream, &stop, &jobs).await {
+                    eprintln!("a connection has failed: {error}");
+                }
+                drop(pass);
             }
-            Err(error) => {
-                // Out of descriptors, most likely. They come back as connections end.
-                eprintln!("cannot accept: {error}");
-                sleep(Duration::from_millis(50)).await;
-            }
-        }
+        })
+        .await;
+    if timeout(*serving.grace, gate.close()).await.is_err() {
+        eprintln!("no more patience");
     }
+    (jobs.begun.get(), jobs.finished.get())
 }
 
-/// Does one job after the other, until the client leaves or `ending` is cancelled: between two jobs
-/// and not within one.
-async fn serve(stream: TcpStream, ending: &CancellationToken, jobs: &Jobs) -> io::Result<()> {
+/// Does one job after the other, until the client leaves or the server ends: between two jobs and
+/// not within one.
+async fn work(stream: TcpStream, stop: &CancellationToken, jobs: &Jobs) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     loop {
         line.clear();
         let over = async {
-            ending.cancelled().await;
+            stop.cancelled().await;
             Ok(0)
         };
         if or(over, stream.read_line(&mut line)).await? == 0 {

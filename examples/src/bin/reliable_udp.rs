@@ -1,8 +1,14 @@
 //! A file transfer over UDP that loses datagrams: selective repeat, with a timer per datagram.
 //!
 //! ```console
+//! $ head -c 700001 /dev/urandom >some.bin
 //! $ cargo run --release -p examples --bin reliable_udp -- receive copy.bin --port 7200 --loss 5
-//! $ cargo run --release -p examples --bin reliable_udp -- send some.bin 127.0.0.1:7200 --loss 5
+//! listening on 127.0.0.1:7200
+//! $ cargo run --release -p examples --bin reliable_udp -- send some.bin 127.0.0.1:7200 --loss 5 --seed 2
+//! sent 700001 bytes in ..: .. segments, .. sent again, .. dropped by the link
+//! sha256 ..
+//! $ cmp some.bin copy.bin && echo 'the same'
+//! the same
 //! ```
 //!
 //! Each side drops `--loss` percent of the datagrams that it is about to send, chosen by a
@@ -33,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use examples::reliable_udp::ack::WINDOW_MAX;
 use examples::reliable_udp::reassembly::{Arrival, Reassembly};
 use examples::reliable_udp::rto::Rto;
@@ -41,22 +47,28 @@ use examples::reliable_udp::window::Window;
 use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram, SEGMENT_BYTES_MAX, Salt};
 use futures_lite::future::or;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::LocalExecutor;
 use glommio::io::{
     BufferedFile, Directory, StreamReader, StreamReaderBuilder, StreamWriter, StreamWriterBuilder,
 };
 use glommio::net::UdpSocket;
 use glommio::timer::DelayQueue;
 use glommio::timer::delay_queue::{Expired, Key};
-use glommio::{LocalExecutorBuilder, Placement};
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 
 /// Sends a file over UDP, or receives one.
 #[derive(Debug, Parser)]
-#[command(name = "reliable_udp")]
 struct Options {
     #[command(subcommand)]
     role: Role,
+
+    /// Percent of the datagrams of this side that are dropped.
+    #[arg(long, global = true, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..100))]
+    loss: u8,
+
+    /// Of the generator that chooses them.
+    #[arg(long, global = true, default_value_t = 1)]
+    seed: u64,
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,16 +78,9 @@ enum Role {
         file: PathBuf,
         receiver: SocketAddr,
 
-        /// Segments from the oldest without an ack on.
-        #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=WINDOW_MAX as i64))]
-        window: u16,
-
         /// How often a segment is sent before the transfer is given up.
         #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
         attempts: u32,
-
-        #[command(flatten)]
-        loss: Loss,
     },
     /// Receives one file, and ends.
     Receive {
@@ -88,40 +93,26 @@ enum Role {
         /// How long to stay after the last segment, for a sender that has missed an ack.
         #[arg(long, default_value = "2s")]
         linger: humantime::Duration,
-
-        #[command(flatten)]
-        loss: Loss,
     },
-}
-
-/// How bad the link is.
-#[derive(Clone, Debug, Args)]
-struct Loss {
-    /// Percent of the datagrams of this side that are dropped.
-    #[arg(long = "loss", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..100))]
-    percent: u8,
-
-    /// Of the generator that chooses them.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    let executor = LocalExecutorBuilder::new(Placement::Unbound)
-        .name("reliable_udp")
-        .spawn(move || run(options))?;
-    Ok(executor.join()??)
+    Ok(LocalExecutor::default().run(run(options))?)
 }
 
 async fn run(options: Options) -> io::Result<()> {
+    let link = |socket| Link {
+        socket,
+        percent: options.loss,
+        random: fastrand::Rng::with_seed(options.seed),
+        dropped: 0,
+    };
     match options.role {
         Role::Send {
             file,
             receiver,
-            window,
             attempts,
-            loss,
         } => {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
             socket.connect(receiver).await?;
@@ -129,24 +120,22 @@ async fn run(options: Options) -> io::Result<()> {
             let bytes = file.file_size().await?;
             let mut sender = Sender {
                 file: StreamReaderBuilder::new(file).build(),
-                link: Link::new(socket, &loss),
-                window: Window::new(window.into()),
+                link: link(socket),
+                window: Window::new(WINDOW),
                 unacknowledged: DelayQueue::new(),
                 rto: Rto::new(RTO_INITIAL),
                 attempts,
-                bytes_read: 0,
                 sent_again: 0,
                 hash: Sha256::new(),
                 digest: None,
             };
             sender.send(bytes).await
         }
-        Role::Receive {
-            file,
-            port,
-            linger,
-            loss,
-        } => receive(file, port, *linger, &loss).await,
+        Role::Receive { file, port, linger } => {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, port))?;
+            println!("listening on {}", socket.local_addr()?);
+            receive(file, link(socket), *linger).await
+        }
     }
 }
 
@@ -159,15 +148,6 @@ struct Link {
 }
 
 impl Link {
-    fn new(socket: UdpSocket, loss: &Loss) -> Link {
-        Link {
-            socket,
-            percent: loss.percent,
-            random: fastrand::Rng::with_seed(loss.seed),
-            dropped: 0,
-        }
-    }
-
     fn drops(&mut self) -> bool {
         let is_lost = self.random.u8(..100) < self.percent;
         self.dropped += u64::from(is_lost);
@@ -183,7 +163,6 @@ struct Sender {
     unacknowledged: DelayQueue<u64>,
     rto: Rto,
     attempts: u32,
-    bytes_read: u64,
     sent_again: u64,
     hash: Sha256,
     /// After the last segment.
@@ -198,15 +177,11 @@ enum Event {
 impl Sender {
     async fn send(&mut self, bytes: u64) -> io::Result<()> {
         let begin = Instant::now();
-        let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec}")
-            .map_err(io::Error::other)?;
-        let progress = ProgressBar::new(bytes).with_style(style);
         let mut buffer = [0; DATAGRAM_BYTES_MAX];
         loop {
             while self.digest.is_none() && !self.window.is_full() {
                 self.send_next().await?;
             }
-            progress.set_position(self.bytes_read);
             if self.window.span() == 0 {
                 break;
             }
@@ -224,14 +199,12 @@ impl Sender {
                 Event::Overdue(segment) => self.repeat(segment.into_inner()).await?,
             }
         }
-        progress.finish_and_clear();
-        let elapsed = begin.elapsed();
         println!(
-            "sent {bytes} bytes in {} segments, {} sent again, {} dropped by the link, {elapsed:.1?}, {}/s",
+            "sent {bytes} bytes in {:.1?}: {} segments, {} sent again, {} dropped by the link",
+            begin.elapsed(),
             self.window.next(),
             self.sent_again,
             self.link.dropped,
-            HumanBytes((bytes as f64 / elapsed.as_secs_f64()) as u64),
         );
         println!("sha256 {}", self.digest.as_deref().unwrap_or_default());
         Ok(())
@@ -256,7 +229,6 @@ impl Sender {
             self.digest = Some(hex(digest.as_slice()));
         } else {
             self.hash.update(&payload[..length]);
-            self.bytes_read += length as u64;
         }
         segment.truncate(1 + length);
         segment[0] = u8::from(is_last);
@@ -319,10 +291,7 @@ impl Sender {
     }
 }
 
-async fn receive(path: PathBuf, port: u16, linger: Duration, loss: &Loss) -> io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, port))?;
-    println!("listening on {}", socket.local_addr()?);
-    let mut link = Link::new(socket, loss);
+async fn receive(path: PathBuf, mut link: Link, linger: Duration) -> io::Result<()> {
     let mut copy = Some(Copy {
         file: StreamWriterBuilder::new(BufferedFile::create(&path).await?).build(),
         path,
@@ -429,6 +398,9 @@ fn is_refused(error: &io::Error) -> bool {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// Segments from the oldest without an ack on.
+const WINDOW: usize = 64;
 
 /// Of all datagrams of this program.
 const SALT: Salt = Salt(u64::from_le_bytes(*b"transfer"));

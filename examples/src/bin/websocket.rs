@@ -2,15 +2,16 @@
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin websocket -- --port 8090
-//! listening on http://127.0.0.1:8090/
+//! listening on http://127.0.0.1:8090
+//! $ curl -s http://127.0.0.1:8090/echo
+//! this speaks WebSocket 13
+//! ^C
+//! ended, with 0 connections cut off
 //! ```
 //!
 //! A browser that is shown `http://127.0.0.1:8090/` has a page to talk to the server, which echoes;
-//! so does any client of WebSockets at `ws://127.0.0.1:8090/echo`. Other requests are answered as
-//! usual.
-//!
-//! Ctrl-C ends the server: each WebSocket is sent the code 1001 ("going away"), and has `--grace`
-//! to say goodbye.
+//! so does any client of WebSockets at `ws://127.0.0.1:8090/echo`. Ctrl-C sends each WebSocket the
+//! code 1001 ("going away"), and it has `--grace` to say goodbye.
 //!
 //! # How the connection changes hands
 //!
@@ -25,7 +26,6 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::io;
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_tungstenite::WebSocketStream;
@@ -34,13 +34,11 @@ use async_tungstenite::tungstenite::handshake::derive_accept_key;
 use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use async_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use clap::Parser;
-use examples::serving::unless_hurried;
+use examples::serving::{Serving, Shard};
 use futures_lite::StreamExt;
 use futures_lite::future::or;
-use glommio::net::{TcpListener, TcpStream};
-use glommio::signal::{self, Signals};
-use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, TaskPanic, spawn_local};
+use glommio::net::TcpStream;
+use glommio::spawn_local;
 use glommio_hyper::{Connections, GlommioIo, UpgradedIo};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -50,82 +48,42 @@ use hyper::header::{
 };
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use libc::{SIGINT, SIGTERM};
 
 /// Echoes what comes over WebSockets.
-#[derive(Debug, Parser)]
-#[command(name = "websocket")]
+#[derive(Clone, Copy, Debug, Parser)]
 struct Options {
-    /// Port to listen on; 0 takes a free one.
-    #[arg(long, default_value_t = 8090)]
-    port: u16,
-
-    /// How long the head of a request may take.
-    #[arg(long, default_value = "10s")]
-    header_timeout: humantime::Duration,
+    #[command(flatten)]
+    serving: Serving,
 
     /// How long a client may be silent.
     #[arg(long, default_value = "90s")]
     idle_timeout: humantime::Duration,
-
-    /// How long connections may take to finish when the server ends.
-    #[arg(long, default_value = "5s")]
-    grace: humantime::Duration,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    // Before there are other threads, which inherit it.
-    signal::block(&[SIGINT, SIGTERM])?;
-    let executor = LocalExecutorBuilder::default()
-        .on_task_panic(TaskPanic::Isolate)
-        .make()?;
-    executor.run(run(options))
-}
-
-async fn run(options: Options) -> Result<(), Box<dyn Error>> {
-    let signals = Signals::new(&[SIGINT, SIGTERM])?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
-    println!("listening on http://{}/", listener.local_addr()?);
-    let connections = Connections::builder()
-        .handshake_timeout(*options.header_timeout)
-        .build();
-    let accept = async {
-        accept_each(&listener, |stream| {
-            let (connections, idle_timeout) = (connections.clone(), *options.idle_timeout);
-            async move {
-                if let Err(error) = serve(stream, idle_timeout, &connections).await {
-                    eprintln!("a connection has failed: {error}");
-                }
-            }
-        })
-        .await
-    };
-    or(accept, signals.recv()).await?;
-    drop(listener);
-    let finish = connections.shutdown_within(*options.grace);
-    let closed = unless_hurried(&signals, finish).await;
-    println!("ended, with {closed} connections cut off");
+    let closed = options
+        .serving
+        .run("http://", move |shard| run(shard, options))?;
+    println!(
+        "ended, with {} connections cut off",
+        closed.iter().sum::<usize>()
+    );
     Ok(())
 }
 
-/// Accepts connections for ever and has each served by a task of its own.
-///
-/// An error of `accept` is no reason to end: the listener remains usable.
-async fn accept_each<F, T>(listener: &TcpListener, serve: impl Fn(TcpStream) -> F) -> T
-where
-    F: Future<Output = ()> + 'static,
-{
-    loop {
-        match listener.accept().await {
-            Ok(stream) => drop(spawn_local(serve(stream)).detach()),
-            Err(error) => {
-                // Out of descriptors, most likely. They come back as connections end.
-                eprintln!("cannot accept: {error}");
-                sleep(Duration::from_millis(50)).await;
+async fn run(shard: Shard, options: Options) -> usize {
+    let connections = Connections::new();
+    let serve = |stream| {
+        let connections = connections.clone();
+        async move {
+            if let Err(error) = serve(stream, *options.idle_timeout, &connections).await {
+                eprintln!("a connection has failed: {error}");
             }
         }
-    }
+    };
+    shard.serve_each(serve).await;
+    connections.shutdown_within(*options.serving.grace).await
 }
 
 /// Answers the requests of one connection, until it ends or is upgraded.

@@ -1,7 +1,10 @@
 //! Work from one executor to others, and the results back.
 //!
 //! ```console
-//! $ cargo run --release -p examples --bin work_to_executors -- --workers 2 --below 5000000
+//! $ cargo run --release -p examples --bin work_to_executors -- --workers 2 --below 100000
+//! 9592 primes below 100000 in ..
+//! worker 0 did .. pieces
+//! worker 1 did .. pieces
 //! ```
 //!
 //! The primes below a number are counted. One executor cuts the numbers into pieces; a pair of
@@ -13,19 +16,17 @@
 
 use std::cell::RefCell;
 use std::error::Error;
+use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
 
 use clap::Parser;
 use glommio::channels::shared_channel::{self, SharedReceiver, SharedSender};
-use glommio::{
-    ExecutorJoinHandle, GlommioError, LocalExecutorBuilder, Placement, spawn_local, yield_if_needed,
-};
+use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, spawn_local, yield_if_needed};
 
 /// Counts primes on several executors.
 #[derive(Debug, Parser)]
-#[command(name = "work_to_executors")]
 struct Options {
     /// Executors, besides the one that hands out the work.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
@@ -38,23 +39,16 @@ struct Options {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let Options { workers, below } = Options::parse();
-    let mut ends = Vec::new();
-    let mut executors: Vec<ExecutorJoinHandle<u64>> = Vec::new();
+    let (mut ends, mut executors) = (Vec::new(), Vec::new());
     for _ in 0..workers {
         let (pieces, pieces_end) = shared_channel::new_bounded(PIECES_AT_ONCE);
         let (counts_end, counts) = shared_channel::new_bounded(PIECES_AT_ONCE);
         ends.push((pieces, counts));
-        executors.push(
-            LocalExecutorBuilder::new(Placement::Unbound)
-                .name("worker")
-                .spawn(move || work(pieces_end, counts_end))?,
-        );
+        let builder = LocalExecutorBuilder::new(Placement::Unbound).name("worker");
+        executors.push(builder.spawn(move || work(pieces_end, counts_end))?);
     }
     let begin = Instant::now();
-    let leader = LocalExecutorBuilder::new(Placement::Unbound)
-        .name("leader")
-        .spawn(move || lead(below, ends))?;
-    let primes = leader.join()??;
+    let primes = LocalExecutor::default().run(lead(below, ends))?;
     println!("{primes} primes below {below} in {:.1?}", begin.elapsed());
     for (worker, executor) in executors.into_iter().enumerate() {
         println!("worker {worker} did {} pieces", executor.join()?);
@@ -62,18 +56,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-type Ends = (SharedSender<Range<u64>>, SharedReceiver<u64>);
-
 /// Hands out the pieces, and returns the sum of the results.
-async fn lead(below: u64, workers: Vec<Ends>) -> Result<u64, GlommioError<()>> {
+async fn lead(
+    below: u64,
+    workers: Vec<(SharedSender<Range<u64>>, SharedReceiver<u64>)>,
+) -> io::Result<u64> {
     let starts = (0..below).step_by(PIECE as usize);
     let pieces = starts.map(move |start| start..below.min(start + PIECE));
     // The tasks of this executor take from one iterator, without a lock.
     let pieces = Rc::new(RefCell::new(pieces));
-    let mut tasks = Vec::new();
-    for (sender, receiver) in workers {
+    let tasks = workers.into_iter().map(|(sender, receiver)| {
         let pieces = Rc::clone(&pieces);
-        tasks.push(spawn_local(async move {
+        spawn_local(async move {
+            // Only if it has panicked.
+            let worker_is_gone = || io::Error::other("a worker has ended too early");
             let (sender, receiver) = (sender.connect().await, receiver.connect().await);
             let (mut outstanding, mut sum) = (0, 0);
             loop {
@@ -86,23 +82,18 @@ async fn lead(below: u64, workers: Vec<Ends>) -> Result<u64, GlommioError<()>> {
                 }
                 if outstanding == 0 {
                     // Dropping the sender ends the worker.
-                    return Ok::<u64, GlommioError<()>>(sum);
+                    return Ok::<u64, io::Error>(sum);
                 }
                 sum += receiver.recv().await.ok_or_else(worker_is_gone)?;
                 outstanding -= 1;
             }
-        }));
-    }
+        })
+    });
     let mut sum = 0;
-    for task in tasks {
+    for task in tasks.collect::<Vec<_>>() {
         sum += task.await?;
     }
     Ok(sum)
-}
-
-/// Only if it has panicked.
-fn worker_is_gone() -> GlommioError<()> {
-    std::io::Error::other("a worker has ended too early").into()
 }
 
 /// Returns how many pieces it did.
@@ -126,10 +117,8 @@ async fn work(pieces: SharedReceiver<Range<u64>>, counts: SharedSender<u64>) -> 
 }
 
 fn is_prime(number: u64) -> bool {
-    number >= 2
-        && (2..)
-            .take_while(|divisor| divisor * divisor <= number)
-            .all(|divisor| !number.is_multiple_of(divisor))
+    let mut divisors = (2..).take_while(|divisor| divisor * divisor <= number);
+    number >= 2 && divisors.all(|divisor| !number.is_multiple_of(divisor))
 }
 
 const PIECE: u64 = 10_000;

@@ -113,33 +113,6 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_ahead_waits_for_its_turn() {
-        let mut reassembly = Reassembly::new(4);
-        let mut delivered = Vec::new();
-        for (sequence, arrival, next, ahead) in [
-            (2, Arrival::Ahead, 0, &[2][..]),
-            (2, Arrival::Duplicate, 0, &[2]),
-            (0, Arrival::InOrder, 1, &[2]),
-            (0, Arrival::Duplicate, 1, &[2]),
-            (4, Arrival::Ahead, 1, &[2, 4]),
-            (5, Arrival::Beyond, 1, &[2, 4]),
-            (1, Arrival::InOrder, 3, &[4]),
-            (3, Arrival::InOrder, 5, &[]),
-        ] {
-            assert_eq!(
-                receive(&mut reassembly, sequence, &mut delivered),
-                arrival,
-                "{sequence}"
-            );
-            let mut ack = Ack::new(next);
-            ahead.iter().for_each(|&sequence| ack.note(sequence));
-            assert_eq!(reassembly.ack(), ack, "after {sequence}");
-            assert_eq!(reassembly.has_gap(), !ahead.is_empty());
-        }
-        assert_eq!(delivered, [0, 1, 2, 3, 4]);
-    }
-
-    #[test]
     fn the_widest_window_fits_its_acknowledgement() {
         let mut reassembly = Reassembly::new(WINDOW_MAX);
         let last = WINDOW_MAX as u64 - 1;

@@ -182,30 +182,6 @@ mod tests {
         ack
     }
 
-    /// What is acknowledged out of turn frees its timer and no place: the window is held by its
-    /// oldest.
-    #[test]
-    fn the_oldest_holds_the_window() {
-        let now = Instant::now();
-        let mut window = filled(4, now);
-        let mut freed = Vec::new();
-        window
-            .acknowledge(&ack(0, &[1, 3]), &mut freed)
-            .expect("all four were sent");
-        assert_eq!(freed, [1, 3]);
-        assert!(window.is_full());
-        window
-            .acknowledge(&ack(2, &[3]), &mut freed)
-            .expect("all four were sent");
-        assert_eq!(
-            freed,
-            [1, 3, 0],
-            "a timer is freed once, however often it is acknowledged"
-        );
-        assert_eq!((window.span(), window.next()), (2, 4));
-        assert!(window.flight(1).is_none() && window.flight(2).is_some());
-    }
-
     /// Karn's rule, and the youngest of several.
     #[test]
     fn samples_come_from_what_was_sent_once() {
@@ -234,20 +210,6 @@ mod tests {
         let sampled = window.acknowledge(&ack(4, &[]), &mut freed);
         assert_eq!(sampled, Ok(None));
         assert_eq!(window.span(), 0);
-    }
-
-    #[test]
-    fn overtaken_acknowledgements_change_nothing() {
-        let now = Instant::now();
-        let mut window = filled(4, now);
-        let mut freed = Vec::new();
-        window
-            .acknowledge(&ack(3, &[]), &mut freed)
-            .expect("all four were sent");
-        freed.clear();
-        assert_eq!(window.acknowledge(&ack(1, &[2]), &mut freed), Ok(None));
-        assert!(freed.is_empty());
-        assert_eq!(window.span(), 1);
     }
 
     #[test]

@@ -1,16 +1,13 @@
-//! The example `broker`, its load generator, and clients that are nothing but sockets.
+//! The example `broker`, and clients that are nothing but sockets.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
-use std::thread;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::servers::Server;
 
 fn start(arguments: &[&str]) -> Server {
-    let arguments = [&["--port", "0"], arguments].concat();
-    Server::start(env!("CARGO_BIN_EXE_broker"), &arguments)
+    Server::of("broker", arguments)
 }
 
 /// A client, by the table in `protocol.rs`.
@@ -81,115 +78,36 @@ fn assert_counts(printed: &str, counts: &[&str]) {
     }
 }
 
-/// Many messages from one process to another by way of a third, with acks that are held back.
+/// Thousands in flight, with acks that are held back.
 #[test]
 fn every_message_is_delivered_once_and_acknowledged() {
-    let server = start(&[]);
-    for rate in [&[][..], &["--rate", "20000"]] {
-        let load = Command::new(env!("CARGO_BIN_EXE_broker_load"))
-            .arg(server.address.to_string())
-            .args(["--in-flight", "3000", "--messages", "5000"])
-            .args(rate)
-            .output()
-            .expect("the binary was built for this test");
-        let printed = String::from_utf8(load.stdout).expect("text");
-        let error = String::from_utf8_lossy(&load.stderr);
-        assert!(load.status.success(), "{printed}{error}");
-        assert!(printed.starts_with("3000 in flight: 5000 messages of 128 bytes in "));
-        assert_counts(
-            &printed,
-            &[
-                "8000 delivered, 0 delivered twice",
-                "8000 acknowledged in time, 0 late",
-            ],
-        );
+    const COUNT: u64 = 5000;
+    let server = start(&["--ack-deadline", "10m"]);
+    let (mut publisher, mut consumer) = (Client::new(&server), Client::new(&server));
+    consumer.subscribe("jobs", "workers", COUNT as u32);
+    for number in 0..COUNT {
+        publisher.publish("jobs", number, number.to_string().as_bytes());
+    }
+    let mut in_flight = Vec::new();
+    for number in 0..COUNT {
+        publisher.expect(b'C', &[&number.to_le_bytes()]);
+        let (delivery, attempt, payload) = consumer.delivery();
+        assert_eq!((attempt, payload), (1, number.to_string()));
+        in_flight.push(delivery);
+    }
+    for &delivery in &in_flight {
+        consumer.ack(delivery);
+    }
+    for delivery in in_flight {
+        consumer.expect(b'K', &[&delivery, &[1]]);
     }
     assert_counts(
         &server.interrupt(),
         &[
-            "published 16000, refused 0, delivered 16000, redelivered 0, acked 16000",
+            "published 5000, refused 0, delivered 5000, redelivered 0, acked 5000",
             "in flight 0, waiting 0",
         ],
     );
-}
-
-/// The load generator speaks to Redis as well, if it is installed.
-#[test]
-fn redis_takes_the_same_load() {
-    let failure = Some("BUSYGROUP");
-    other_takes_the_same_load("redis-server", "--redis", failure, |command, port| {
-        command.args(["--bind", "127.0.0.1", "--port", port]).args([
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-        ]);
-    });
-}
-
-/// And to NATS.
-#[test]
-fn nats_takes_the_same_load() {
-    let folder = tempfile::tempdir().expect("a folder for this test");
-    other_takes_the_same_load("nats-server", "--nats", None, |command, port| {
-        command
-            .args(["--addr", "127.0.0.1", "--port", port, "--jetstream"])
-            .arg("--store_dir")
-            .arg(folder.path());
-    });
-}
-
-/// The stream is there already when a second run begins: Redis refuses to make its group again,
-/// NATS has the same one.
-fn other_takes_the_same_load(
-    program: &str,
-    option: &str,
-    again: Option<&str>,
-    configure: impl FnOnce(&mut Command, &str),
-) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let address = listener.local_addr().expect("it has one");
-    drop(listener);
-    let mut command = Command::new(program);
-    configure(&mut command, &address.port().to_string());
-    let server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let Ok(mut server) = server else {
-        println!("skipped: there is no {program} on the PATH");
-        return;
-    };
-    let start = Instant::now();
-    while TcpStream::connect(address).is_err() && start.elapsed() < crate::servers::PATIENCE {
-        thread::sleep(Duration::from_millis(10));
-    }
-    let process = server.id().to_string();
-    let load = || {
-        Command::new(env!("CARGO_BIN_EXE_broker_load"))
-            .arg(address.to_string())
-            .args([option, "--in-flight", "300", "--messages", "1500"])
-            .args(["--process", &process])
-            .output()
-            .expect("the binary was built for this test")
-    };
-    let (first, second) = (load(), load());
-    server.kill().expect("it runs");
-    server.wait().expect("it was killed");
-
-    let printed = String::from_utf8(first.stdout).expect("text");
-    let error = String::from_utf8_lossy(&first.stderr);
-    assert!(first.status.success(), "{printed}{error}");
-    assert_counts(
-        &printed,
-        &[
-            "1800 delivered, 0 delivered twice",
-            "1800 acknowledged in time, 0 late",
-            " s of CPU per million messages, and ",
-        ],
-    );
-    let error = String::from_utf8_lossy(&second.stderr);
-    match again {
-        None => assert!(second.status.success(), "{error}"),
-        Some(again) => assert!(!second.status.success() && error.contains(again), "{error}"),
-    }
 }
 
 /// Without an ack a message comes again, not before its deadline, until it is a dead letter. What
@@ -287,36 +205,25 @@ fn groups_and_credit_decide_which_consumer_gets_a_message() {
     }
 }
 
-/// At Ctrl-C what is in flight may still be acknowledged, publishes are refused, and the rest is
-/// there after the next start.
+/// At Ctrl-C what is in flight may still be acknowledged, publishes are refused, and what is lost is
+/// counted.
 #[test]
-fn a_shutdown_loses_nothing() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let spool = directory.path().join("spool");
-    let arguments = [
-        "--ack-deadline",
-        "5s",
-        "--spool",
-        spool.to_str().expect("text"),
-    ];
-    let server = start(&arguments);
-    let mut publisher = Client::new(&server);
-    let mut consumer = Client::new(&server);
+fn a_shutdown_waits_for_what_is_in_flight() {
+    let server = start(&["--ack-deadline", "5s"]);
+    let (mut publisher, mut consumer) = (Client::new(&server), Client::new(&server));
     consumer.subscribe("jobs", "workers", 2);
-    consumer.publish_confirmed("elsewhere", "unclaimed");
     for text in ["0", "1", "2", "3"] {
         publisher.publish_confirmed("jobs", text);
     }
     let (first, second) = (consumer.delivery(), consumer.delivery());
     assert_eq!([&*first.2, &*second.2], ["0", "1"]);
     server.press_ctrl_c();
-    // Until the signal has arrived, publishes are confirmed, and are not to be lost either.
-    let mut confirmed = vec!["1".to_owned(), "2".to_owned(), "3".to_owned()];
+    // Until the signal has arrived, publishes are confirmed, and are not delivered either.
+    let mut waiting = 3;
     loop {
-        let text = format!("{}", confirmed.len() + 1);
-        publisher.publish("jobs", 5, text.as_bytes());
+        publisher.publish("jobs", 5, b"late");
         match publisher.receive()[0] {
-            b'C' => confirmed.push(text),
+            b'C' => waiting += 1,
             b'R' => break,
             kind => panic!("frame {kind}"),
         }
@@ -327,25 +234,8 @@ fn a_shutdown_loses_nothing() {
     let mut rest = Vec::new();
     consumer.0.read_to_end(&mut rest).expect("it ends well");
     assert_eq!(rest, b"", "nothing is delivered any more");
-    let left = format!("in flight 0, waiting {}", confirmed.len() + 1);
+    let left = format!("in flight 0, waiting {waiting}");
     assert_counts(&server.ended(), &["acked 1", &left]);
-
-    let server = start(&arguments);
-    let mut consumer = Client::new(&server);
-    consumer.subscribe("jobs", "workers", 1);
-    for text in confirmed {
-        let (delivery, attempt, payload) = consumer.delivery();
-        assert_eq!(payload, text);
-        assert_eq!(attempt, if text == "1" { 2 } else { 1 });
-        consumer.ack(delivery);
-        consumer.expect(b'K', &[&delivery, &[1]]);
-    }
-    consumer.subscribe("elsewhere", "any", 1);
-    let (delivery, _, payload) = consumer.delivery();
-    assert_eq!(payload, "unclaimed");
-    consumer.ack(delivery);
-    consumer.expect(b'K', &[&delivery, &[1]]);
-    assert_counts(&server.interrupt(), &["in flight 0, waiting 0"]);
 }
 
 /// A client that sends what is no frame is disconnected, and others are not.

@@ -22,8 +22,7 @@ type Error = Box<dyn std::error::Error>;
 type Result<T = ()> = std::result::Result<T, Error>;
 
 fn start(arguments: &[&str]) -> Server {
-    let arguments = [&["--port", "0"], arguments].concat();
-    Server::start(env!("CARGO_BIN_EXE_grpc_server"), &arguments)
+    Server::of("grpc_server", arguments)
 }
 
 fn run<T>(test: impl Future<Output = Result<T>>) -> T {
@@ -74,26 +73,6 @@ fn calls_and_their_errors() {
         Ok(())
     });
     assert_eq!(server.interrupt(), "ended\n");
-}
-
-#[test]
-fn a_stream_of_messages() {
-    let server = start(&["--shards", "1"]);
-    run(async {
-        let mut client = connect(&server).await?;
-        let request = CountRequest {
-            count: 5,
-            pause_millis: 2,
-        };
-        let mut numbers = client.count(request).await?.into_inner();
-        for expected in 1..=5 {
-            let reply = numbers.message().await?.expect("there are five");
-            assert_eq!(reply.number, expected);
-        }
-        assert_eq!(numbers.message().await?, None);
-        Ok(())
-    });
-    server.interrupt();
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! The example `hot_restart`: servers that are replaced, and successors that are not what they should be.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use crate::servers::Server;
-
-const BINARY: &str = env!("CARGO_BIN_EXE_hot_restart");
+use crate::servers::{Server, connect};
 
 struct Control(tempfile::TempDir);
 
@@ -22,13 +23,18 @@ impl Control {
     }
 
     fn start(&self) -> Server {
-        Server::start(BINARY, &["--port", "0", "--control", &self.path()])
+        Server::of("hot_restart", &["--control", &self.path()])
     }
 }
 
 /// Sends a line; returns the number of the process that answers it.
 fn ask(client: &mut BufReader<TcpStream>, line: &str) -> String {
     client.get_mut().write_all(line.as_bytes()).expect("sent");
+    answer(client, line)
+}
+
+/// The number of the process that answers with `line`.
+fn answer(client: &mut BufReader<TcpStream>, line: &str) -> String {
     let mut answer = String::new();
     client.read_line(&mut answer).expect("it is answered");
     let (server, echoed) = answer.split_once(' ').expect("a number and the line");
@@ -36,20 +42,43 @@ fn ask(client: &mut BufReader<TcpStream>, line: &str) -> String {
     server.to_owned()
 }
 
-/// The demo fails if a client sees anything but its answer.
+/// Clients that keep their connection, and clients that connect anew for each request, which all
+/// come in two parts, so that a server may be left in the middle of one.
 #[test]
 fn clients_notice_nothing_of_ten_restarts() {
-    let arguments = ["--demo", "--restarts", "10", "--serve", "100ms"];
-    let output = Command::new(BINARY).args(arguments).output();
-    let output = output.expect("the binary was built for this test");
-    let printed = String::from_utf8(output.stdout).expect("text");
-    let errors = String::from_utf8(output.stderr).expect("text");
-    assert!(output.status.success(), "{printed}{errors}");
-    let last = printed.lines().last().expect("a summary");
-    assert!(
-        last.ends_with("served by 11 processes: none refused, none reset"),
-        "{printed}{errors}"
-    );
+    let control = Control::new();
+    let mut server = control.start();
+    let (address, is_over) = (server.address, AtomicBool::new(false));
+    thread::scope(|scope| {
+        let client = |keeps: bool| {
+            let connect = || BufReader::new(connect(address));
+            let (mut client, mut servers) = (connect(), BTreeSet::new());
+            while !is_over.load(Ordering::Relaxed) {
+                if !keeps {
+                    client = connect();
+                }
+                client.get_mut().write_all(b"requ").expect("sent");
+                thread::sleep(Duration::from_micros(500));
+                client.get_mut().write_all(b"est\n").expect("sent");
+                servers.insert(answer(&mut client, "request\n"));
+            }
+            servers.len()
+        };
+        let clients: Vec<_> = (0..12)
+            .map(|n| scope.spawn(move || client(n < 9)))
+            .collect();
+        for _ in 0..10 {
+            thread::sleep(Duration::from_millis(50));
+            let successor = control.start();
+            assert_eq!(successor.address, address);
+            assert!(std::mem::replace(&mut server, successor).end().success());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for client in clients {
+            let servers = client.join().expect("it has noticed nothing");
+            assert!(servers > 1, "served by {servers}");
+        }
+    });
 }
 
 #[test]
@@ -63,11 +92,7 @@ fn a_connection_goes_on_in_the_successor_in_the_middle_of_a_line() {
     let _successor = control.start();
     assert!(server.end().success());
     client.get_mut().write_all(b"o\n").expect("sent");
-    let mut answer = String::new();
-    client.read_line(&mut answer).expect("it is answered");
-    let (second, line) = answer.split_once(' ').expect("a number and the line");
-    assert_eq!(line, "two\n");
-    assert_ne!(first, second);
+    assert_ne!(answer(&mut client, "two\n"), first);
 }
 
 #[test]
@@ -122,15 +147,8 @@ fn a_successor_that_dies_after_it_was_ready_ends_no_service() {
 #[test]
 fn a_successor_that_hangs_ends_no_service_and_blocks_no_other() {
     let control = Control::new();
-    let patience = [
-        "--port",
-        "0",
-        "--control",
-        &control.path(),
-        "--patience",
-        "200ms",
-    ];
-    let server = Server::start(BINARY, &patience);
+    let patience = ["--control", &control.path(), "--patience", "200ms"];
+    let server = Server::of("hot_restart", &patience);
     let mut client = BufReader::new(server.connect());
     let first = ask(&mut client, "one\n");
     let hangs_with_all = chosen(&control, 8);

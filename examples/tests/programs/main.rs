@@ -3,29 +3,20 @@
 mod servers;
 mod tls;
 
-mod axum_server;
-mod balanced_server;
 mod broker;
-mod chat;
 mod files;
 mod grpc_server;
 mod hot_restart;
-mod http2_server;
-mod http_server;
-#[cfg(feature = "metrics")]
-mod metrics;
+mod http_servers;
 mod moving_connections;
-mod pipeline;
-mod proxy;
 mod recipes;
 mod reliable_udp;
-mod shards_kv;
-#[cfg(feature = "simulation")]
-mod simulated_broker;
 #[cfg(feature = "simulation")]
 mod simulated_http;
 #[cfg(feature = "simulation")]
 mod simulated_log;
 mod small;
+mod tcp_servers;
 mod tick_store;
+mod transcripts;
 mod websocket;

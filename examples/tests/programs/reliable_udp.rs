@@ -4,19 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::servers::{Server, noise};
+use crate::servers::{Server, binary, noise};
 use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram, Salt};
-
-const BINARY: &str = env!("CARGO_BIN_EXE_reliable_udp");
 
 fn receiver(copy: &Path, arguments: &[&str]) -> Server {
     let copy = copy.to_str().expect("text");
-    let arguments = [&["receive", copy, "--port", "0"], arguments].concat();
-    Server::start(BINARY, &arguments)
+    Server::of("reliable_udp", &[&["receive", copy], arguments].concat())
 }
 
 fn send(file: &Path, to: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(binary("reliable_udp"));
     command.arg("send").arg(file).arg(to).args(arguments);
     command
         .output()

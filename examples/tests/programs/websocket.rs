@@ -8,8 +8,7 @@ use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use async_tungstenite::tungstenite::{Message, WebSocket, client};
 
 fn start(arguments: &[&str]) -> Server {
-    let arguments = [&["--port", "0"], arguments].concat();
-    Server::start(env!("CARGO_BIN_EXE_websocket"), &arguments)
+    Server::of("websocket", arguments)
 }
 
 fn converse(server: &Server) -> WebSocket<TcpStream> {

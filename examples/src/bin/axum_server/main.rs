@@ -1,11 +1,19 @@
 //! axum on hyper, with one executor per CPU.
 //!
 //! ```console
-//! $ cargo run --release -p examples --bin axum_server -- --port 8080
-//! $ curl http://127.0.0.1:8080/
-//! $ curl --data-binary 'a body' http://127.0.0.1:8080/echo
-//! $ curl -i http://127.0.0.1:8080/slow/500
-//! $ curl -i http://127.0.0.1:8080/slow/60000
+//! $ cargo run --release -p examples --bin axum_server -- --port 8080 --shards 1 --request-timeout 1s
+//! listening on http://127.0.0.1:8080
+//! $ curl -s http://127.0.0.1:8080/
+//! 1 hits on this shard
+//! $ curl -s --data-binary 'a body' http://127.0.0.1:8080/echo; echo
+//! a body
+//! $ curl -s http://127.0.0.1:8080/slow/5
+//! waited 5 ms
+//! $ curl -s -w '%{http_code}\n' http://127.0.0.1:8080/slow/60000
+//! Operation timed out after 1s
+//! 504
+//! ^C
+//! ended
 //! ```
 //!
 //! `axum::serve` needs tokio's runtime. A `Router` does not: it is a service of tower, which hyper
@@ -20,40 +28,25 @@
 mod app;
 
 use std::error::Error;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::{Request, StatusCode};
 use axum::response::IntoResponse;
 use clap::Parser;
-use examples::serving::until_stopped;
-use futures_lite::future::or;
-use glommio::net::{BalancedTcpListener, ShardListener};
-use glommio::signal;
-use glommio::sync::CancellationToken;
-use glommio::{
-    GlommioError, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, future, spawn_local, timer,
-};
+use examples::serving::{Serving, Shard};
+use glommio::net::TcpStream;
+use glommio::{future, timer};
 use glommio_hyper::{Connections, GlommioIo};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use libc::{SIGINT, SIGTERM};
 use send_wrapper::SendWrapper;
 use tower::ServiceExt;
 
 /// Serves axum with one executor per CPU.
-#[derive(Clone, Debug, Parser)]
-#[command(name = "axum_server")]
+#[derive(Clone, Copy, Debug, Parser)]
 struct Options {
-    /// Port to listen on; 0 takes a free one.
-    #[arg(long, default_value_t = 8080)]
-    port: u16,
-
-    /// Executors. Default: one for each CPU that this process may use.
-    #[arg(long)]
-    shards: Option<usize>,
+    #[command(flatten)]
+    serving: Serving,
 
     /// Requests of one executor at a time; more are refused with status 503.
     #[arg(long, default_value_t = 1000)]
@@ -67,10 +60,6 @@ struct Options {
     /// than a handler may take, since hyper reads meanwhile.
     #[arg(long, default_value = "30s")]
     io_timeout: humantime::Duration,
-
-    /// How long requests that have begun may take when the server ends.
-    #[arg(long, default_value = "5s")]
-    grace: humantime::Duration,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -78,31 +67,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .init();
-    // Before there are other threads, which inherit it.
-    signal::block(&[SIGINT, SIGTERM])?;
-    let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
-    println!("listening on http://{}/", listener.local_addr()?);
-    let stop = CancellationToken::new();
-    let stopping = stop.foreign_child();
-    let starts = Arc::new(AtomicUsize::new(0));
-    let count = options.shards.unwrap_or_else(PoolPlacement::default_shards);
-    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(count))
-        .name("axum")
-        .on_task_panic(TaskPanic::Isolate)
-        .try_on_all_shards(move || {
-            let shard = listener.join(starts.fetch_add(1, Ordering::Relaxed));
-            async move {
-                serve(shard?, options, stopping.attach()).await;
-                Ok::<_, GlommioError<()>>(())
-            }
-        })?;
-    until_stopped(shards, stop)?;
+    options
+        .serving
+        .run("http://", move |shard| serve(shard, options))?;
     println!("ended");
     Ok(())
 }
 
-/// Serves until `stopped`.
-async fn serve(mut listener: ShardListener, options: Options, stopped: CancellationToken) {
+async fn serve(shard: Shard, options: Options) {
     let app = app::app(options.max_requests, sleep);
     let answer = move |request: Request<Incoming>| {
         // A service is ready once: each request has a clone of its own.
@@ -117,37 +89,19 @@ async fn serve(mut listener: ShardListener, options: Options, stopped: Cancellat
     // Their limits are for clients that are slow, and a handler that panics ends its connection.
     let connections = Connections::new();
     let http = connections.http1();
-    let accept = async {
-        loop {
-            let (stream, guard) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // Out of descriptors, most likely. They come back as connections end.
-                    eprintln!("cannot accept: {error}");
-                    timer::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            };
-            let limit = Some(*options.io_timeout);
-            // They fail on a connection that the client has closed already.
-            let _ = stream.set_nodelay(true);
-            let _ = stream
-                .set_read_timeout(limit)
-                .and(stream.set_write_timeout(limit));
-            let service = service_fn(answer.clone());
-            let connection = http.serve_connection(GlommioIo::new(stream), service);
-            let served = connections.watch(connection);
-            spawn_local(async move {
-                let _guard = guard;
-                // A client that leaves or sends nonsense ends its own connection.
-                let _ = served.await;
-            })
-            .detach();
-        }
+    let serve = |stream: TcpStream| {
+        let limit = Some(*options.io_timeout);
+        // They fail on a connection that the client has closed already.
+        let _ = stream.set_nodelay(true);
+        let _ = stream.set_read_timeout(limit);
+        let _ = stream.set_write_timeout(limit);
+        let connection = http.serve_connection(GlommioIo::new(stream), service_fn(answer.clone()));
+        let served = connections.watch(connection);
+        // A client that leaves or sends nonsense ends its own connection.
+        async move { drop(served.await) }
     };
-    or(accept, stopped.cancelled()).await;
-    drop(listener);
-    let closed = connections.shutdown_within(*options.grace).await;
+    shard.serve_each(serve).await;
+    let closed = connections.shutdown_within(*options.serving.grace).await;
     if closed > 0 {
         eprintln!("{closed} connections were closed before they had finished");
     }

@@ -1,66 +1,52 @@
 //! A message queue over TCP: topics, groups of consumers, acks with deadlines, dead letters.
 //!
 //! ```console
-//! $ cargo run --release -p examples --bin broker -- --port 7100 --spool /tmp/spool
-//! $ cargo run --release -p examples --bin broker_load -- 127.0.0.1:7100 --in-flight 100000
+//! $ cargo run --release -p examples --features timing-wheel --bin broker -- --port 7100
+//! listening on 127.0.0.1:7100
+//! $ printf '\23\0\0\0P\4jobs12345678hello' | nc -N 127.0.0.1 7100 | tail -c 9; echo
+//! C12345678
+//! ^C
+//! published 1, refused 0, delivered 0, redelivered 0, acked 0, late acks 0, dead 0, in flight 0, waiting 1
 //! ```
 //!
-//! [`examples::broker::protocol`] says what clients send and get. The broker delivers a message to one consumer of
+//! [`examples::broker::protocol`] says what clients send and get: here one has published `hello` to the
+//! topic `jobs` as its number 12345678, which the broker has confirmed. The broker delivers a message to one consumer of
 //! each group, and holds it in flight until the ack comes. Without an ack in time the message is
 //! delivered again, and after `--attempts` deliveries it goes to the topic `NAME.dead`, which is
 //! read as any other. Each message in flight has a timer, so a hundred thousand of them are
-//! nothing special; `queues.rs` has them.
+//! nothing special; `queues.rs` has them. Messages live in memory.
 //!
-//! Messages live in memory. A partition is one executor with a port of its own, and shares nothing
-//! with the others: clients choose one by the hash of a topic, say.
-//!
-//! # Ending
-//!
-//! Ctrl-C ends the broker in four steps: it accepts no more connections and refuses to publish;
-//! delivers nothing more and waits for the acks of what is in flight, until their deadlines; writes
-//! what is left into the spool, which the next start reads; and closes the connections, when all
-//! replies have been sent. So a message that was confirmed has been acknowledged by each group, or
-//! is in the spool.
+//! Ctrl-C ends the broker in three steps: it accepts no more connections and refuses to publish;
+//! delivers nothing more and waits for the acks of what is in flight, until their deadlines; and closes
+//! the connections, when all replies have been sent. The last line says how many messages are lost, as
+//! they still waited.
 
 #![forbid(unsafe_code)]
 
-mod connection;
 mod queues;
-mod spool;
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Parser;
+use examples::broker::frames::malformed;
+use examples::broker::link::{Duplex, Inbox, Outbox};
+use examples::broker::protocol::{Reply, Request};
+use examples::serving::{Serving, Shard};
 use futures_lite::future::or;
-use glommio::net::TcpListener;
-use glommio::sync::{CancellationToken, ForeignCancellation, Gate};
-use glommio::timer::{interval_at, sleep};
-use glommio::{LocalExecutorBuilder, Placement, TaskPanic, spawn_local};
-use queues::{Broker, Counts, Rules};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use glommio::net::TcpStream;
+use glommio::sync::{CancellationToken, Gate};
+use glommio::{executor, spawn_local};
+use queues::{Broker, Consumer, Counts};
 
-/// Brokers messages between TCP clients.
-#[derive(Clone, Debug, Parser)]
-#[command(name = "broker")]
+/// Brokers messages between TCP clients, on one executor.
+#[derive(Clone, Copy, Debug, Parser)]
 struct Options {
-    /// Port of the first partition; the others take the ports after it. 0 takes free ones.
-    #[arg(long, default_value_t = 7100)]
-    port: u16,
-
-    /// Executors, each with its own thread, port and topics.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    partitions: u16,
-
-    /// CPU of the first partition; the others take the CPUs after it.
-    #[arg(long)]
-    cpu: Option<usize>,
+    #[command(flatten)]
+    serving: Serving,
 
     /// Time that a consumer has to acknowledge a message.
     #[arg(long, default_value = "30s")]
@@ -70,156 +56,136 @@ struct Options {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     attempts: u16,
 
-    /// Messages that may wait for a consumer, in each partition; more are refused.
+    /// Messages that may wait for a consumer; more are refused.
     #[arg(long, default_value_t = 1_000_000)]
     waiting_max: usize,
-
-    /// How often to print a line of metrics for each partition.
-    #[arg(long, value_parser = not_zero)]
-    metrics: Option<Duration>,
-
-    /// File for messages that are left at the end, read at the start; each partition appends its
-    /// number.
-    #[arg(long)]
-    spool: Option<PathBuf>,
-}
-
-fn not_zero(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("more than no time is needed".to_owned()),
-        Ok(duration) => Ok(duration),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let shutdown = CancellationToken::new();
-    let mut executors = Vec::new();
-    for partition in 0..options.partitions {
-        let cpu = options.cpu.map(|first| first + usize::from(partition));
-        let (options, ending) = (options.clone(), shutdown.foreign_child());
-        let (report, listening) = mpsc::channel();
-        let executor = LocalExecutorBuilder::new(cpu.map_or(Placement::Unbound, Placement::Fixed))
-            .name("broker")
-            .on_task_panic(TaskPanic::Isolate)
-            .spawn(move || run(options, partition, ending, report))?;
-        let Ok(address) = listening.recv() else {
-            // It ended before it could listen, and its result says why.
-            executor.join()??;
-            return Ok(());
-        };
-        println!("listening on {address}");
-        executors.push(executor);
+    let mut options = Options::parse();
+    options.serving.shards = Some(1);
+    for counts in options.serving.run("", move |shard| run(shard, options))? {
+        println!("{counts}");
     }
-    signals.forever().next();
-    shutdown.cancel();
-    let mut total = Counts::default();
-    for executor in executors {
-        total += executor.join()??;
-    }
-    println!("{total}");
-    match total.waiting {
-        left if left > 0 && options.spool.is_none() => {
-            Err(format!("{left} messages are lost, as there is no --spool").into())
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
-/// The life of one partition.
-async fn run(
-    options: Options,
-    partition: u16,
-    ending: ForeignCancellation,
-    report: mpsc::Sender<SocketAddr>,
-) -> io::Result<Counts> {
-    let broker = Rc::new(Broker::new(Rules {
-        ack_deadline: *options.ack_deadline,
-        attempts: options.attempts,
-        waiting_max: options.waiting_max,
-    }));
-    let spool = options.spool.map(|mut path| {
-        path.as_mut_os_string().push(format!(".{partition}"));
-        path
-    });
-    if let Some(spool) = &spool {
-        (spool::load(&broker, spool).await).map_err(|error| named(spool, &error))?;
-    }
-    let port = match options.port {
-        0 => 0,
-        first => first.checked_add(partition).ok_or_else(|| {
-            io::Error::other("the ports of the partitions end after 65535: choose a lower --port")
-        })?,
-    };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    report
-        .send(listener.local_addr()?)
-        .map_err(io::Error::other)?;
-
-    // Both end with this function: a task whose handle is dropped is cancelled.
+async fn run(shard: Shard, options: Options) -> Counts {
+    let broker = Rc::new(Broker::new(options));
+    // It ends with this function: a task whose handle is dropped is cancelled.
     let _deadlines = spawn_local({
-        let broker = Rc::clone(&broker);
+        let broker = broker.clone();
         async move { broker.watch_deadlines().await }
     });
-    let _metrics = options.metrics.map(|period| {
-        let broker = Rc::clone(&broker);
-        spawn_local(async move {
-            let mut ticks = interval_at(Instant::now() + period, period);
-            loop {
-                ticks.tick().await;
-                println!("metrics of partition {partition}: {}", broker.counts());
-            }
-        })
-    });
-
     let (clients, closing) = (Gate::new(), CancellationToken::new());
-    let ending = ending.attach();
-    or(
-        ending.cancelled(),
-        accept(&listener, &broker, &clients, &closing),
-    )
-    .await;
-    drop(listener);
+    let serve = |stream| {
+        let pass = clients.enter().expect("the gate is closed later");
+        let (broker, closing) = (broker.clone(), closing.clone());
+        async move {
+            // A client that leaves or sends nonsense ends its own connection and nothing else.
+            let _ = serve(stream, &broker, &closing).await;
+            drop(pass);
+        }
+    };
+    shard.serve_each(serve).await;
     broker.end().await;
-    if let Some(spool) = &spool {
-        (spool::save(&broker, spool).await).map_err(|error| named(spool, &error))?;
-    }
     closing.cancel();
-    clients.close().await?;
-    Ok(broker.counts())
+    clients.close().await.expect("it is closed once");
+    broker.counts()
 }
 
-/// An error with the file that it is about.
-fn named(file: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", file.display()))
+/// Serves a client until it leaves, or `closing` is cancelled. What it is owed is sent in any case.
+async fn serve(stream: TcpStream, broker: &Broker, closing: &CancellationToken) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    let client = Client {
+        broker,
+        link: Duplex::new(stream),
+        outbox: Rc::default(),
+        consumers: RefCell::default(),
+    };
+    let over = async {
+        closing.cancelled().await;
+        Ok(())
+    };
+    or(over, or(client.receive(), client.send())).await?;
+    client.outbox.flush(&client.link).await?;
+    client.link.close().await
 }
 
-/// Accepts clients for ever, each with a task of its own.
-async fn accept(
-    listener: &TcpListener,
-    broker: &Rc<Broker>,
-    clients: &Gate,
-    closing: &CancellationToken,
-) {
-    loop {
-        match listener.accept().await {
-            Ok(stream) => {
-                let (broker, closing) = (Rc::clone(broker), closing.clone());
-                let service = async move {
-                    // A client that leaves or sends nonsense ends its own connection and nothing
-                    // else.
-                    let _ = connection::serve(stream, &broker, &closing).await;
-                };
-                let spawned = clients.spawn(service);
-                spawned.expect("the gate is closed later").detach();
+struct Client<'a> {
+    broker: &'a Broker,
+    link: Duplex,
+    outbox: Rc<Outbox>,
+    consumers: RefCell<Vec<Rc<Consumer>>>,
+}
+
+impl Client<'_> {
+    async fn receive(&self) -> io::Result<()> {
+        let mut inbox = Inbox::default();
+        while inbox.receive(&self.link).await? {
+            while let Some(frame) = inbox.next_frame()? {
+                self.handle(Request::parse(frame)?)?;
             }
-            Err(error) => {
-                // Out of descriptors, most likely. They come back as connections end.
-                eprintln!("cannot accept: {error}");
-                sleep(Duration::from_millis(50)).await;
+            // A client that does not read its replies is not read.
+            self.outbox.fewer_than(REPLY_BYTES_MAX).await;
+            // There may be more to read already. The replies, and other clients, come first.
+            executor().yield_now().await;
+        }
+        Ok(())
+    }
+
+    fn handle(&self, request: Request<'_>) -> io::Result<()> {
+        let reply = match request {
+            Request::Publish {
+                topic,
+                number,
+                payload,
+            } => {
+                if self.broker.publish(topic, payload) {
+                    Reply::Confirm { number }
+                } else {
+                    Reply::Refuse { number }
+                }
+            }
+            Request::Ack { delivery } => {
+                self.broker.ack(delivery, &self.outbox);
+                return Ok(());
+            }
+            Request::Subscribe {
+                topic,
+                group,
+                credit,
+            } => {
+                let consumer = self.broker.subscribe(topic, group, credit, &self.outbox);
+                let consumer = consumer.ok_or_else(|| malformed("no such topic or group"))?;
+                self.consumers.borrow_mut().push(consumer);
+                return Ok(());
+            }
+        };
+        self.outbox.push(|out| reply.append_to(out));
+        Ok(())
+    }
+
+    async fn send(&self) -> io::Result<()> {
+        loop {
+            self.outbox.send(&self.link).await?;
+            for consumer in &*self.consumers.borrow() {
+                self.broker.resume(consumer);
             }
         }
     }
 }
+
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        for consumer in &*self.consumers.borrow() {
+            self.broker.unsubscribe(consumer);
+        }
+    }
+}
+
+/// A client that reads nothing for so long is disconnected.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// More than the deliveries of a consumer may take: else acks would not be read.
+const REPLY_BYTES_MAX: usize = 8 << 20;

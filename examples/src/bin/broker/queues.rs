@@ -8,9 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::ops::AddAssign;
 use std::rc::Rc;
-use std::time::Duration;
 
 use examples::broker::frames::NAME_BYTES_MAX;
 use examples::broker::link::Outbox;
@@ -21,18 +19,11 @@ use glommio::timer::delay_queue::Key;
 use glommio::yield_if_needed;
 use slab::Slab;
 
-/// When a message is given up, and how many may wait.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    pub ack_deadline: Duration,
-    /// Deliveries before a message becomes a dead letter.
-    pub attempts: u16,
-    pub waiting_max: usize,
-}
+use crate::Options;
 
 /// All that one executor brokers.
 pub struct Broker {
-    rules: Rules,
+    options: Options,
     state: RefCell<State>,
     in_flight: DelayQueue<InFlight>,
     settled: CancellationToken,
@@ -101,9 +92,9 @@ impl Consumer {
 
 impl Broker {
     /// An empty one, for the executor of this thread.
-    pub fn new(rules: Rules) -> Broker {
+    pub fn new(options: Options) -> Broker {
         Broker {
-            rules,
+            options,
             state: RefCell::default(),
             in_flight: DelayQueue::new(),
             settled: CancellationToken::new(),
@@ -113,7 +104,7 @@ impl Broker {
     /// Takes a message. False if it was refused.
     pub fn publish(&self, topic: &str, payload: &[u8]) -> bool {
         let state = &mut *self.state.borrow_mut();
-        let has_space = !state.is_ending && state.waiting < self.rules.waiting_max;
+        let has_space = !state.is_ending && state.waiting < self.options.waiting_max;
         let Some(topic) = has_space.then(|| state.topic(topic)).flatten() else {
             state.counts.refused += 1;
             return false;
@@ -195,7 +186,7 @@ impl Broker {
         let InFlight { slot, message } = overdue;
         let group = state.deliveries[slot].consumer.group;
         let topic = state.groups[group].topic;
-        let dead = if message.attempts >= self.rules.attempts {
+        let dead = if message.attempts >= self.options.attempts {
             state.dead_letters_of(topic)
         } else {
             None
@@ -237,13 +228,20 @@ impl Broker {
         let groups = state.topics[topic].groups.len();
         for index in 0..groups {
             let group = state.topics[topic].groups[index];
-            let message = Message::new(Rc::clone(&payload));
+            let payload = Rc::clone(&payload);
+            let message = Message {
+                payload,
+                attempts: 0,
+            };
             state.groups[group].waiting.push_back(message);
             state.waiting += 1;
             self.deliver(state, group);
         }
         if groups == 0 {
-            let message = Message::new(payload);
+            let message = Message {
+                payload,
+                attempts: 0,
+            };
             state.topics[topic].unclaimed.push_back(message);
             state.waiting += 1;
         }
@@ -286,7 +284,7 @@ impl Broker {
             let in_flight = InFlight { slot, message };
             entry.insert(Delivery {
                 number,
-                key: self.in_flight.insert(in_flight, self.rules.ack_deadline),
+                key: self.in_flight.insert(in_flight, *self.options.ack_deadline),
                 consumer: Rc::clone(&consumer),
             });
             group.ready.push_back(consumer);
@@ -304,46 +302,6 @@ impl Broker {
     fn check_settled(&self, state: &State) {
         if state.is_ending && self.in_flight.is_empty() {
             self.settled.cancel();
-        }
-    }
-
-    /// Calls `keep` for each group, with `None`, and for each message that waits, with its
-    /// attempts and payload. A message from before the first group has no name of a group.
-    pub fn each_left(&self, mut keep: impl FnMut(&str, &str, Option<(u16, &[u8])>)) {
-        let state = &*self.state.borrow();
-        for group in &state.groups {
-            let topic: &str = &state.topics[group.topic].name;
-            let name: &str = &group.name;
-            keep(topic, name, None);
-            for message in &group.waiting {
-                let left = (message.attempts, &*message.payload);
-                keep(topic, name, Some(left));
-            }
-        }
-        for topic in &state.topics {
-            let name: &str = &topic.name;
-            for message in &topic.unclaimed {
-                let left = (message.attempts, &*message.payload);
-                keep(name, "", Some(left));
-            }
-        }
-    }
-
-    /// Takes back what [`each_left`](Self::each_left) gave.
-    pub fn restore(&self, topic: &str, group: &str, left: Option<(u16, &[u8])>) {
-        let state = &mut *self.state.borrow_mut();
-        let Some(topic) = state.topic(topic) else {
-            return;
-        };
-        let message = left.map(|(attempts, payload)| Message {
-            payload: payload.into(),
-            attempts,
-        });
-        state.waiting += usize::from(message.is_some());
-        if group.is_empty() {
-            state.topics[topic].unclaimed.extend(message);
-        } else if let Some(group) = state.group(topic, group) {
-            state.groups[group].waiting.extend(message);
         }
     }
 
@@ -410,15 +368,6 @@ impl State {
     }
 }
 
-impl Message {
-    fn new(payload: Rc<[u8]>) -> Message {
-        Message {
-            payload,
-            attempts: 0,
-        }
-    }
-}
-
 /// What a broker has done, and has yet to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
@@ -433,34 +382,22 @@ pub struct Counts {
     pub waiting: u64,
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, more: Counts) {
-        self.published += more.published;
-        self.refused += more.refused;
-        self.delivered += more.delivered;
-        self.redelivered += more.redelivered;
-        self.acked += more.acked;
-        self.late_acks += more.late_acks;
-        self.dead += more.dead;
-        self.in_flight += more.in_flight;
-        self.waiting += more.waiting;
-    }
-}
-
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts {
+            published,
+            refused,
+            delivered,
+            redelivered,
+            acked,
+            late_acks,
+            dead,
+            in_flight,
+            waiting,
+        } = self;
         write!(
             f,
-            "published {}, refused {}, delivered {}, redelivered {}, acked {}, late acks {}, dead {}, in flight {}, waiting {}",
-            self.published,
-            self.refused,
-            self.delivered,
-            self.redelivered,
-            self.acked,
-            self.late_acks,
-            self.dead,
-            self.in_flight,
-            self.waiting,
+            "published {published}, refused {refused}, delivered {delivered}, redelivered {redelivered}, acked {acked}, late acks {late_acks}, dead {dead}, in flight {in_flight}, waiting {waiting}"
         )
     }
 }

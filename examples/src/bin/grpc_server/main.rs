@@ -2,8 +2,16 @@
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin grpc_server -- --port 50051
-//! $ grpcurl -plaintext -proto greeting.proto -d '{"name": "rust"}' 127.0.0.1:50051 greeting.Greeter/Greet
+//! listening on http://127.0.0.1:50051
+//! $ printf '\0\0\0\0\6\12\4rust' | curl -s --http2-prior-knowledge -H 'content-type: application/grpc' \
+//!     --data-binary @- http://127.0.0.1:50051/greeting.Greeter/Greet | tail -c 11; echo
+//! hello, rust
+//! ^C
+//! ended
 //! ```
+//!
+//! (With `grpcurl`: `-plaintext -proto greeting.proto -d '{"name": "rust"}' 127.0.0.1:50051
+//! greeting.Greeter/Greet`.)
 //!
 //! tonic's own transport needs tokio's runtime. A service that tonic has generated does not: it is a
 //! service of tower, which hyper serves as HTTP/2 on the sockets, timers and tasks of the executor.
@@ -20,25 +28,17 @@ mod service;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
-use examples::serving::until_stopped;
-use futures_lite::future::or;
-use glommio::net::{BalancedTcpListener, ShardListener};
-use glommio::signal;
-use glommio::sync::CancellationToken;
-use glommio::{
-    GlommioError, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, future, spawn_local, timer,
-};
+use examples::serving::{Serving, Shard};
+use glommio::net::TcpStream;
+use glommio::{future, timer};
 use glommio_hyper::{Connections, GlommioExecutor, GlommioIo};
 use greeting::greeter_server::GreeterServer;
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
-use libc::{SIGINT, SIGTERM};
 use send_wrapper::SendWrapper;
 use service::Service;
 use tonic::Status;
@@ -48,22 +48,16 @@ use tower::load_shed::LoadShedLayer;
 use tower::{ServiceBuilder, ServiceExt};
 
 /// Serves gRPC with one executor per CPU.
-#[derive(Clone, Debug, Parser)]
-#[command(name = "grpc_server")]
+#[derive(Clone, Copy, Debug, Parser)]
 struct Options {
-    /// Port to listen on; 0 takes a free one.
-    #[arg(long, default_value_t = 50051)]
-    port: u16,
-
-    /// Executors. Default: one for each CPU that this process may use.
-    #[arg(long)]
-    shards: Option<usize>,
+    #[command(flatten)]
+    serving: Serving,
 
     /// Requests of one executor at a time; more are refused.
     #[arg(long, default_value_t = 1000)]
     max_requests: usize,
 
-    /// How long a request may take, if the client does not want it earlier.
+    /// How long a call may take until its response begins. A client may ask for less.
     #[arg(long, default_value = "10s")]
     request_timeout: humantime::Duration,
 
@@ -71,51 +65,25 @@ struct Options {
     /// given up.
     #[arg(long, default_value = "20s")]
     keep_alive: humantime::Duration,
-
-    /// How long requests that have begun may take when the server ends.
-    #[arg(long, default_value = "5s")]
-    grace: humantime::Duration,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .init();
-    // Before there are other threads, which inherit it.
-    signal::block(&[SIGINT, SIGTERM])?;
-    let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
-    println!("listening on http://{}/", listener.local_addr()?);
-    let stop = CancellationToken::new();
-    let stopping = stop.foreign_child();
-    let starts = Arc::new(AtomicUsize::new(0));
-    let count = options.shards.unwrap_or_else(PoolPlacement::default_shards);
-    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(count))
-        .name("grpc")
-        .on_task_panic(TaskPanic::Isolate)
-        .try_on_all_shards(move || {
-            let shard = listener.join(starts.fetch_add(1, Ordering::Relaxed));
-            async move {
-                serve(shard?, options, stopping.attach()).await;
-                Ok::<_, GlommioError<()>>(())
-            }
-        })?;
-    until_stopped(shards, stop)?;
+    options
+        .serving
+        .run("http://", move |shard| serve(shard, options))?;
     println!("ended");
     Ok(())
 }
 
-/// Serves until `stopped`.
-async fn serve(mut listener: ShardListener, options: Options, stopped: CancellationToken) {
+async fn serve(shard: Shard, options: Options) {
     let greeter = ServiceBuilder::new()
         .layer(LoadShedLayer::new())
         .layer(GlobalConcurrencyLimitLayer::new(options.max_requests))
         .service(GreeterServer::new(Service(sleep)));
     let answer = move |request: Request<Incoming>| {
-        let limit = requested_timeout(request.headers());
-        let limit = limit.map_or(*options.request_timeout, |it| {
-            it.min(*options.request_timeout)
-        });
+        let limit = requested_timeout(request.headers()).unwrap_or(Duration::MAX);
+        let limit = limit.min(*options.request_timeout);
         // A service is ready once: each request has a clone of its own.
         let answered = greeter.clone().oneshot(request);
         async move {
@@ -132,33 +100,16 @@ async fn serve(mut listener: ShardListener, options: Options, stopped: Cancellat
         .keep_alive(*options.keep_alive, *options.keep_alive)
         .build();
     let http = connections.http2(GlommioExecutor::new());
-    let accept = async {
-        loop {
-            let (stream, guard) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // Out of descriptors, most likely. They come back as connections end.
-                    eprintln!("cannot accept: {error}");
-                    timer::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            };
-            // It fails on a connection that the client has closed already.
-            let _ = stream.set_nodelay(true);
-            let service = hyper::service::service_fn(answer.clone());
-            let connection = http.serve_connection(GlommioIo::new(stream), service);
-            let served = connections.watch(connection);
-            spawn_local(async move {
-                let _guard = guard;
-                // A client that leaves or sends nonsense ends its own connection.
-                let _ = served.await;
-            })
-            .detach();
-        }
+    let serve = |stream: TcpStream| {
+        // It fails on a connection that the client has closed already.
+        let _ = stream.set_nodelay(true);
+        let connection = http.serve_connection(GlommioIo::new(stream), service_fn(answer.clone()));
+        let served = connections.watch(connection);
+        // A client that leaves or sends nonsense ends its own connection.
+        async move { drop(served.await) }
     };
-    or(accept, stopped.cancelled()).await;
-    drop(listener);
-    let closed = connections.shutdown_within(*options.grace).await;
+    shard.serve_each(serve).await;
+    let closed = connections.shutdown_within(*options.serving.grace).await;
     if closed > 0 {
         eprintln!("{closed} connections were closed before they had finished");
     }

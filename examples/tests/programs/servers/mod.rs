@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -10,6 +11,20 @@ use socket2::SockRef;
 
 /// What has not happened by then never will.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the example of this name was built to.
+pub fn binary(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_echo")).with_file_name(name)
+}
+
+/// What a program that ends by itself has printed, to both of its outputs.
+pub fn run(name: &str, arguments: &[&str]) -> (bool, String, String) {
+    let output = Command::new(binary(name)).args(arguments).output();
+    let output = output.expect("it was built for this test");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    let is_success = output.status.success();
+    (is_success, text(output.stdout), text(output.stderr))
+}
 
 /// An example that serves; killed when dropped.
 pub struct Server {
@@ -20,6 +35,13 @@ pub struct Server {
 }
 
 impl Server {
+    /// Starts an example on any port.
+    pub fn of(name: &str, arguments: &[&str]) -> Server {
+        let path = binary(name);
+        let arguments = [arguments, &["--port", "0"]].concat();
+        Server::start(path.to_str().expect("text"), &arguments)
+    }
+
     /// Starts `binary` and waits until it says where it listens.
     pub fn start(binary: &str, arguments: &[&str]) -> Server {
         let mut process = Command::new(binary)

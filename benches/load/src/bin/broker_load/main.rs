@@ -1,7 +1,7 @@
 //! A load generator for the example `broker`: keeps a number of messages in flight, and measures.
 //!
 //! ```console
-//! $ cargo run --release -p examples --bin broker_load -- 127.0.0.1:7100 --in-flight 100000
+//! $ cargo run --release -p load --bin broker_load -- 127.0.0.1:7100 --in-flight 100000
 //! ```
 //!
 //! One connection publishes and another consumes. The consumer holds back its acks until it has so

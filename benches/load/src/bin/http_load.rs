@@ -1,7 +1,7 @@
 //! Sends HTTP requests at a given rate, whatever the server does, as independent clients would.
 //!
 //! ```console
-//! $ cargo run --release -p examples --bin http_load -- --rate 1500 --seconds 10 --path /compute/500
+//! $ cargo run --release -p load --bin http_load -- --rate 1500 --seconds 10 --path /compute/500
 //! ```
 //!
 //! Requests begin at random times of that rate (a Poisson process), each on a connection that is

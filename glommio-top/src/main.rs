@@ -1,8 +1,13 @@
 //! A live table of all executors of a process, in the terminal.
 //!
 //! ```console
+//! $ cargo install --path glommio-top
 //! $ cargo run --release -p examples --features metrics --bin metrics -- --socket /tmp/metrics.sock
-//! $ cargo run --release -p examples --features top --bin glommio_top -- /tmp/metrics.sock
+//! $ glommio-top /tmp/metrics.sock               # in another terminal
+//! /tmp/metrics.sock: 2 executors; every 1s; q ends
+//! executor name             turns/s   polls/s runnable   timers  late p99 overruns
+//!        1 shard              3253      6843        2       20     3.7ms       12
+//!        2 shard              3247      6808        2       20     4.2ms        6
 //! ```
 //!
 //! The process under observation sends its metrics in Prometheus' text format to each client of a
@@ -30,7 +35,7 @@ use reading::Reading;
 
 /// Shows what the executors of a process do.
 #[derive(Debug, Parser)]
-#[command(name = "glommio_top")]
+#[command(version)]
 struct Options {
     /// The socket that the process listens on.
     socket: PathBuf,
@@ -44,7 +49,7 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("glommio_top: {error}");
+            eprintln!("glommio-top: {error}");
             ExitCode::FAILURE
         }
     }
