@@ -104,6 +104,7 @@ fn send(sent: &str, address: SocketAddr, behind: &str, folder: &Path) -> Vec<u8>
 fn run(name: &str, source: &str) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("there is space");
     let mut server: Option<(Server, String)> = None;
+    let mut earlier = Vec::new();
     for (written, shown) in commands(source) {
         let ours = |text: &str| match &server {
             Some((server, port)) => text.replace(port, &server.address.port().to_string()),
@@ -121,7 +122,9 @@ fn run(name: &str, source: &str) {
             let port = address.rsplit(':').next().expect("a port").to_owned();
             let anywhere = command.replace(&format!("--port {port}"), "--port 0");
             let enter = format!("cd {}; exec {anywhere}", folder.path().display());
-            server = Some((Server::start("bash", &["-c", &enter]), port));
+            let next = Server::start("bash", &["-c", &enter]);
+            // One that hands over to the next ends by itself.
+            earlier.extend(server.replace((next, port)));
         } else {
             let printed = match command.split_once("| nc -N ") {
                 Some((sent, to)) => {
