@@ -204,7 +204,8 @@ fn every_byte_arrives_both_ways() {
 /// The end of one direction is passed on, and the other direction goes on.
 #[test]
 fn an_end_is_passed_on_by_itself() {
-    let between = Between::start(&[]);
+    let between = Between::start(&["--shards", "1"]);
+    let _open = between.connection();
     let before = between.proxy.descriptors();
     let (mut client, mut server) = between.connection();
     send(&client, b"that was all");
@@ -251,7 +252,8 @@ fn idle_connections_are_closed_on_both_sides() {
 /// A reset on one side ends the other, and nothing remains.
 #[test]
 fn a_reset_ends_both_sides() {
-    let between = Between::start(&[]);
+    let between = Between::start(&["--shards", "1"]);
+    let _open = between.connection();
     let before = between.proxy.descriptors();
     let (client, mut server) = between.connection();
     reset(client);
