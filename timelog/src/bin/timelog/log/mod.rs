@@ -174,7 +174,7 @@ async fn compact(place: &Place) -> io::Result<()> {
     let before = bytes_of(&logs)?;
     for path in &logs {
         // With no file prepared that is larger than it has to be.
-        let config = Config::default().wal_file_bytes(1 << 20);
+        let config = Config::default().wal_file_bytes(8 << 10);
         let (log, _) = Log::<Raw>::open(path, config).await.map_err(failed)?;
         let done = log.checkpoint().await;
         log.close().await.and(done).map_err(failed)?;
