@@ -3,7 +3,7 @@
 //! ```console
 //! $ cargo run --release -p examples --bin proxy -- 127.0.0.1:1 --port 8081 --idle-timeout 30s
 //! listening on 127.0.0.1:8081
-//! $ echo 'is anybody there?' | nc -N 127.0.0.1 8081
+//! $ true | nc -N 127.0.0.1 8081
 //! ^C
 //! connections: 0 completed, 0 idle, 0 broken, 1 without upstream
 //! ```
