@@ -73,7 +73,8 @@ fn place(
 ) -> Result<Vec<Measured>, String> {
     let cpu = || server.cpu().map_err(|error| error.to_string());
     let before = cpu()?;
-    let text = process::run(command.arg(&server.address), Some(1))?;
+    let root = format!("{}/", server.address.trim_end_matches('/'));
+    let text = process::run(command.arg(root), Some(1))?;
     let cpu_us = (cpu()? - before).as_secs_f64() * 1e6;
     match read(&text) {
         Some((requests, rate)) if requests > 0.0 => {

@@ -76,8 +76,12 @@ fn servers(options: &Options) -> Result<Vec<Column>, String> {
         features: "",
     };
     let servers: [(&str, Executable, &'static [&str]); 4] = [
-        ("ours", ours("timing-wheel"), &["--port", "0"]),
-        ("classic", ours(""), &["--port", "0"]),
+        (
+            "ours",
+            ours("timing-wheel"),
+            &["--port", "0", "--shards", "1"],
+        ),
+        ("classic", ours(""), &["--port", "0", "--shards", "1"]),
         // Ours have such timeouts.
         ("tokio+timeouts", tokio, &["--io-timeout", "90s"]),
         ("tokio", tokio, &[]),
