@@ -1,4 +1,4 @@
-//! What the soak, the benches and the command `timelog` share: they describe the machine, draw
+//! What the soak and the benches share: they describe the machine, draw
 //! random numbers, sum up what they have measured, lose datagrams, and write tables, numbers and plots.
 //!
 //! The crates below do the work: procfs, fastrand, hdrhistogram, tabled and plotters. What is here

@@ -34,7 +34,9 @@ fn pages() -> Vec<PathBuf> {
     ]
     .map(PathBuf::from)
     .into();
-    markdown_below(&root.join("docs"), &mut pages).expect("the documents are there");
+    for folder in ["docs", "timelog/docs"] {
+        markdown_below(&root.join(folder), &mut pages).expect("the documents are there");
+    }
     for page in &mut pages {
         if let Ok(relative) = page.strip_prefix(&root) {
             *page = relative.to_owned();

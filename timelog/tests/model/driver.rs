@@ -1,8 +1,10 @@
-//! Long seeded runs over random configurations.
+//! Seeded runs over random configurations: long ones, and short ones in which timestamps collide.
 
 use std::time::Duration;
 
-use timelog::{Busy, Config, MemLog, Progress, Reader, Snapshot, Stats, TimeRange, Ts, Window};
+use timelog::{
+    Busy, Config, MemLog, Progress, Reader, Snapshot, Stats, TimeRange, Ts, Window, WriteErrorKind,
+};
 
 use crate::oracle::{Oracle, compare, navigate};
 
@@ -72,6 +74,17 @@ pub fn ts(random: &mut Random, now: &mut Ts, lateness: u64) -> Ts {
     }
 }
 
+/// Mostly a narrow stretch, so that timestamps collide; also both ends of time and the far future.
+fn crowded(random: &mut Random) -> Ts {
+    match random.below(19) {
+        0..12 => random.below(60) as Ts - 20,
+        12..16 => random.below(400) as Ts,
+        16 => Ts::MIN,
+        17 => Ts::MAX,
+        _ => random.below(u64::MAX) as Ts,
+    }
+}
+
 /// A snapshot and the rows that it must show.
 type Held = (Snapshot<u64>, Vec<(Ts, u64)>);
 
@@ -83,6 +96,8 @@ struct Run {
     now: Ts,
     /// Of a hundred rows, those that may be late.
     lateness: u64,
+    /// Whether timestamps collide, and steps are of few rows.
+    is_crowded: bool,
     held: Vec<Held>,
     reader: Option<Reader<u64>>,
     /// Operations of the oracle that the log has not seen, as it was loaded from a file.
@@ -90,13 +105,14 @@ struct Run {
 }
 
 impl Run {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, is_crowded: bool) -> Self {
         let mut random = Random(seed);
         Self {
             log: MemLog::new(config(&mut random)).unwrap(),
             oracle: Oracle::default(),
             now: 0,
             lateness: random.below(60),
+            is_crowded,
             held: Vec::new(),
             reader: None,
             unseen: 0,
@@ -105,7 +121,14 @@ impl Run {
     }
 
     fn ts(&mut self) -> Ts {
-        ts(&mut self.random, &mut self.now, self.lateness)
+        self.ts_of(self.lateness)
+    }
+
+    fn ts_of(&mut self, lateness: u64) -> Ts {
+        if self.is_crowded {
+            return crowded(&mut self.random);
+        }
+        ts(&mut self.random, &mut self.now, lateness)
     }
 
     fn extend(&mut self, rows: Vec<Ts>) {
@@ -119,11 +142,15 @@ impl Run {
             written.map_err(|error| error.kind)
         };
         let floor = self.oracle.floor.unwrap_or(Ts::MIN);
-        if rows.iter().all(|ts| *ts >= floor) {
-            assert_eq!(written.unwrap().first.0, first - self.unseen);
-            rows.into_iter().for_each(|ts| self.oracle.append(ts));
+        if let Some(index) = rows.iter().position(|ts| *ts < floor) {
+            let ts = rows[index];
+            let expected = WriteErrorKind::BelowFloor { index, ts, floor };
+            assert_eq!(written.unwrap_err(), expected);
         } else {
-            assert!(written.is_err(), "a row lies below the floor");
+            let appended = written.unwrap();
+            assert_eq!(appended.first.0, first - self.unseen);
+            assert_eq!(appended.rows, rows.len() as u64);
+            rows.into_iter().for_each(|ts| self.oracle.append(ts));
         }
     }
 
@@ -149,23 +176,25 @@ impl Run {
                 self.extend(vec![ts; count]);
             }
             703..740 => {
-                let first = ts(&mut self.random, &mut self.now, 100);
+                let first = self.ts_of(100);
                 let last = first.saturating_add(self.random.below(50) as Ts);
                 self.log.delete(first..=last).unwrap();
                 self.oracle.delete(first..=last);
             }
             740..745 => {
-                let ts = ts(&mut self.random, &mut self.now, 100);
+                let ts = self.ts_of(100);
                 self.log.delete_at(ts);
                 self.oracle.delete(ts..=ts);
             }
             745..750 => {
-                let ts = self.now - self.random.below(20_000) as Ts;
+                let back = if self.is_crowded { 40 } else { 20_000 };
+                let ts = self.now - self.random.below(back) as Ts;
                 self.log.delete_before(ts);
                 self.oracle.delete(..ts);
             }
             750 => {
-                let ts = self.now - 10_000 - self.random.below(20_000) as Ts;
+                let back = if self.is_crowded { 40 } else { 10_000 };
+                let ts = self.now - back - self.random.below(2 * back as u64) as Ts;
                 let raised = self.log.raise_floor(ts);
                 assert_eq!(raised.is_some(), self.oracle.raise_floor(ts));
             }
@@ -174,8 +203,8 @@ impl Run {
                 self.oracle.delete(..);
             }
             752..950 => {
-                let rows = self.random.below(200) as usize;
-                self.log.step(rows);
+                let most = if self.is_crowded { 12 } else { 200 };
+                self.log.step(self.random.below(most) as usize);
             }
             950..955 => self.log.flush(),
             955 => self.log.compact(),
@@ -228,7 +257,7 @@ impl Run {
         for (snapshot, expected) in &held {
             compare(snapshot, expected, (..).into());
             for _ in 0..4 {
-                let first = ts(&mut self.random, &mut self.now, 100);
+                let first = self.ts_of(100);
                 let range = TimeRange::from(first..first.saturating_add(500));
                 compare(snapshot, expected, range);
                 navigate(snapshot, expected, first);
@@ -242,7 +271,7 @@ impl Run {
 
 /// One configuration, `operations` rows and deletes, snapshots held over maintenance.
 fn run(seed: u64, operations: u64) -> Stats {
-    let mut run = Run::new(seed);
+    let mut run = Run::new(seed, false);
     let mut next_look = operations / 4;
     while run.oracle.seq < operations {
         run.operate();
@@ -264,14 +293,48 @@ fn run(seed: u64, operations: u64) -> Stats {
     stats
 }
 
+/// A hundred operations, the log checked after each of them, and all reclaimed at the end.
+fn short_run(seed: u64) {
+    let mut run = Run::new(seed, true);
+    for number in 0..100 {
+        run.operate();
+        run.log.check().unwrap();
+        if number % 25 == 0 {
+            run.hold();
+        }
+    }
+    run.hold();
+    run.log.flush();
+    run.hold();
+    run.log.compact();
+    run.hold();
+    let stats = run.log.stats();
+    let left = (stats.hidden_rows, stats.delete_intervals, stats.l0_segments);
+    assert_eq!(left, (0, 0, 0), "all is reclaimed");
+    assert_eq!(stats.segment_rows, run.oracle.visible().len());
+    run.look();
+}
+
+fn variable(name: &str, or: u64) -> u64 {
+    std::env::var(name).map_or(or, |text| text.parse().expect(name))
+}
+
+/// `TIMELOG_CASES` sets how many are run.
+#[test]
+fn short_runs_agree_with_a_sorted_map() {
+    for seed in 0..variable("TIMELOG_CASES", 200) {
+        let result = std::panic::catch_unwind(|| short_run(seed));
+        assert!(result.is_ok(), "seed {seed}");
+    }
+}
+
 const OPERATIONS_A_RUN: u64 = 4_000;
 
 /// `TIMELOG_OPERATIONS` sets how many operations are run in all, `TIMELOG_SEED` the first seed.
 #[test]
 fn long_runs_agree_with_a_sorted_map() {
-    let variable = |name, or| std::env::var(name).map_or(or, |text| text.parse().expect(name));
-    let operations: u64 = variable("TIMELOG_OPERATIONS", 40_000);
-    let first: u64 = variable("TIMELOG_SEED", 0);
+    let operations = variable("TIMELOG_OPERATIONS", 40_000);
+    let first = variable("TIMELOG_SEED", 0);
     let mut sums = Stats::default();
     for seed in first..first + operations.div_ceil(OPERATIONS_A_RUN) {
         let result = std::panic::catch_unwind(|| run(seed, OPERATIONS_A_RUN));
@@ -297,7 +360,7 @@ fn long_runs_agree_with_a_sorted_map() {
 #[test]
 fn many_equals_and_a_delete_of_everything() {
     for (seed, at) in [(0, Ts::MIN), (1, 0), (2, Ts::MAX)] {
-        let mut run = Run::new(seed);
+        let mut run = Run::new(seed, false);
         for part in 0..10 {
             run.extend(vec![at; 1_000]);
             run.extend(vec![at.saturating_add(part % 2), at.saturating_sub(1)]);

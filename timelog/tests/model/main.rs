@@ -4,4 +4,3 @@ mod driver;
 mod keyed;
 mod oracle;
 mod panics;
-mod random;

@@ -90,9 +90,9 @@ pub fn compare(snapshot: &Snapshot<u64>, all: &[(Ts, u64)], range: TimeRange) {
         "owned rows of {range:?}"
     );
 
-    ends_meet(snapshot, &inside, range);
-    slices(snapshot, &inside, range);
-    spans(snapshot, &inside, range);
+    rows_both_ends(snapshot, &inside, range);
+    rows_slices(snapshot, &inside, range);
+    spans_once(snapshot, &inside, range);
     windows(snapshot, &inside, range);
 }
 
@@ -119,7 +119,7 @@ fn windows(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
 }
 
 /// Rows from both ends in an irregular mixture of all calls, with the exact rest at every point.
-fn ends_meet(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
+fn rows_both_ends(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
     let mut rows = snapshot.range(range);
     let (mut first, mut last) = (0, inside.len());
     let mut turn = inside.len();
@@ -165,7 +165,7 @@ fn ends_meet(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
     assert!(rows.next_slice().is_none());
 }
 
-fn slices(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
+fn rows_slices(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
     let mut rows = snapshot.range(range);
     let mut read = Vec::new();
     while let Some(span) = rows.next_slice() {
@@ -180,7 +180,7 @@ fn slices(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
     assert_eq!(read, inside, "slices of {range:?}");
 }
 
-fn spans(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
+fn spans_once(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
     let mut read = Vec::new();
     let mut before = Ts::MIN;
     for span in snapshot.spans(range) {

@@ -13,10 +13,18 @@ thread_local! {
     /// Clones and drops until the next one panics.
     static CLONES_LEFT: Cell<Option<u64>> = const { Cell::new(None) };
     static DROPS_LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+    static ALIVE: Cell<i64> = const { Cell::new(0) };
 }
 
 #[derive(Debug)]
 struct Fragile(u64);
+
+impl Fragile {
+    fn new(value: u64) -> Self {
+        ALIVE.set(ALIVE.get() + 1);
+        Self(value)
+    }
+}
 
 fn is_due(left: &'static std::thread::LocalKey<Cell<Option<u64>>>) -> bool {
     let now = left.get();
@@ -27,12 +35,13 @@ fn is_due(left: &'static std::thread::LocalKey<Cell<Option<u64>>>) -> bool {
 impl Clone for Fragile {
     fn clone(&self) -> Self {
         assert!(!is_due(&CLONES_LEFT), "this clone panics");
-        Self(self.0)
+        Self::new(self.0)
     }
 }
 
 impl Drop for Fragile {
     fn drop(&mut self) {
+        ALIVE.set(ALIVE.get() - 1);
         // A second panic while one unwinds would abort.
         if !std::thread::panicking() {
             assert!(!is_due(&DROPS_LEFT), "this drop panics");
@@ -58,6 +67,15 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
+fn shown(log: &mut MemLog<Fragile>) -> Vec<(Ts, u64)> {
+    log.check().unwrap();
+    let snapshot = log.snapshot();
+    snapshot
+        .range(..)
+        .map(|(ts, value)| (ts, value.0))
+        .collect()
+}
+
 fn run(seed: u64) -> u64 {
     let mut random = Random(seed);
     let mut log = MemLog::<Fragile>::new(config(&mut random)).unwrap();
@@ -75,10 +93,10 @@ fn run(seed: u64) -> u64 {
         let kind = random.below(16);
         // What the operation adds to the model if it is accepted, whether or not it panics.
         let result = catch_unwind(AssertUnwindSafe(|| match kind {
-            0..6 => drop(log.append(rows[0], Fragile(first))),
-            6..9 => drop(log.extend(rows.iter().copied().zip((first..).map(Fragile)))),
+            0..6 => drop(log.append(rows[0], Fragile::new(first))),
+            6..9 => drop(log.extend(rows.iter().copied().zip((first..).map(Fragile::new)))),
             9 => {
-                let values: Vec<Fragile> = (first..).take(rows.len()).map(Fragile).collect();
+                let values: Vec<Fragile> = (first..).take(rows.len()).map(Fragile::new).collect();
                 drop(log.extend_columns(&rows, &values));
             }
             10 => drop(log.delete(range.clone())),
@@ -108,13 +126,11 @@ fn run(seed: u64) -> u64 {
         }
         if result.is_err() {
             quietly(|| {
-                log.check().unwrap();
-                let shown: Vec<_> = log
-                    .snapshot()
-                    .range(..)
-                    .map(|(ts, value)| (ts, value.0))
-                    .collect();
-                assert_eq!(shown, oracle.visible(), "seed {seed}, operation {kind}");
+                assert_eq!(
+                    shown(&mut log),
+                    oracle.visible(),
+                    "seed {seed}, operation {kind}"
+                );
                 oracle.forget_hidden();
             });
         }
@@ -122,15 +138,12 @@ fn run(seed: u64) -> u64 {
     quietly(|| {
         log.flush();
         log.compact();
-        log.check().unwrap();
-        let shown: Vec<_> = log
-            .snapshot()
-            .range(..)
-            .map(|(ts, value)| (ts, value.0))
-            .collect();
+        let shown = shown(&mut log);
         assert_eq!(shown, oracle.visible());
+        assert!(ALIVE.get() >= shown.len() as i64);
         drop(log);
     });
+    assert!(ALIVE.replace(0) >= 0, "no value is dropped twice");
     CLONES_LEFT.set(None);
     DROPS_LEFT.set(None);
     panics
@@ -138,7 +151,7 @@ fn run(seed: u64) -> u64 {
 
 /// `TIMELOG_PANIC_RUNS` sets how many configurations are run.
 #[test]
-fn panicking_values_break_nothing() {
+fn payload_panics() {
     let runs = std::env::var("TIMELOG_PANIC_RUNS").map_or(40, |text| text.parse().unwrap());
     let panics: u64 = (0..runs).map(run).sum();
     assert!(panics > runs, "{panics} panics");

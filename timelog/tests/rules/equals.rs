@@ -1,6 +1,8 @@
 //! The order of equal timestamps at the places where it could be lost.
 
-use timelog::{Config, MemLog};
+use std::ops::RangeInclusive;
+
+use timelog::{Config, MemLog, Ts};
 
 use crate::{in_every_state, log, rows};
 
@@ -42,53 +44,38 @@ fn a_row_follows_its_equals_among_late_rows() {
     });
 }
 
+/// The values at two timestamps after these rows were written, with a flush after each batch, and
+/// after a compaction.
+fn values(batches: &[(RangeInclusive<Ts>, u64)], at: [Ts; 2]) -> [Vec<u64>; 2] {
+    let mut log = log();
+    for (range, value) in batches {
+        log.extend(range.clone().map(|ts| (ts, *value))).unwrap();
+        log.flush();
+    }
+    let look = |log: &mut MemLog<u64>| {
+        let snapshot = log.snapshot();
+        at.map(|ts| snapshot.at(ts).map(|row| *row.1).collect::<Vec<_>>())
+    };
+    let flushed = look(&mut log);
+    log.compact();
+    assert_eq!(look(&mut log), flushed);
+    log.check().unwrap();
+    flushed
+}
+
 /// The lower level counts as older, so a segment waits above an older one that shares a timestamp
 /// with it.
 #[test]
 fn a_segment_is_not_promoted_past_an_older_one() {
-    let mut log = log();
-    log.extend((40..60).map(|ts| (ts, 1))).unwrap();
-    log.flush();
-    log.extend((0..100).map(|ts| (ts, 2))).unwrap();
-    log.flush();
-    log.append(80, 3).unwrap();
-    log.flush();
-    let values =
-        |log: &mut MemLog<u64>, ts| log.snapshot().at(ts).map(|row| *row.1).collect::<Vec<_>>();
-    assert_eq!(
-        (values(&mut log, 80), values(&mut log, 50)),
-        (vec![2, 3], vec![1, 2])
-    );
-    log.compact();
-    assert_eq!(
-        (values(&mut log, 80), values(&mut log, 50)),
-        (vec![2, 3], vec![1, 2])
-    );
-    log.check().unwrap();
+    let found = values(&[(40..=59, 1), (0..=99, 2), (80..=80, 3)], [80, 50]);
+    assert_eq!(found, [vec![2, 3], vec![1, 2]]);
 }
 
 /// Of two segments that touch, the left one is read first, so the newer one must be the right one.
 #[test]
 fn a_segment_does_not_touch_an_older_one_on_its_right() {
-    let mut log = log();
-    log.extend((50..=60).map(|ts| (ts, 1))).unwrap();
-    log.flush();
-    log.extend((30..=50).map(|ts| (ts, 2))).unwrap();
-    log.flush();
-    log.extend((60..=70).map(|ts| (ts, 3))).unwrap();
-    log.flush();
-    let values =
-        |log: &mut MemLog<u64>, ts| log.snapshot().at(ts).map(|row| *row.1).collect::<Vec<_>>();
-    assert_eq!(
-        (values(&mut log, 50), values(&mut log, 60)),
-        (vec![1, 2], vec![1, 3])
-    );
-    log.compact();
-    assert_eq!(
-        (values(&mut log, 50), values(&mut log, 60)),
-        (vec![1, 2], vec![1, 3])
-    );
-    log.check().unwrap();
+    let found = values(&[(50..=60, 1), (30..=50, 2), (60..=70, 3)], [50, 60]);
+    assert_eq!(found, [vec![1, 2], vec![1, 3]]);
 }
 
 /// Rows too late for every lane lie unsorted until there are enough of them: they keep their order,

@@ -1,6 +1,8 @@
+//! What reads show. Rows from both ends, slices, spans and windows are held by the model.
+
 use std::ops::Bound;
 
-use timelog::{Batch, Config, MemLog, Seq, TimeRange, Ts};
+use timelog::{Config, MemLog, Seq, TimeRange, Ts};
 
 use crate::{in_every_state, log, rows};
 
@@ -183,76 +185,6 @@ fn snapshot_frozen() {
 }
 
 #[test]
-fn rows_both_ends() {
-    let mut log = scattered();
-    log.delete(30..=40).unwrap();
-    in_every_state(&mut log, |log| {
-        let snapshot = log.snapshot();
-        let all = rows(&snapshot, ..);
-        for from_front in 0..all.len() {
-            let mut reader = snapshot.range(..);
-            for (index, row) in all[..from_front].iter().enumerate() {
-                assert_eq!(reader.remaining(), (all.len() - index) as u64);
-                assert_eq!(reader.next(), Some((row.0, &row.1)));
-            }
-            for (index, row) in all[from_front..].iter().enumerate().rev() {
-                assert_eq!(reader.remaining(), index as u64 + 1);
-                assert_eq!(reader.next_back(), Some((row.0, &row.1)));
-            }
-            assert_eq!(reader.remaining(), 0);
-            assert!(
-                reader.next().is_none() && reader.next_back().is_none() && reader.next().is_none()
-            );
-        }
-    });
-}
-
-#[test]
-fn rows_slices() {
-    let mut log = scattered();
-    log.delete(9..12).unwrap();
-    in_every_state(&mut log, |log| {
-        let snapshot = log.snapshot();
-        let all = rows(&snapshot, ..);
-        let mut reader = snapshot.range(..);
-        let (mut read, mut batch) = (Vec::new(), Batch::default());
-        loop {
-            match read.len() % 3 {
-                0 => match reader.next() {
-                    Some((ts, value)) => read.push((ts, *value)),
-                    None => break,
-                },
-                1 => {
-                    let Some(span) = reader.next_slice() else {
-                        break;
-                    };
-                    assert!(!span.is_empty() && span.timestamps().len() == span.values().len());
-                    read.extend(
-                        span.timestamps()
-                            .iter()
-                            .copied()
-                            .zip(span.values().iter().copied()),
-                    );
-                }
-                _ => {
-                    if reader.next_batch(2, &mut batch) == 0 {
-                        break;
-                    }
-                    read.extend(
-                        batch
-                            .timestamps
-                            .iter()
-                            .copied()
-                            .zip(batch.values.iter().copied()),
-                    );
-                }
-            }
-        }
-        assert_eq!(read, all);
-    });
-}
-
-#[test]
 fn count_exact() {
     let mut log = scattered();
     for ts in (0..100).step_by(7) {
@@ -316,33 +248,6 @@ fn next_after() {
 }
 
 #[test]
-fn spans_once() {
-    let mut log = scattered();
-    log.delete(20..30).unwrap();
-    log.extend((0..10).map(|ts| (ts * 5, 500))).unwrap();
-    in_every_state(&mut log, |log| {
-        let snapshot = log.snapshot();
-        for range in [TimeRange::from(..), (3..50).into(), (20..=21).into()] {
-            let spans: Vec<_> = snapshot.spans(range).collect();
-            assert!(spans.is_sorted_by_key(|span| span.first()));
-            assert!(
-                spans
-                    .iter()
-                    .all(|span| span.timestamps().is_sorted() && span.len() <= 4)
-            );
-            let in_spans = spans
-                .iter()
-                .flat_map(|span| span.timestamps().iter().copied().zip(span.values()));
-            let mut in_spans: Vec<_> = in_spans.map(|(ts, value)| (ts, *value)).collect();
-            in_spans.sort_unstable();
-            let mut expected = rows(&snapshot, range);
-            expected.sort_unstable();
-            assert_eq!(in_spans, expected);
-        }
-    });
-}
-
-#[test]
 fn physical_spans() {
     let mut log = log();
     log.extend((0..20).map(|ts| (ts, 1))).unwrap();
@@ -367,37 +272,6 @@ fn physical_spans() {
             .all(|span| span.values().iter().all(|value| *value == 1))
     );
     log.check().unwrap();
-}
-
-#[test]
-fn ten_thousand_equals_stay_in_order() {
-    let mut log = log();
-    for value in 0..10_000 {
-        log.append(7, value).unwrap();
-        log.step(if value % 3 == 0 { 5 } else { 0 });
-    }
-    in_every_state(&mut log, |log| {
-        let snapshot = log.snapshot();
-        assert!(snapshot.at(7).map(|row| *row.1).eq(0..10_000));
-        assert!(
-            snapshot
-                .range(..)
-                .rev()
-                .map(|row| *row.1)
-                .eq((0..10_000).rev())
-        );
-        assert!(
-            snapshot
-                .clone()
-                .into_rows(..)
-                .map(|row| row.1)
-                .eq(0..10_000)
-        );
-        assert_eq!(
-            (snapshot.next_after(6), snapshot.next_after(7)),
-            (Some(7), None)
-        );
-    });
 }
 
 /// Several logs, each with a life of its own, are read as one that has their rows by time, log and
