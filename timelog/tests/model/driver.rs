@@ -322,7 +322,7 @@ fn variable(name: &str, or: u64) -> u64 {
 /// `TIMELOG_CASES` sets how many are run.
 #[test]
 fn short_runs_agree_with_a_sorted_map() {
-    for seed in 0..variable("TIMELOG_CASES", 200) {
+    for seed in 0..variable("TIMELOG_CASES", 100) {
         let result = std::panic::catch_unwind(|| short_run(seed));
         assert!(result.is_ok(), "seed {seed}");
     }
