@@ -9,7 +9,8 @@ use glommio::timer::sleep;
 use super::checkpoint::{self, Content};
 use super::disk::Folder;
 use super::error::Error;
-use super::manifest::{self, Kind, Manifest, is_log_file};
+use super::format::{MANIFEST, is_log_file};
+use super::manifest::{Kind, Manifest};
 use super::recover::{Recovery, load};
 use crate::{Record, Seq, Snapshot, TimeUnit, Ts};
 
@@ -68,7 +69,7 @@ pub async fn info(path: impl AsRef<Path>) -> Result<Info, Error> {
 }
 
 async fn manifest_of(folder: &Folder) -> Result<Manifest, Error> {
-    let name = folder.path().join(manifest::NAME);
+    let name = folder.path().join(MANIFEST);
     let manifest = Manifest::read(folder).await?;
     manifest.ok_or_else(|| Error::io("open", &name)(ErrorKind::NotFound.into()))
 }
@@ -128,10 +129,7 @@ pub(super) async fn write<V: Record>(
     floor: Option<Ts>,
 ) -> Result<(), Error> {
     let names = folder.names().await?;
-    if names
-        .iter()
-        .any(|it| is_log_file(it) || it == manifest::NAME)
-    {
+    if names.iter().any(|it| is_log_file(it) || it == MANIFEST) {
         let error = IoError::new(ErrorKind::AlreadyExists, "there is one");
         return Err(Error::io("write a log to", folder.path())(error));
     }

@@ -11,11 +11,10 @@ use glommio::future::timeout;
 
 use super::commit::{Commit, Tail, payload_bytes};
 use super::config::Config;
-use super::disk::Folder;
+use super::disk::{File, Folder};
 use super::error::{Error, Refused};
 use super::in_flight::InFlight;
-use super::manifest::{Kind, Manifest};
-use super::wal::Next;
+use super::manifest::{Kind, Manifest, WalFile};
 use crate::{MemLog, Record, Seq, Ts, WriteErrorKind};
 
 /// Wakes a task, now or when it waits next.
@@ -45,6 +44,11 @@ impl Bell {
         timeout(period, self.wait()).await.is_ok()
     }
 }
+
+/// The file that becomes the next one: zeros, or a file that a checkpoint covers. A block that is
+/// written to blocks of the device that were written before changes nothing but data, which
+/// makes a sync much cheaper.
+pub(super) type Next = Option<(File, WalFile)>;
 
 /// All but the rows.
 #[derive(Debug)]

@@ -16,8 +16,7 @@ use glommio::io::{AdvisoryLockGuard, Directory, DmaFile, EntryKind, OpenOptions,
 use glommio::timer::sleep;
 
 use super::error::Error;
-use super::format::UNIT;
-use super::manifest::{self, is_log_file};
+use super::format::{MANIFEST, UNIT, is_log_file};
 #[cfg(test)]
 use super::simulation;
 
@@ -117,7 +116,7 @@ impl Folder {
                     let Some(name) = entry.file_name().to_str() else {
                         continue;
                     };
-                    let is_known = is_log_file(name) || ["LOCK", manifest::NAME].contains(&name);
+                    let is_known = is_log_file(name) || ["LOCK", MANIFEST].contains(&name);
                     if is_known && entry.kind().is_some_and(|kind| kind != EntryKind::File) {
                         return Err(Error::corrupt(&self.path.join(name), 0, "it is no file"));
                     }

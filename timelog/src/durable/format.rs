@@ -23,6 +23,21 @@ pub(super) const ROW_PAGE_BYTES: usize = PAGE_BYTES - PAGE_HEAD;
 pub(super) const BLOCK_HEAD: usize = 44;
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"TBLK");
 
+pub(super) const MANIFEST: &str = "MANIFEST";
+
+/// Whether a file of this name may be one of a log.
+pub(super) fn is_log_file(name: &str) -> bool {
+    let is_number = |it: &str| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit());
+    match name.split_once('-') {
+        Some(("wal", number)) => is_number(number),
+        Some(("checkpoint", numbers)) => {
+            let numbers = numbers.split_once('-');
+            numbers.is_some_and(|(from, to)| is_number(from) && is_number(to))
+        }
+        _ => false,
+    }
+}
+
 pub(super) fn round_up(bytes: usize) -> usize {
     bytes.next_multiple_of(UNIT)
 }

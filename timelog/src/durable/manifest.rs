@@ -27,10 +27,9 @@ use std::path::Path;
 
 use super::disk::Folder;
 use super::error::Error;
-use super::format::{VERSION, round_up};
+use super::format::{MANIFEST as NAME, VERSION, round_up};
 use crate::{Record, TimeUnit};
 
-pub(super) const NAME: &str = "MANIFEST";
 /// The most that is read of one.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -117,19 +116,6 @@ pub(super) struct Manifest {
 /// A number that no other log, and no other use of a file, has.
 pub(super) fn unique() -> u64 {
     RandomState::new().hash_one(0).max(1)
-}
-
-/// Whether a file of this name may be one of a log.
-pub(super) fn is_log_file(name: &str) -> bool {
-    let is_number = |it: &str| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit());
-    match name.split_once('-') {
-        Some(("wal", number)) => is_number(number),
-        Some(("checkpoint", numbers)) => {
-            let numbers = numbers.split_once('-');
-            numbers.is_some_and(|(from, to)| is_number(from) && is_number(to))
-        }
-        _ => false,
-    }
 }
 
 fn unit_name(unit: TimeUnit) -> &'static str {

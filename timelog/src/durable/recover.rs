@@ -8,8 +8,10 @@ use super::config::Config;
 use super::core::{Core, Shared};
 use super::disk::{File, Folder, new_name};
 use super::error::Error;
-use super::format::{BlockHead, CHECKPOINT_MAGIC, UNIT, WAL_MAGIC, parse_file_head};
-use super::manifest::{self, Kind, Manifest, WalFile, is_log_file};
+use super::format::{
+    BlockHead, CHECKPOINT_MAGIC, MANIFEST, UNIT, WAL_MAGIC, is_log_file, parse_file_head,
+};
+use super::manifest::{Kind, Manifest, WalFile};
 use super::replay::{Replay, missing};
 use super::wal::{self, Wal};
 use crate::Record;
@@ -48,7 +50,7 @@ pub(super) async fn recover<V: Record>(
         None => begin::<V>(&folder, &names, &config, identity).await?,
     };
     if identity.is_some_and(|identity| identity != manifest.identity) {
-        let path = folder.path().join(manifest::NAME);
+        let path = folder.path().join(MANIFEST);
         return Err(Error::corrupt(&path, 0, "it is that of another log"));
     }
     if V::IS_RAW {
@@ -110,7 +112,7 @@ async fn begin<V: Record>(
     config: &Config,
     identity: Option<u64>,
 ) -> Result<Manifest, Error> {
-    let path = folder.path().join(manifest::NAME);
+    let path = folder.path().join(MANIFEST);
     if identity.is_some() || names.iter().any(|it| is_log_file(it)) {
         let what = "it is missing, and there was a log (before version 3 it had none)";
         return Err(Error::corrupt(&path, 0, what));
@@ -149,7 +151,7 @@ pub(super) async fn load<V: Record>(
     manifest.check::<V>(config.unit, folder.path())?;
     if !manifest.shards.is_empty() {
         let shards = manifest.shards.len();
-        let path = folder.path().join(manifest::NAME);
+        let path = folder.path().join(MANIFEST);
         let what = format!("it is of a log of {shards} shards, in directories of their own");
         return Err(Error::Format { path, what });
     }
@@ -217,7 +219,7 @@ pub(super) async fn load<V: Record>(
         }
     }
     if replay.applied < manifest.last {
-        let (path, offset) = end_found.unwrap_or((folder.path().join(manifest::NAME), 0));
+        let (path, offset) = end_found.unwrap_or((folder.path().join(MANIFEST), 0));
         let (from, to) = (replay.applied + 1, manifest.last + 1);
         return Err(missing(&path, offset, from, to));
     }
@@ -281,7 +283,7 @@ async fn first_operation(file: &File, salt: u64) -> Result<Option<u64>, Error> {
 
 fn older(folder: &Folder, file: &str) -> Error {
     let what = format!("it is older than {file}");
-    Error::corrupt(&folder.path().join(manifest::NAME), 0, what)
+    Error::corrupt(&folder.path().join(MANIFEST), 0, what)
 }
 
 /// The files that the manifest does not list: what was being made, or was about to be removed, when a
@@ -294,7 +296,7 @@ async fn leftovers(
     let listed: Vec<_> = manifest.names().collect();
     let mut leftovers = Vec::new();
     for name in names {
-        if *name == new_name(manifest::NAME) {
+        if *name == new_name(MANIFEST) {
             leftovers.push(name.clone());
         }
         if !is_log_file(name) || listed.contains(name) {

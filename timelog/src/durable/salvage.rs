@@ -9,9 +9,9 @@ use super::copy::write;
 use super::disk::{File, Folder};
 use super::error::Error;
 use super::format::{
-    BLOCK_HEAD, BlockHead, CHECKPOINT_MAGIC, UNIT, WAL_MAGIC, parse_file_head, u64_at,
+    BLOCK_HEAD, BlockHead, CHECKPOINT_MAGIC, UNIT, WAL_MAGIC, is_log_file, parse_file_head, u64_at,
 };
-use super::manifest::{Kind, Manifest, is_log_file};
+use super::manifest::{Kind, Manifest};
 use super::read_ahead::ReadAhead;
 use super::replay::{Replay, missing};
 use crate::{Record, Seq, Snapshot, TimeUnit, Ts};

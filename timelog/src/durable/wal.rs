@@ -20,11 +20,6 @@ use super::error::Error;
 use super::format::{BlockHead, UNIT, WAL_MAGIC, file_head, round_up};
 use super::manifest::{WalFile, unique};
 
-/// The file that becomes the next one: zeros, or a file that a checkpoint covers. A block that is
-/// written to blocks of the device that were written before changes nothing but data, which
-/// makes a sync much cheaper.
-pub(super) type Next = Option<(File, WalFile)>;
-
 /// The file that is written to.
 pub(super) struct Wal {
     file: Rc<File>,

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::super::disk::Folder;
 use super::super::error::Error;
-use super::super::manifest::{self, Kind, Manifest};
+use super::super::format::MANIFEST;
+use super::super::manifest::{Kind, Manifest};
 use crate::{Record, TimeUnit};
 
 /// The directory of a shard.
@@ -26,7 +27,7 @@ impl Group {
         unit: TimeUnit,
     ) -> Result<Self, Error> {
         let folder = Folder::open(path).await?;
-        let name = path.join(manifest::NAME);
+        let name = path.join(MANIFEST);
         let manifest = match Manifest::read(&folder).await? {
             Some(manifest) => manifest,
             None => {

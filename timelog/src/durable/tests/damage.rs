@@ -8,8 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::super::disk::Folder;
-use super::super::format::{PAGE_BYTES, UNIT};
-use super::super::manifest::{self, is_log_file};
+use super::super::format::{MANIFEST, PAGE_BYTES, UNIT, is_log_file};
 use super::super::simulation::Disk;
 use super::super::{Error, Log};
 use super::{open, rows, run, settle, small};
@@ -78,7 +77,7 @@ fn subject(seed: u64, is_closed: bool) -> Subject {
         settle(&log).await;
         // What has happened since to the file that is written to no other one knows.
         let mut files = files_of(&disk);
-        files.retain(|name, _| is_closed || name == manifest::NAME);
+        files.retain(|name, _| is_closed || name == MANIFEST);
         older.push(files);
         let batch = (0..2000).map(|row| (1000 + row, 0));
         log.extend(batch).unwrap().await.unwrap();
@@ -127,9 +126,9 @@ impl Subject {
             Err(error) => {
                 // A manifest of another log, or of another time, lists files that are not there, or
                 // others than are there.
-                let is_other = file == manifest::NAME && matches!(error, Error::Corrupt { .. });
+                let is_other = file == MANIFEST && matches!(error, Error::Corrupt { .. });
                 // A manifest that is older than another file is the one to name.
-                let is_older = names(&error, manifest::NAME) && error.to_string().contains(file);
+                let is_older = names(&error, MANIFEST) && error.to_string().contains(file);
                 assert!(
                     names(&error, file) || is_other || is_older,
                     "{file}, {what}: {error}"
@@ -199,7 +198,7 @@ fn a_damaged_file_is_named_or_changes_nothing() {
                         disk.edit(file, |bytes| bytes.truncate(at));
                     }));
                 }
-                if !is_log_file(file) && file != manifest::NAME {
+                if !is_log_file(file) && file != MANIFEST {
                     continue;
                 }
                 tally(subject.damaged(file, "missing", |disk| disk.forget(file)));
@@ -219,7 +218,7 @@ fn a_damaged_file_is_named_or_changes_nothing() {
                 }
                 tally(subject.damaged(file, "another version", |disk| {
                     disk.edit(file, |bytes| {
-                        bytes[8] = if file == manifest::NAME { b'2' } else { 2 };
+                        bytes[8] = if file == MANIFEST { b'2' } else { 2 };
                         seal(bytes);
                     });
                 }));
@@ -483,10 +482,10 @@ fn what_is_whole_of_a_damaged_log_is_salvaged() {
         let (rows, losses) = whole(&disk);
         let is_refused = run(open(&disk, small())).is_err();
         assert_eq!(is_refused, !losses.is_empty(), "{file}: {losses:?}");
-        if file == manifest::NAME {
+        if file == MANIFEST {
             assert_eq!(rows, subject.rows, "it is rebuilt from the names of files");
         }
-        if !is_refused || file == manifest::NAME {
+        if !is_refused || file == MANIFEST {
             continue;
         }
         assert!(losses.iter().all(|it| names(it, &file)), "{losses:?}");
