@@ -177,8 +177,8 @@ impl Drop for Acceptor {
         if let Some(reactor) = self.queue.reactor.upgrade() {
             reactor.cancel_now();
         }
-        // Its completion comes when the descriptor is closed.
-        if was_cancelled {
+        // Its completion, and the end of the round, come when the descriptor is closed.
+        if was_cancelled || self.queue.siblings.get().is_some() {
             self.queue.pass_on();
         }
         accepted.into_iter().for_each(|it| self.queue.give_up(it));

@@ -122,6 +122,7 @@ pub(crate) fn has_leave() -> bool {
 }
 
 /// One poll of a leaf, which is not polled without leave, and counts if it is ready.
+#[inline]
 pub(crate) fn counted<T>(
     cx: &mut Context<'_>,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,

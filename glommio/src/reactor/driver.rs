@@ -25,6 +25,9 @@ pub(super) const LOST: &str = "the kernel had no memory for completions and drop
 /// Full rings in a row before a flush leaves the rest for the next turn.
 pub(super) const FLUSH_ATTEMPTS: usize = 1024;
 
+/// How often a sleep is followed by a look at what has completed with what ended it.
+const DEFERRED_ATTEMPTS: usize = 8;
+
 /// See the module.
 pub(super) struct Driver {
     io: IoRing,
@@ -134,11 +137,15 @@ impl Driver {
         self.reap();
     }
 
-    /// After a sleep: the kernel has posted the completion that ended it, and what has completed with it is
-    /// still deferred. Tasks that are woken together submit together.
+    /// After a sleep: the kernel has posted the completion that ended it alone, and what has completed with it is
+    /// still deferred. Tasks that are woken together submit together, and a device is told once.
     #[inline]
     pub(super) fn take_deferred(&self) {
-        if self.ring().has_deferred_work() {
+        // The kernel takes twenty each time. What is left by then waits for the next turn.
+        for _ in 0..DEFERRED_ATTEMPTS {
+            if !self.ring().has_deferred_work() {
+                return;
+            }
             self.enter(Wait::Now);
         }
     }

@@ -16,7 +16,8 @@
 //! One turn ([`Reactor::turn`]) reads like this: reap what is posted; hand over what was submitted,
 //! and sleep in the same system call if nothing is runnable; reap; read the clock once; expire
 //! timers; start a round. It answers with a [`Turn`]. At most one `enter` per turn in the ordinary
-//! case, none if there is nothing to say to the kernel.
+//! case, none if there is nothing to say to the kernel; more after a sleep that many completions have
+//! ended, of which the kernel gives some at a time.
 //!
 //! Invariants:
 //!

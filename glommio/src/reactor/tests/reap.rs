@@ -159,3 +159,23 @@ fn a_log_that_panics_in_the_reaping_loses_no_completion() {
     tracing::subscriber::with_default(HostileLog(|| {}), || turn(&reactor));
     assert_eq!(*notes.0.borrow(), ["after"]);
 }
+
+/// The kernel gives one, or twenty, at a time.
+#[test]
+fn operations_that_end_a_sleep_together_are_told_in_one_turn() {
+    const OPERATIONS: usize = 50;
+    let reactor = reactor(64);
+    let bell = eventfd();
+    let (woken, waker) = counting_waker();
+    let mut operations: Vec<_> = (0..OPERATIONS)
+        .map(|_| reactor.submit(readable(&bell)))
+        .collect();
+    for operation in &mut operations {
+        assert!(poll(operation, &waker).is_none());
+    }
+    turn(&reactor);
+    signal(&bell);
+    idle_turn(&reactor);
+    assert_eq!(woken.get(), OPERATIONS);
+    shut_down(&reactor);
+}

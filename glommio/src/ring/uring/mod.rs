@@ -193,7 +193,10 @@ impl KernelRing {
     /// (A queue that overflows has some posted.)
     #[inline]
     pub(crate) fn work_pending(&self) -> bool {
-        self.completions_posted() || self.has_deferred_work()
+        self.assert_own();
+        // SAFETY: the only view of the submission queue (invariant 2 of the module), which is mapped: this is
+        // the ring's process.
+        !self.posted.is_empty() || unsafe { self.ring.submission_shared() }.taskrun()
     }
 
     /// Whether [`reap`](Self::reap) would find something without entering the kernel.
