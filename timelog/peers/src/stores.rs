@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use glommio::LocalExecutor;
-use redb::{ReadableDatabase, ReadableTable};
+use redb::ReadableDatabase;
 use timelog::durable::{Config, Log};
 
 /// A timestamp and a value, which no other row has.
