@@ -185,6 +185,9 @@ impl SimulatedSocket {
         self.with(|network, id| network.shutdown(id, how))
     }
 
+    /// All who wait are told of each connection: the order of their waits decides nothing.
+    pub(crate) fn wake_accepts(&self) {}
+
     /// Whether any of `events` of `poll(2)` is there.
     pub(crate) fn is_ready(&self, events: i16) -> bool {
         let ready = (self.world).with_network(|network| network.readiness(self.id));

@@ -122,8 +122,7 @@ pub(crate) fn is_writable(fd: RawFd) -> bool {
 
 /// Has all accepts that wait for a connection of `listener`, also in other processes, look for one.
 pub(crate) fn wake_accepts(listener: RawFd) {
-    // There the order of waits decides nothing.
-    door!(socket(listener) => ());
+    door!(socket(listener).wake_accepts());
     // A listener sends nothing, and goes on listening; who waits for it is woken, whatever the order.
     let _ = socket::shutdown(listener, socket::Shutdown::Write);
 }
