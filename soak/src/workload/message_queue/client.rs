@@ -269,10 +269,11 @@ impl Session {
     /// Cancels what waits, acks what is open, and waits for the broker to agree.
     async fn settle(&self, link: &Link) {
         self.alarms.cancel_all();
-        let outstanding = self.outstanding.borrow();
-        let open = outstanding.iter().map(|(&id, it)| (id, it.attempts));
-        let open: Vec<_> = open.collect();
-        drop(outstanding);
+        let open: Vec<_> = {
+            let outstanding = self.outstanding.borrow();
+            let open = outstanding.iter().map(|(&id, it)| (id, it.attempts));
+            open.collect()
+        };
         // A message not delivered yet is acked when it comes.
         for (id, attempts) in open.into_iter().filter(|&(_, attempts)| attempts > 0) {
             self.ack(link, id, attempts);
