@@ -7,8 +7,7 @@ use serde_json::json;
 use timelog::Raw;
 use timelog::durable::{Error, read, salvage};
 
-use super::output::progress;
-use super::{Place, failed, logs};
+use super::common::{Place, failed, logs, progress};
 
 pub async fn check(place: &Place, quiet: bool) -> io::Result<bool> {
     let (mut rows, mut damage) = (0, Vec::new());

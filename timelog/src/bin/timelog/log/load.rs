@@ -10,8 +10,7 @@ use serde_json::json;
 use timelog::durable::{Config, Log};
 use timelog::{Layout, Raw, TimeUnit};
 
-use super::output::progress;
-use super::{Place, create, failed, logs};
+use super::common::{Place, create, failed, logs, progress};
 
 const BATCH_ROWS: usize = 4096;
 

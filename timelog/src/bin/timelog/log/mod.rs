@@ -1,28 +1,20 @@
 //! The commands for logs in files: of any type of values, and with shards or without.
 
 mod check;
+mod common;
 mod load;
 mod output;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use glommio::LocalExecutor;
 use serde_json::{Value, json};
-use timelog::durable::{Config, Info, Log, info, read};
-use timelog::{Layout, Raw, Record, Snapshots, TimeUnit};
+use timelog::durable::{Config, Log, info};
+use timelog::{Raw, TimeUnit};
 
-use output::{Range, Rows};
-
-#[derive(Args)]
-pub struct Place {
-    /// The directory of the log.
-    log: PathBuf,
-    /// JSON instead of text for people.
-    #[arg(long)]
-    json: bool,
-}
+use common::{Place, failed, logs};
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -59,39 +51,6 @@ pub fn run(command: &Command, quiet: bool) -> io::Result<bool> {
             Command::Compact(place) => compact(place).await.map(|()| true),
             Command::Salvage { place, into } => check::salvage_into(place, into).await,
         }
-    })
-}
-
-fn failed(error: timelog::durable::Error) -> io::Error {
-    io::Error::other(error)
-}
-
-/// The log of a directory, and the directories of its shards, or that one.
-async fn logs(path: &Path) -> io::Result<(Info, Vec<PathBuf>)> {
-    let whole = info(path).await.map_err(failed)?;
-    let shards = (0..whole.shards).map(|shard| path.join(format!("shard-{shard}")));
-    let mut logs: Vec<_> = shards.collect();
-    if logs.is_empty() {
-        logs.push(path.to_owned());
-    }
-    Ok((whole, logs))
-}
-
-/// All rows of a log.
-async fn rows(path: &Path) -> io::Result<Rows> {
-    let (info, logs) = logs(path).await?;
-    let mut snapshots = Vec::new();
-    for log in logs {
-        let (snapshot, _) = read::<Raw>(log).await.map_err(failed)?;
-        snapshots.push(snapshot);
-    }
-    let snapshots: Snapshots<Raw> = snapshots.into_iter().collect();
-    let layout = Layout::new(&info.type_name, info.value_bytes);
-    Ok(Rows {
-        snapshots,
-        layout,
-        #[cfg(feature = "arrow")]
-        unit: info.unit,
     })
 }
 
@@ -186,31 +145,4 @@ async fn compact(place: &Place) -> io::Result<()> {
         println!("{before} bytes before, {after} after");
     }
     Ok(())
-}
-
-/// Makes a log of a type that has a name, unless there is one.
-async fn create(path: &Path, type_name: &str, unit: TimeUnit) -> io::Result<()> {
-    async fn open<V: Record>(path: &Path, unit: TimeUnit) -> io::Result<()> {
-        let config = Config::default().memory(timelog::Config::default().unit(unit));
-        let (log, _) = Log::<V>::open(path, config).await.map_err(failed)?;
-        log.close().await.map_err(failed)
-    }
-    macro_rules! of {
-        ($($number:ident)*) => {
-            match type_name {
-                $(stringify!($number) => open::<$number>(path, unit).await,)*
-                _ => Err(io::Error::other(format!("{type_name} is no number: make the log with the program that uses it"))),
-            }
-        };
-    }
-    of!(u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 f32 f64 bool)
-}
-
-/// A range of time from options.
-pub(super) fn range(range: &Range) -> (std::ops::Bound<i64>, std::ops::Bound<i64>) {
-    use std::ops::Bound::{Excluded, Included, Unbounded};
-    (
-        range.from.map_or(Unbounded, Included),
-        range.to.map_or(Unbounded, Excluded),
-    )
 }

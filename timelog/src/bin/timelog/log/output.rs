@@ -6,11 +6,10 @@ use std::ops::RangeBounds;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Number, Value, json};
-use timelog::{Layout, Raw, Scalar, Snapshots};
+use timelog::{Layout, Scalar};
 
-use super::{Place, range, rows};
+use super::common::{Place, Range, Rows, progress, range, rows};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -36,16 +35,6 @@ pub struct Dump {
 }
 
 #[derive(Args)]
-pub struct Range {
-    /// The least timestamp.
-    #[arg(long, allow_negative_numbers = true)]
-    pub from: Option<i64>,
-    /// The timestamp that rows must be before.
-    #[arg(long, allow_negative_numbers = true)]
-    pub to: Option<i64>,
-}
-
-#[derive(Args)]
 pub struct Query {
     #[command(flatten)]
     place: Place,
@@ -57,24 +46,6 @@ pub struct Query {
     /// No more rows than these.
     #[arg(long, default_value_t = u64::MAX)]
     limit: u64,
-}
-
-/// The rows of a log, of any type.
-pub struct Rows {
-    pub snapshots: Snapshots<Raw>,
-    pub layout: Layout,
-    #[cfg(feature = "arrow")]
-    pub unit: timelog::TimeUnit,
-}
-
-pub fn progress(rows: u64, quiet: bool) -> ProgressBar {
-    let target = match quiet {
-        true => ProgressDrawTarget::hidden(),
-        false => ProgressDrawTarget::stderr(),
-    };
-    let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} ({eta} left)");
-    ProgressBar::with_draw_target(Some(rows), target)
-        .with_style(style.expect("the template is well-formed"))
 }
 
 pub async fn dump(options: &Dump, quiet: bool) -> io::Result<()> {
