@@ -329,16 +329,16 @@ fn http2_answers_and_cuts_off_what_is_none() {
         let _ = client.read_to_end(&mut Vec::new());
         assert!(is_closed(&mut client));
     }
-    let url = format!("http://{}/bytes/[1-20]", server.address);
+    let url = format!("http://{}/bytes/210", server.address);
     let curl = std::process::Command::new("curl")
-        .args(["-s", "--http2-prior-knowledge", "--parallel", &url])
+        .args(["-s", "--http2-prior-knowledge", &url])
         .output();
     match curl {
         Ok(output) => assert_eq!(output.stdout, [b'x'; 210]),
         Err(error) => return eprintln!("skipped in part: there is no curl: {error}"),
     }
     let last = server.interrupt();
-    assert!(last.starts_with("20 requests on "), "{last}");
+    assert!(last.starts_with("1 requests on "), "{last}");
 }
 
 #[cfg(feature = "metrics")]
