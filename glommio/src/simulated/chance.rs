@@ -43,6 +43,7 @@ impl World {
     }
 
     /// Which of `count` branches of a `select!` is polled first.
+    #[cfg(feature = "macros")]
     pub(crate) fn draw_branch(&self, count: usize) -> Option<usize> {
         Some(self.draw_task(count))
     }

@@ -104,6 +104,7 @@ pub(crate) fn draw_task(count: usize) -> usize {
 }
 
 /// Which of `count` branches of a `select!` is polled first, if the seed decides.
+#[cfg(feature = "macros")]
 #[inline]
 pub(crate) fn draw_branch(count: usize) -> Option<usize> {
     door!(current().draw_branch(count));

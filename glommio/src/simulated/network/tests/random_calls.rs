@@ -69,6 +69,7 @@ fn any_fault() -> impl Strategy<Value = Fault> {
         loss: 0.2,
         duplicate: 0.2,
         reorder: 0.2,
+        split: 0.2,
         bandwidth: Some(100_000),
         queue_bytes: 10_000,
         mtu: 600,
