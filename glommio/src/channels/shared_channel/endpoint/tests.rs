@@ -319,7 +319,13 @@ fn patience_ends_in_a_wait() {
         let receiver = Rc::new(receiver);
         let waiting = Rc::clone(&receiver);
         let task = executor().spawn_local(async move { waiting.recv().await });
-        sleep(Duration::from_millis(2)).await;
+        // Where the machine stood still, the task has not had its turn yet.
+        for _ in 0..1000 {
+            sleep(Duration::from_millis(2)).await;
+            if !receiver.endpoint.is_patient() {
+                break;
+            }
+        }
         assert!(!receiver.endpoint.is_patient());
         assert!(receiver.end.receivers().tasks.may_wait());
         sender.try_send(1).unwrap();

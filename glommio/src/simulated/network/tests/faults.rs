@@ -458,8 +458,8 @@ fn a_plan_is_printed() {
     assert_eq!(
         lines,
         [
-            "all links: latency 3ms, loss 0, duplicate 0, reorder 0, mtu 1500",
-            "link from node 0 to node 1: latency 1ms + exponential of mean 5ms, loss 0.01, duplicate 0, reorder 0, \
+            "all links: latency 3ms, loss 0, duplicate 0, reorder 0, split 0, mtu 1500",
+            "link from node 0 to node 1: latency 1ms + exponential of mean 5ms, loss 0.01, duplicate 0, reorder 0, split 0, \
              1000 bytes/s, queue of 1048576 bytes, mtu 1500",
             "partition: 0 | 1",
             "heal",
