@@ -1,4 +1,4 @@
-//! Libraries that know nothing of glommio, on its sockets: the recipes of `docs/examples.md`. What
+//! Libraries that know nothing of glommio, on its sockets, as in `docs/recipes`. What
 //! they want is a stream of `futures-io`, which a `TcpStream` is.
 
 use std::convert::Infallible;

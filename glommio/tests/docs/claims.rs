@@ -158,29 +158,41 @@ fn each_promise_of_the_readme_has_a_proof() {
     assert!(count >= 3, "only {count} sentences were found");
 }
 
-/// The first number of a cell, as it is written.
+/// The first number of a cell, as it is written; nothing for the dash of a missing one.
 fn figure(cell: &str) -> &str {
-    cell.split(' ').next().unwrap_or("")
+    let first = cell.split(' ').next().unwrap_or("");
+    if first == "–" || first == "—" {
+        ""
+    } else {
+        first.trim_matches('*')
+    }
+}
+
+/// Whether tokio's figure is better, of those of a row in the order of the columns. Smaller is.
+fn is_lost(figures: &[String]) -> bool {
+    let number = |at: usize| figures[at].parse::<f64>();
+    let [ours, tokio] = [number(0), number(1)].map(|it| it.expect("a number"));
+    tokio < ours
 }
 
 /// The column of `page` that has the figures of a column of the README.
-const COLUMNS: [(&str, &str); 5] = [
-    ("wheel", "ours"),
-    ("classic", "classic"),
-    ("0.9.0", "glommio 0.9.0"),
-    ("ng", "ng"),
+const COLUMNS: [(&str, &str); 3] = [
+    ("this crate", "ours"),
     ("tokio", "tokio"),
+    ("glommio 0.9.0", "glommio 0.9.0"),
 ];
 
 /// All rows named `title` in `page`: the commit at which each was measured, and its figures in the
 /// order of the columns above. A row "same, p99" below "ping: p50" is called "ping: p99". Where a table
-/// has a row for each server, `title` names a column.
+/// has a row for each server, `title` names a column, after what the line above the table begins with if
+/// several tables have it.
 fn measured(page: &str, title: &str) -> BTreeSet<(String, Vec<String>)> {
     let mut found = BTreeSet::new();
     let mut commit = "";
     let mut head: Option<Vec<&str>> = None;
     let mut of_servers = Vec::<String>::new();
     let mut subject = "";
+    let mut caption = "";
     for line in page.lines().chain([""]) {
         if let Some((_, rest)) = line.split_once("; commit ") {
             commit = rest.split([';', ' ']).next().unwrap_or("");
@@ -191,11 +203,18 @@ fn measured(page: &str, title: &str) -> BTreeSet<(String, Vec<String>)> {
                     found.insert((commit.to_owned(), std::mem::take(&mut of_servers)));
                 }
                 head = None;
+                if !line.is_empty() {
+                    caption = line;
+                }
             }
             continue;
         };
+        let column_of_servers = match title.split_once(": ") {
+            Some((of, column)) if caption.starts_with(of) => column,
+            _ => title,
+        };
         let Some(head) = &head else {
-            if row[0] == "server" && row.contains(&title) {
+            if row[0] == "server" && row.contains(&column_of_servers) {
                 of_servers = vec![String::new(); COLUMNS.len()];
             }
             head = Some(row);
@@ -210,7 +229,7 @@ fn measured(page: &str, title: &str) -> BTreeSet<(String, Vec<String>)> {
         };
         // From the smallest to the largest figure: not medians.
         let is_spread = row[1..].iter().any(|it| it.contains(" – "));
-        if let Some(at) = head.iter().position(|it| *it == title)
+        if let Some(at) = head.iter().position(|it| *it == column_of_servers)
             && let Some(column) = COLUMNS.iter().position(|(_, it)| *it == row[0])
         {
             of_servers[column] = figure(row[at]).to_owned();
@@ -236,7 +255,7 @@ fn the_figures_of_the_readme_are_those_that_were_measured() {
     }
     let rows = rows_below(&claims, "Figures");
     let figures = rows_below(&readme, "Measured");
-    let mut faults = Vec::new();
+    let (mut faults, mut bold) = (Vec::new(), 0);
     let head = readme.lines().filter_map(cells).next().expect("a table");
     assert_eq!(head[1..], COLUMNS.map(|(ours, _)| ours));
     for row in &figures {
@@ -252,7 +271,15 @@ fn the_figures_of_the_readme_are_those_that_were_measured() {
         if !page.contains(code(command)) {
             faults.push(format!("{link} does not name {command}"));
         }
-        let written: Vec<_> = row[1..].iter().map(|it| (*it).to_owned()).collect();
+        let written: Vec<_> = row[1..].iter().map(|it| figure(it).to_owned()).collect();
+        let is_bold = row[1].starts_with("**");
+        bold += usize::from(is_bold);
+        if is_bold != is_lost(&written) {
+            faults.push(format!(
+                "{:?}: bold if tokio is better, {written:?}",
+                row[0]
+            ));
+        }
         let measured = measured(&page, title);
         if !measured.contains(&(commit.to_owned(), written.clone())) {
             faults.push(format!(
@@ -272,6 +299,7 @@ fn the_figures_of_the_readme_are_those_that_were_measured() {
         faults.push(format!("figures of several commits: {commits:?}"));
     }
     assert!(faults.is_empty(), "{faults:#?}");
+    assert!(bold >= 2, "the README tells of {bold} losses only");
     assert!(figures.len() > 5, "only {} rows were found", figures.len());
 }
 
@@ -321,10 +349,13 @@ fn write_figures(readme: &mut String, claims: &mut String) {
             });
             *text = new.map(|it| it + "\n").collect();
         };
-        let cells: String = figures.iter().map(|it| format!(" {it} |")).collect();
-        replace(readme, &|_| {
-            format!("| {row} |{}", cells.replace("  |", " |"))
-        });
+        let cell = |(at, it): (usize, &String)| match (at, &it[..]) {
+            (_, "") => " – |".to_owned(),
+            (0, it) if is_lost(figures) => format!(" **{it}** |"),
+            (_, it) => format!(" {it} |"),
+        };
+        let cells: String = figures.iter().enumerate().map(cell).collect();
+        replace(readme, &|_| format!("| {row} |{cells}"));
         replace(claims, &|it| {
             it.replace(&format!("| {commit} |"), &format!("| {now} |"))
         });
@@ -388,22 +419,28 @@ fn commands_are_checked() {
     ] {
         assert!(fault(wrong).is_some(), "{wrong}");
     }
-    let page = "; commit a1\n\n| row | ours | tokio |\n|---|--:|--:|\n| x: y | 1 (2) | 3 |\n| same, z | 6 | |\n\n| row | ours |\n|---|---|\n| x: y | 0 – 2 |\n\n; commit b2\n\n| row | ours |\n|---|---|\n| x: y | 4 |\n\n| server | B |\n|---|---|\n| ours | 5 (1) |\n";
+    let page = "; commit a1\n\n| row | ours | tokio |\n|---|--:|--:|\n| x: y | 1 (2) | 3 |\n| same, z | 6 | |\n\n| row | ours |\n|---|---|\n| x: y | 0 – 2 |\n\n; commit b2\n\n| row | ours |\n|---|---|\n| x: y | 4 |\n\nHTTP/1.1, wrk:\n\n| server | B |\n|---|---|\n| ours | 5 (1) |\n\nHTTP/2:\n\n| server | B |\n|---|---|\n| ours | 7 |\n| tokio | — |\n";
     let figures =
-        |commit: &str, list: [&str; 5]| (commit.to_owned(), list.map(str::to_owned).to_vec());
-    let [first, second] = [["1", "", "", "", "3"], ["4", "", "", "", ""]];
+        |commit: &str, list: [&str; 3]| (commit.to_owned(), list.map(str::to_owned).to_vec());
+    let [first, second] = [["1", "3", ""], ["4", "", ""]];
     assert_eq!(
         measured(page, "x: y"),
         BTreeSet::from([figures("a1", first), figures("b2", second)])
     );
     assert_eq!(
         measured(page, "x: z"),
-        BTreeSet::from([figures("a1", ["6", "", "", "", ""])])
+        BTreeSet::from([figures("a1", ["6", "", ""])])
     );
+    let [http1, http2] = [["5", "", ""], ["7", "", ""]].map(|it| figures("b2", it));
     assert_eq!(
-        measured(page, "B"),
-        BTreeSet::from([figures("b2", ["5", "", "", "", ""])])
+        measured(page, "HTTP/1.1: B"),
+        BTreeSet::from([http1.clone()])
     );
+    assert_eq!(measured(page, "HTTP/2: B"), BTreeSet::from([http2.clone()]));
+    assert_eq!(measured(page, "B"), BTreeSet::from([http1, http2]));
+    let lost = |list: [&str; 2]| is_lost(&list.map(str::to_owned));
+    assert!(lost(["2", "1.5"]) && !lost(["1.5", "2"]));
+    assert_eq!(["**2**", "3 (1)", "–"].map(figure), ["2", "3", ""]);
     assert_eq!(
         prose("a\nb\n\n```\nc\n```\n- **d**\n- e\n|f|"),
         ["a b", "d", "e"]
