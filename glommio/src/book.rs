@@ -21,15 +21,12 @@ pages! {
     executors: "docs/guide/executors.md";
     drivers: "docs/guide/drivers.md";
     tasks: "docs/guide/tasks.md";
-    cancellation: "docs/guide/cancellation.md";
     errors: "docs/guide/errors.md";
     timers: "docs/guide/timers.md";
-    slack: "docs/guide/slack.md";
     sockets: "docs/guide/sockets.md";
     udp: "docs/guide/udp.md";
-    files: "docs/files.md";
+    files: "docs/guide/files.md";
     queues: "docs/guide/queues.md";
-    fairness: "docs/guide/fairness.md";
     overload: "docs/guide/overload.md";
     blocking: "docs/guide/blocking.md";
     between_executors: "docs/guide/between-executors.md";
@@ -55,4 +52,6 @@ pages! {
     containers: "docs/operations/containers.md";
     environment: "docs/operations/environment.md";
     metrics: "docs/operations/metrics.md";
+
+    cancellation: "docs/reference/cancellation.md";
 }

@@ -19,7 +19,7 @@ use benches::row::{Row, row};
 fn main() -> ExitCode {
     Bench {
         name: "files",
-        page: "files",
+        page: "evidence/files",
         pictures: &[PICTURE],
         ..peers::BENCH
     }

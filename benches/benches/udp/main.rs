@@ -34,7 +34,7 @@ use workload::{Cpus, answer, empty, listen, receive, send};
 fn main() -> ExitCode {
     Bench {
         name: "udp",
-        page: "guide/udp",
+        page: "evidence/udp",
         block: "udp",
         preface: "In parentheses those of the ratios within the rounds: of rates to the first bare loop, of CPU to tokio.",
         lines: Lines::Columns("way"),

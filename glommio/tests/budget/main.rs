@@ -2,7 +2,7 @@
 //! its task is over and the budget is spent, it is pending and has its task woken, though it could
 //! be ready.
 //!
-//! The names of the cases are those of the rows in `docs/budget.md`, which `tests/docs` makes of them and
+//! The names of the cases are those of the rows in `docs/reference/budget.md`, which `tests/docs` makes of them and
 //! of the source: a public future without a case is missed there.
 
 use std::future::{Future, poll_fn};

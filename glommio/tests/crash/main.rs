@@ -1,7 +1,7 @@
 //! What was confirmed is there: a process that writes through `DmaStreamWriter`, `DmaFile` and
 //! `BufferedFile` is killed at random, on a disk and on devices that lose what was not synced, or
 //! fail. It says what is confirmed over a socket as soon as it is; a second process, the test,
-//! compares that with the files. See `docs/files.md` for what is promised.
+//! compares that with the files. See `docs/reference/file-guarantees.md` for what is promised.
 //!
 //! Each kind of crash happens a few times, or as often as `GLOMMIO_CRASHES` says:
 //! `GLOMMIO_CRASHES=500 cargo test -p glommio --test crash -- --nocapture`, which also prints how

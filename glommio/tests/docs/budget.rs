@@ -1,4 +1,4 @@
-//! Every public future is in the table of `docs/budget.md`, which is made here: of the source, which has
+//! Every public future is in the table of `docs/reference/budget.md`, which is made here: of the source, which has
 //! all that can be awaited (see `cancellation.rs`), and of the cases in `glommio/tests/budget`, which
 //! show of each that it takes part. What takes part by no case is exempt, with a reason.
 
@@ -9,7 +9,7 @@ use crate::cancellation::{Awaited, awaited};
 use crate::public_functions::sources;
 use crate::root;
 
-const PAGE: &str = "docs/budget.md";
+const PAGE: &str = "docs/reference/budget.md";
 
 const HEAD: &str = "| module | futures and streams | count |\n|---|---|---|\n";
 

@@ -1,6 +1,6 @@
 //! Every public `async fn` and all that is polled, futures and streams, has a row in a table that
-//! says what is true when it is given up: those of `io` in `docs/files.md`, all others in
-//! `docs/guide/cancellation.md`.
+//! says what is true when it is given up: those of `io` in `docs/reference/file-guarantees.md`, all
+//! others in `docs/reference/cancellation.md`.
 //!
 //! A section of these pages is for the modules that its heading, or the one above it, names. The first cell of a row
 //! names `Type::function`s, a function alone for one outside of a type or of the type before it in
@@ -13,7 +13,10 @@ use std::fs;
 use crate::public_functions::{Exported, collect, definition, implemented, is_word, sources};
 use crate::root;
 
-const PAGES: [&str; 2] = ["docs/files.md", "docs/guide/cancellation.md"];
+const PAGES: [&str; 2] = [
+    "docs/reference/file-guarantees.md",
+    "docs/reference/cancellation.md",
+];
 
 /// Something that is waited for.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
