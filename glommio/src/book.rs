@@ -50,7 +50,6 @@ pages! {
 
     kernels: "docs/operations/kernels.md";
     containers: "docs/operations/containers.md";
-    environment: "docs/operations/environment.md";
     metrics: "docs/operations/metrics.md";
 
     cancellation: "docs/reference/cancellation.md";
