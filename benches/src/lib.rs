@@ -10,6 +10,7 @@
 //! every case in every column, one column after the other, and the columns change places from round to round, so that
 //! a disturbance of the machine hits all of them alike. What counts are ratios within the rounds.
 
+pub mod about;
 pub mod bench;
 pub mod figures;
 pub mod peers;

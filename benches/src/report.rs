@@ -7,7 +7,8 @@ use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
 use support::quantiles::Spread;
 use support::tables::Table;
 
-use crate::bench::{Bench, Lines};
+use crate::about::{Bench, Lines};
+pub use crate::about::{Panel, Picture};
 use crate::figures::Figures;
 use crate::row::{Aim, Row};
 
@@ -174,32 +175,6 @@ fn sum(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
         ))
     });
     lines.collect()
-}
-
-/// A diagram of medians, both axes logarithmic.
-#[derive(Debug)]
-pub struct Picture {
-    /// Beside the page.
-    pub file: &'static str,
-    /// Above the panels.
-    pub title: &'static str,
-    /// What the places on the axis to the right count.
-    pub x: &'static str,
-    /// The axis upwards.
-    pub y: &'static str,
-    /// Left to right.
-    pub panels: &'static [Panel],
-}
-
-/// One coordinate system.
-#[derive(Debug)]
-pub struct Panel {
-    /// Above it.
-    pub title: &'static str,
-    /// It has a line for each column whose name ends so, without that end.
-    pub of: &'static str,
-    /// The points of a line: places on the axis, each with the row of the figure.
-    pub points: &'static [(f64, &'static str)],
 }
 
 impl Picture {

@@ -153,7 +153,7 @@ pub use crate::executor::{
     spawn_scoped_local, spawn_scoped_local_into, unconstrained, yield_if_needed,
 };
 #[doc(hidden)]
-pub use crate::macros::__is_buggified;
+pub use crate::macros::buggify as __buggify;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use crate::macros::support as __private;

@@ -1,5 +1,7 @@
 //! Faults in the code of users, for simulations.
 
+use crate::sys::door::is_buggified as is_buggified_here;
+
 /// True now and then in a simulation (feature `simulation`), as its seed decides, and never elsewhere: a
 /// place for a fault that only the program itself can cause, such as a queue that is taken for full, a short
 /// timeout or an early flush.
@@ -23,26 +25,15 @@
 /// ```
 #[macro_export]
 macro_rules! buggify {
-    () => {
-        $crate::buggify!(0.25)
-    };
-    ($probability:expr) => {
-        $crate::__is_buggified(
-            ::core::concat!(
-                ::core::file!(),
-                ":",
-                ::core::line!(),
-                ":",
-                ::core::column!()
-            ),
-            $probability,
-        )
-    };
+    ($($probability:expr)?) => {{
+        let place = (::core::file!(), ::core::line!(), ::core::column!());
+        let probabilities: &[f64] = &[$($probability)?];
+        $crate::__buggify::is_buggified(place, probabilities.first().copied())
+    }};
 }
 
 /// What [`buggify!`](crate::buggify) expands to.
-#[doc(hidden)]
 #[inline]
-pub fn __is_buggified(place: &'static str, probability: f64) -> bool {
-    crate::sys::door::is_buggified(place, probability)
+pub fn is_buggified(place: (&'static str, u32, u32), probability: Option<f64>) -> bool {
+    is_buggified_here(place, probability.unwrap_or(0.25))
 }

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-mod buggify;
+pub mod buggify;
 #[cfg(feature = "macros")]
 mod join;
 #[cfg(feature = "macros")]
@@ -12,9 +12,6 @@ mod simulated;
 #[cfg(feature = "macros")]
 pub mod support;
 mod task_local;
-
-#[doc(hidden)]
-pub use buggify::__is_buggified;
 
 /// Runs an `async fn main` in an executor on the main thread.
 ///

@@ -36,7 +36,7 @@ impl World {
     }
 
     /// Whether a fault happens at a place in the code of a user: in some runs never, in others with that probability.
-    pub(crate) fn is_buggified(&self, place: &'static str, probability: f64) -> bool {
+    pub(crate) fn is_buggified(&self, place: (&'static str, u32, u32), probability: f64) -> bool {
         let is_active = *(self.buggified.borrow_mut().entry(place))
             .or_insert_with(|| self.draw(|rng| rng.u32(..ACTIVE) == 0));
         is_active && self.draw(fastrand::Rng::f64) < probability

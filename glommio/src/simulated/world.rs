@@ -51,7 +51,7 @@ pub(crate) struct World {
     pub(super) passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
     used_up: UsedUp,
     /// The places in the code of users that were come by, and whether they are active.
-    pub(super) buggified: RefCell<BTreeMap<&'static str, bool>>,
+    pub(super) buggified: RefCell<BTreeMap<(&'static str, u32, u32), bool>>,
     has_random_task_order: Cell<bool>,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,

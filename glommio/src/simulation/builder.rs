@@ -274,6 +274,16 @@ impl SimulationBuilder {
 
     /// After how many turns of executors without the end of an operation, or 200 times as many with some, all
     /// at one moment of simulated time, the simulation ends with [`FailureKind::Busy`]. Default: 50,000.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{executor, simulation::{FailureKind, Simulation}};
+    ///
+    /// let yields = || async { loop { executor().yield_now().await } };
+    /// let run = Simulation::builder().client("client", yields).busy_after(100).run();
+    /// assert_eq!(*run.unwrap_err().kind(), FailureKind::Busy);
+    /// ```
     pub fn busy_after(mut self, turns: u64) -> Self {
         self.spec.turns_max = turns;
         self

@@ -77,6 +77,19 @@ impl Network {
 
     /// The probability that a write to a stream takes a part of the data only, and that a segment of TCP comes apart on
     /// its way, so that its reader gets a part first. Default 1/16.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::simulation::Simulation;
+    ///
+    /// // Most messages come in parts.
+    /// Simulation::builder()
+    ///     .network(|network| network.split(0.9))
+    ///     .client("client", || async { /* talks to others */ })
+    ///     .run()?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
     pub fn split(mut self, probability: f64) -> Self {
         self.0.split = probability;
         self

@@ -142,6 +142,19 @@ impl Failure {
 
     /// What the tasks of all nodes waited for when a run ended that could not go on or had not ended: with
     /// the feature `debugging`, a line each; empty without it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::simulation::{FailureKind, Simulation};
+    ///
+    /// let run = Simulation::builder().client("client", std::future::pending::<()>).run();
+    /// let failure = run.unwrap_err();
+    /// assert_eq!(*failure.kind(), FailureKind::NothingLeft);
+    /// for task in failure.waiting() {
+    ///     println!("{task}");
+    /// }
+    /// ```
     pub fn waiting(&self) -> &[String] {
         &self.seen.waiting
     }

@@ -113,7 +113,7 @@ pub(crate) fn draw_branch(count: usize) -> Option<usize> {
 
 /// Whether a fault is to happen at a place in the code of a user.
 #[inline]
-pub(crate) fn is_buggified(place: &'static str, probability: f64) -> bool {
+pub(crate) fn is_buggified(place: (&'static str, u32, u32), probability: f64) -> bool {
     door!(current().is_buggified(place, probability));
     false
 }
