@@ -1,6 +1,8 @@
 //! Take a DMA buffer and drop it: from the executor's I/O memory, the same with zeroing, from the
 //! ordinary allocator, and with the feature `peers` from the arena of the crate buddy-alloc.
 
+#![allow(missing_docs, reason = "`criterion_group` makes a function")]
+
 use std::collections::VecDeque;
 use std::hint::black_box;
 

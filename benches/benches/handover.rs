@@ -4,6 +4,8 @@
 //! Up to the last all happens on one executor, so that no wake of another thread is in it; the last has one there and
 //! one back.
 
+#![allow(missing_docs, reason = "`criterion_group` makes a function")]
+
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 

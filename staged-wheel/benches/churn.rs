@@ -14,6 +14,8 @@
 //!
 //! Deadlines are from 1 ms to 30 s ahead, as those of time limits are. Time is an argument, so nothing waits.
 
+#![allow(missing_docs, reason = "`criterion_group` makes a function")]
+
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
