@@ -115,6 +115,7 @@ mod noted;
 pub mod overload;
 mod panic;
 pub mod process;
+mod random;
 mod reactor;
 mod ring;
 mod shares;
@@ -161,6 +162,7 @@ pub use crate::macros::support as __private;
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use crate::macros::{main, select, test};
 pub use crate::memory::allocate_dma_buffer_global;
+pub use crate::random::rng_seed;
 pub use crate::reactor::TimerPrecision;
 pub use crate::ring::Driver;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};

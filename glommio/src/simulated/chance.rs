@@ -42,6 +42,11 @@ impl World {
         is_active && self.draw(fastrand::Rng::f64) < probability
     }
 
+    /// A number for a generator of the user's.
+    pub(crate) fn draw_seed(&self) -> Option<u64> {
+        Some(self.draw(|rng| rng.u64(..)))
+    }
+
     /// Which of `count` branches of a `select!` is polled first.
     #[cfg(feature = "macros")]
     pub(crate) fn draw_branch(&self, count: usize) -> Option<usize> {

@@ -32,29 +32,6 @@ pub fn elapsed() -> Duration {
     expect().now()
 }
 
-/// A number for the generator of a program, drawn from the seed of the simulation on this thread.
-///
-/// # Panics
-///
-/// Panics outside of a simulation.
-///
-/// # Examples
-///
-/// ```
-/// use glommio::simulation::{self, Simulation};
-///
-/// Simulation::builder()
-///     .client("client", || async {
-///         let mut rng = fastrand::Rng::with_seed(simulation::rng_seed());
-///         assert!(rng.u32(..10) < 10);
-///     })
-///     .run()?;
-/// # Ok::<_, glommio::simulation::Failure>(())
-/// ```
-pub fn rng_seed() -> u64 {
-    expect().draw(|rng| rng.u64(..))
-}
-
 /// How often the node whose code runs has started: 1 until its power is [cut](Fault::PowerCut) for the first
 /// time. Its shards have the [ids](crate::ExecutorProxy::id) 1, 2 and so on, each time it starts.
 ///

@@ -71,7 +71,10 @@ mod spec;
 pub use builder::{NodeOutput, Simulation, SimulationBuilder};
 pub use disk::Disk;
 pub use fault::Fault;
-pub use inside::{elapsed, inject, note, rng_seed, starts};
+pub use inside::{elapsed, inject, note, starts};
 pub use minimise::Minimised;
 pub use network::Network;
 pub use report::{Failure, FailureKind, Report};
+
+#[doc(no_inline)]
+pub use crate::random::rng_seed;

@@ -118,6 +118,12 @@ pub(crate) fn is_buggified(place: (&'static str, u32, u32), probability: f64) ->
     false
 }
 
+/// A number for a generator of the user's, if the seed decides.
+pub(crate) fn draw_seed() -> Option<u64> {
+    door!(current().draw_seed());
+    None
+}
+
 /// The number of the next executor, where it is not one of the process.
 pub(crate) fn next_executor_id() -> Option<usize> {
     door!(node().next_executor_id());

@@ -22,7 +22,6 @@
 //! are known, and one of 0 says that the file has nothing.
 
 use std::fmt::Write;
-use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use super::disk::Folder;
@@ -115,7 +114,7 @@ pub(super) struct Manifest {
 
 /// A number that no other log, and no other use of a file, has.
 pub(super) fn unique() -> u64 {
-    RandomState::new().hash_one(0).max(1)
+    glommio::rng_seed().max(1)
 }
 
 fn unit_name(unit: TimeUnit) -> &'static str {
