@@ -1,7 +1,7 @@
 //! A bench: its command line, its rounds, and what becomes of the figures.
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use std::{env, fs};
@@ -28,6 +28,9 @@ pub struct Options {
     /// Only columns whose name begins so.
     #[arg(long, visible_aliases = ["crates", "queues"], value_delimiter = ',')]
     pub columns: Vec<String>,
+    /// The absolute path of a checkout of another commit, whose library is the column "before" in the comparisons of runtimes.
+    #[arg(long, value_name = "CHECKOUT")]
+    pub before: Option<PathBuf>,
     /// One round with less work, to see that all of it runs.
     #[arg(long)]
     pub quick: bool,

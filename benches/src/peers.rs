@@ -31,9 +31,16 @@ pub const BENCH: Bench = Bench {
     ..Bench::DEFAULT
 };
 
+/// The column of our crate without io_uring.
+const EPOLL: &str = "epoll";
+/// The column of our crate as it is in the checkout of `--before`.
+const BEFORE: &str = "before";
+
 /// The crates: column, package, features of the package.
-const ALL: [(&str, &str, &str); 11] = [
+const ALL: [(&str, &str, &str); 13] = [
     ("ours", "peer-ours", "timing-wheel"),
+    (BEFORE, "peer-ours", "timing-wheel"),
+    (EPOLL, "peer-ours", "timing-wheel"),
     ("metrics", "peer-ours", "timing-wheel,metrics"),
     ("classic", "peer-ours", ""),
     (PUBLISHED, "peer-published", ""),
@@ -56,9 +63,9 @@ pub const RUNTIMES: &[&str] = &["ours", "classic", PUBLISHED, "ng", "tokio", "mo
 /// If none could be built.
 pub fn columns(options: &Options, chosen: &[&str]) -> Result<Vec<Column>, String> {
     let columns = build_all(options, chosen)?.into_iter().map(|peer| {
-        let cases = peer.cases.into_iter().map(|name| {
-            let (path, argument) = (peer.path.clone(), name.clone());
-            let measure = move || process::run(Command::new(&path).arg(&argument), None);
+        let cases = peer.cases.iter().map(|name| {
+            let (peer, argument) = (peer.clone(), name.clone());
+            let measure = move || process::run(peer.command().arg(&argument), None);
             case(name, move || Ok(parse(&measure()?)))
         });
         Column {
@@ -114,11 +121,11 @@ pub fn columns_under_load(
             .iter()
             .filter(|load| peer.cases.iter().any(|it| it == load.server));
         let cases = loads.map(|load| {
-            let (path, generator) = (peer.path.clone(), generator.clone());
+            let (peer, generator) = (peer.clone(), generator.clone());
             // If there is but one, the load shares it with the server in all rows.
             let load_cpu = load_cpu.filter(|_| load.cpus == Cpus::Two);
             case(load.case, move || {
-                let printed = measure(load, &path, &generator, server_cpu, load_cpu)?;
+                let printed = measure(load, &peer, &generator, server_cpu, load_cpu)?;
                 Ok(parse(&printed))
             })
         });
@@ -132,12 +139,12 @@ pub fn columns_under_load(
 
 fn measure(
     load: &Load,
-    path: &Path,
+    peer: &Peer,
     generator: &Path,
     server_cpu: usize,
     load_cpu: Option<usize>,
 ) -> Result<String, String> {
-    let mut server = Server::start(Command::new(path).arg(load.server), server_cpu)?;
+    let mut server = Server::start(peer.command().arg(load.server), server_cpu)?;
     let mut command = match load_cpu {
         Some(_) => Command::new(generator),
         None => {
@@ -155,10 +162,22 @@ fn measure(
 }
 
 /// A crate that can run.
+#[derive(Clone)]
 struct Peer {
     name: &'static str,
     path: PathBuf,
     cases: Vec<String>,
+}
+
+impl Peer {
+    /// It, still without arguments.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        if self.name == EPOLL {
+            command.env("GLOMMIO_DRIVER", "epoll");
+        }
+        command
+    }
 }
 
 fn build_all(options: &Options, chosen: &[&str]) -> Result<Vec<Peer>, String> {
@@ -170,12 +189,20 @@ fn build_all(options: &Options, chosen: &[&str]) -> Result<Vec<Peer>, String> {
         [] => chosen.contains(&name) && ["ours", "classic", "metrics", "bare"].contains(&name),
         _ => options.wants(name),
     };
-    let peers = ALL.iter().filter(|(name, ..)| is_wanted(name));
+    let peers = ALL.iter().filter(|(name, ..)| match *name {
+        BEFORE => options.before.is_some(),
+        name => is_wanted(name),
+    });
     let built = peers.filter_map(|&(name, package, features)| {
         let built = build(name, package, features, options).and_then(|path| {
-            let list = process::run(Command::new(&path).arg("--list"), None)?;
-            let cases = list.lines().map(str::to_owned).collect();
-            Ok(Peer { name, path, cases })
+            let mut peer = Peer {
+                name,
+                path,
+                cases: Vec::new(),
+            };
+            let list = process::run(peer.command().arg("--list"), None)?;
+            peer.cases = list.lines().map(str::to_owned).collect();
+            Ok(peer)
         });
         // The others can be compared all the same.
         built
@@ -195,8 +222,12 @@ fn build(
     features: &'static str,
     options: &Options,
 ) -> Result<PathBuf, String> {
+    let benches = match &options.before {
+        Some(checkout) if name == BEFORE => checkout.join("benches"),
+        _ => PathBuf::new(),
+    };
     let executable = Executable {
-        manifest: "peers/Cargo.toml",
+        manifest: &benches.join("peers/Cargo.toml"),
         package,
         binary: package,
         features,

@@ -103,9 +103,9 @@ fn complaint(status: ExitStatus, errors: &[u8]) -> String {
 
 /// An executable that Cargo builds.
 #[derive(Clone, Copy, Debug)]
-pub struct Executable {
-    /// The manifest, relative to that of the benches.
-    pub manifest: &'static str,
+pub struct Executable<'a> {
+    /// The manifest, if relative to the folder of the benches.
+    pub manifest: &'a Path,
     /// The package in it.
     pub package: &'static str,
     /// The binary of the package.
@@ -114,7 +114,7 @@ pub struct Executable {
     pub features: &'static str,
 }
 
-impl Executable {
+impl Executable<'_> {
     /// Builds it with optimizations, if wanted with one codegen unit and thin LTO, and returns its path, below
     /// `target/peers`. With a `name` of its own, each of several builds of a package can be kept.
     ///

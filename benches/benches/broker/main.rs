@@ -83,7 +83,7 @@ fn brokers(options: &Options) -> Result<Vec<Column>, String> {
     }
     let build = |package, binary, features, name| {
         let executable = Executable {
-            manifest: "../Cargo.toml",
+            manifest: Path::new("../Cargo.toml"),
             package,
             binary,
             features,

@@ -64,13 +64,13 @@ fn servers(options: &Options) -> Result<Vec<Column>, String> {
     load::find("h2load", "nghttp2-client")?;
     slow::allow_descriptors()?;
     let ours = |features| Executable {
-        manifest: "../Cargo.toml",
+        manifest: Path::new("../Cargo.toml"),
         package: "examples",
         binary: "http_server",
         features,
     };
     let tokio = Executable {
-        manifest: "peers/Cargo.toml",
+        manifest: Path::new("peers/Cargo.toml"),
         package: "http-tokio",
         binary: "http-tokio",
         features: "",
