@@ -7,7 +7,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::process;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
 use super::core::Core;
 use super::scheduler::Scheduler;
@@ -240,17 +240,11 @@ impl<T> Task<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Option<T>;
 
-    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let counts = self.is_first_poll();
-        if counts {
-            ready!(budget::poll_leave(cx));
+        if !self.is_first_poll() {
+            return self.poll_output(cx);
         }
-        let polled = self.poll_output(cx);
-        if counts && polled.is_ready() {
-            budget::spend();
-        }
-        polled
+        budget::counted(cx, |cx| self.poll_output(cx))
     }
 }
 
