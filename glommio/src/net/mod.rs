@@ -79,6 +79,7 @@ mod datagram;
 mod detached;
 mod host_name;
 mod incoming;
+mod listener_methods;
 mod methods;
 mod multishot_poll;
 mod nonblocking;

@@ -78,20 +78,20 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 /// | | the next ticks |
 /// |---|---|
 /// | `Burst` | 30 and 40 at once, 50, 60 |
-/// | `Delay` | 55, 65 |
 /// | `Skip` | 50, 60 |
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// | `Delay` | 55, 65 |
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum MissedTickBehavior {
     /// Delivers those that were missed one after the other, until none is left; other tasks run in
     /// between when the slice of this one is over. The number of ticks stays right.
     #[default]
     Burst,
+    /// Drops those that were missed. Ticks stay at multiples of the period from the start.
+    Skip,
     /// Counts anew from a tick that is delivered late, so that the distance of ticks stays right.
     /// Late is a tick that is delivered 5 ms, or a whole period if that is shorter, after it
     /// was scheduled; the schedule does not drift by less.
     Delay,
-    /// Drops those that were missed. Ticks stay at multiples of the period from the start.
-    Skip,
 }
 
 /// A tick that is later than this is late for [`MissedTickBehavior::Delay`].

@@ -9,7 +9,8 @@ use socket2::{Domain, Protocol, Type};
 
 use super::{AcceptedTcpStream, TcpStream};
 use crate::net::accept_queue::Acceptor;
-use crate::net::methods::{descriptor_impls, listener_methods};
+use crate::net::listener_methods::listener_methods;
+use crate::net::methods::descriptor_impls;
 use crate::net::{Result, addr};
 use crate::sys::socket::Socket;
 

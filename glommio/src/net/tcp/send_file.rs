@@ -15,7 +15,7 @@ use crate::sys::splice::{Nonblocking, Pipe, SpliceSource};
 const PIPE_BYTES: usize = 256 << 10;
 
 impl<B: RxBuf> TcpStream<B> {
-    /// Sends `len` bytes of `file` from byte `offset` on, and returns how many were sent: fewer if
+    /// Sends `count` bytes of `file` from byte `start` on, and returns how many were sent: fewer if
     /// the file ends before.
     ///
     /// The data goes from the file to the connection through a pipe, within the kernel. That saves
@@ -24,7 +24,7 @@ impl<B: RxBuf> TcpStream<B> {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if `offset` is not a multiple of the file's
+    /// `InvalidInput` if `start` is not a multiple of the file's
     /// [alignment](SpliceSource::splice_offset_alignment); `EMFILE` if there are no two descriptors
     /// for a pipe; else what `splice(2)` and `send(2)` give, and `TimedOut` after the
     /// [time](Self::set_write_timeout) that a write may wait. How much was sent is not known then.
@@ -62,19 +62,19 @@ impl<B: RxBuf> TcpStream<B> {
     pub async fn send_file<F: SpliceSource>(
         &mut self,
         file: &F,
-        offset: u64,
-        len: usize,
+        start: u64,
+        count: usize,
     ) -> Result<usize> {
         budget::consume().await;
         let alignment = file.splice_offset_alignment();
-        if !offset.is_multiple_of(alignment) {
+        if !start.is_multiple_of(alignment) {
             let message = format!("the offset of direct I/O must be a multiple of {alignment}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message).into());
         }
-        if len == 0 {
+        if count == 0 {
             return Ok(0);
         }
-        Ok(self.send_aligned(file, offset, len, alignment).await?)
+        Ok(self.send_aligned(file, start, count, alignment).await?)
     }
 
     async fn send_aligned<F: SpliceSource>(

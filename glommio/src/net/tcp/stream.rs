@@ -182,7 +182,7 @@ impl TcpStream {
 
     /// Reads from a connection whose records the kernel decrypts (`TCP_ULP` `tls`): the bytes of at
     /// most one record, and its content type (see [`tls_record`](crate::net::tls_record)). A record
-    /// that does not fit in `buf` is continued by the next call, with the same type.
+    /// that does not fit in `plaintext` is continued by the next call, with the same type.
     ///
     /// An ordinary read fails with `EIO` at a record that is not application data: an alert, or a
     /// message of the handshake, which this returns. Without the kernel's TLS, the type is `None`,
@@ -219,8 +219,9 @@ impl TcpStream {
     ///     }
     /// }
     /// ```
-    pub async fn recv_tls_record(&mut self, buf: &mut [u8]) -> Result<(usize, Option<u8>)> {
-        poll_fn(|cx| self.poll_recv_tls_record(cx, buf)).await
+    pub async fn recv_tls_record(&mut self, plaintext: &mut [u8]) -> Result<(usize, Option<u8>)> {
+        let read = poll_fn(|cx| self.stream.poll_read_record(cx, plaintext));
+        Ok(read.await?)
     }
 
     /// As [`recv_tls_record`](Self::recv_tls_record), for callers that keep no future.
@@ -247,9 +248,10 @@ impl TcpStream {
     pub fn poll_recv_tls_record(
         &mut self,
         cx: &mut Context<'_>,
-        buf: &mut [u8],
+        plaintext: &mut [u8],
     ) -> Poll<Result<(usize, Option<u8>)>> {
-        self.stream.poll_read_record(cx, buf).map_err(Into::into)
+        let read = self.stream.poll_read_record(cx, plaintext);
+        read.map_err(Into::into)
     }
 
     unbuffered_methods!(TcpStream, AcceptedTcpStream);

@@ -10,7 +10,8 @@ use socket2::{Domain, Type};
 use super::{AcceptedUnixStream, UnixStream, address};
 use crate::net::Result;
 use crate::net::accept_queue::Acceptor;
-use crate::net::methods::{descriptor_impls, listener_methods};
+use crate::net::listener_methods::listener_methods;
+use crate::net::methods::descriptor_impls;
 use crate::sys::socket::Socket;
 
 /// A Unix socket that accepts connections.
