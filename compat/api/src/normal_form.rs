@@ -43,7 +43,15 @@ fn is_member(line: &str) -> bool {
         "pub unsafe fn ",
         "pub const ",
     ];
-    words.iter().any(|it| line.starts_with(it))
+    words.iter().any(|it| line.starts_with(it)) && !is_free(line)
+}
+
+/// Whether the item belongs to a module: no segment of its path is a type.
+fn is_free(line: &str) -> bool {
+    line.split_once("fn ").is_some_and(|(_, item)| {
+        let path = generics_removed(&item[..path_end(item)]);
+        path.starts_with("glommio::") && !path.contains(char::is_uppercase)
+    })
 }
 
 /// That a trait is implemented, `None` for an inherent `impl`.
@@ -367,6 +375,25 @@ mod tests {
         ] {
             assert_ne!(normal(&[line]), normal(&[other]), "{other}");
         }
+    }
+
+    #[test]
+    fn a_function_of_a_module_does_not_belong_to_the_type_before_it() {
+        let lines = [
+            "impl core::future::future::Future for glommio::Timer",
+            "pub fn glommio::Timer::poll(core::pin::Pin<&mut Self>) -> u8",
+            "impl<T> core::fmt::Debug for glommio::Task<T>",
+            "pub fn glommio::Task<T>::fmt(&self) -> glommio::Result<T, ()>",
+            "pub fn glommio::timer::sleep<T>(T)",
+            "pub fn glommio::executor() -> glommio::ExecutorProxy",
+        ];
+        let expected = [
+            "impl Future for Timer",
+            "impl<T> Debug for Task<T>",
+            "pub fn glommio::executor() -> ExecutorProxy",
+            "pub fn glommio::timer::sleep<T>(T)",
+        ];
+        assert_eq!(normal(&lines), expected);
     }
 
     #[test]

@@ -237,10 +237,10 @@ impl<T> Task<T> {
 
 /// The first poll counts in the budget: a task may be done when it is spawned. A handle that was
 /// waited for is ready without leave, also beside a future that takes all there is in each poll.
-impl<T> Future for JoinHandle<T> {
-    type Output = Option<T>;
+impl<R> Future for JoinHandle<R> {
+    type Output = Option<R>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<R>> {
         if !self.is_first_poll() {
             return self.poll_output(cx);
         }
