@@ -1,7 +1,7 @@
 //! A bench: its command line, its rounds, and what becomes of the figures.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use std::{env, fs};
@@ -28,9 +28,15 @@ pub struct Options {
     /// Only columns whose name begins so.
     #[arg(long, visible_aliases = ["crates", "queues"], value_delimiter = ',')]
     pub columns: Vec<String>,
-    /// The absolute path of a checkout of another commit, whose library is the column "before" in the comparisons of runtimes.
-    #[arg(long, value_name = "CHECKOUT")]
-    pub before: Option<PathBuf>,
+    /// The absolute path of a checkout of another commit: its library, with its peer-ours, is one more column,
+    /// "before", where runtimes are compared.
+    #[arg(
+        long,
+        value_name = "CHECKOUT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub before: String,
     /// One round with less work, to see that all of it runs.
     #[arg(long)]
     pub quick: bool,

@@ -190,7 +190,7 @@ fn build_all(options: &Options, chosen: &[&str]) -> Result<Vec<Peer>, String> {
         _ => options.wants(name),
     };
     let peers = ALL.iter().filter(|(name, ..)| match *name {
-        BEFORE => options.before.is_some(),
+        BEFORE => !options.before.is_empty(),
         name => is_wanted(name),
     });
     let built = peers.filter_map(|&(name, package, features)| {
@@ -222,12 +222,12 @@ fn build(
     features: &'static str,
     options: &Options,
 ) -> Result<PathBuf, String> {
-    let benches = match &options.before {
-        Some(checkout) if name == BEFORE => checkout.join("benches"),
-        _ => PathBuf::new(),
-    };
+    let of_before = format!("{}/benches/peers/Cargo.toml", options.before);
     let executable = Executable {
-        manifest: &benches.join("peers/Cargo.toml"),
+        manifest: match name {
+            BEFORE => &of_before,
+            _ => "peers/Cargo.toml",
+        },
         package,
         binary: package,
         features,

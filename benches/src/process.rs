@@ -104,8 +104,8 @@ fn complaint(status: ExitStatus, errors: &[u8]) -> String {
 /// An executable that Cargo builds.
 #[derive(Clone, Copy, Debug)]
 pub struct Executable<'a> {
-    /// The manifest, if relative to the folder of the benches.
-    pub manifest: &'a Path,
+    /// The manifest, relative to that of the benches or absolute.
+    pub manifest: &'a str,
     /// The package in it.
     pub package: &'static str,
     /// The binary of the package.

@@ -83,7 +83,7 @@ fn brokers(options: &Options) -> Result<Vec<Column>, String> {
     }
     let build = |package, binary, features, name| {
         let executable = Executable {
-            manifest: Path::new("../Cargo.toml"),
+            manifest: "../Cargo.toml",
             package,
             binary,
             features,

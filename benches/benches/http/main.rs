@@ -14,7 +14,6 @@
 //! second stands the CPU time that the server spent on one, which is the steadier figure on a machine that others use
 //! as well.
 
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use benches::bench::{Bench, Case, Column, Lines, Options, case};
@@ -64,13 +63,13 @@ fn servers(options: &Options) -> Result<Vec<Column>, String> {
     load::find("h2load", "nghttp2-client")?;
     slow::allow_descriptors()?;
     let ours = |features| Executable {
-        manifest: Path::new("../Cargo.toml"),
+        manifest: "../Cargo.toml",
         package: "examples",
         binary: "http_server",
         features,
     };
     let tokio = Executable {
-        manifest: Path::new("peers/Cargo.toml"),
+        manifest: "peers/Cargo.toml",
         package: "http-tokio",
         binary: "http-tokio",
         features: "",
