@@ -1,4 +1,4 @@
-//! Chance, as far as programs ask for it.
+//! Seeds for random number generators.
 
 #![forbid(unsafe_code)]
 
@@ -6,10 +6,11 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::sys::door::draw_seed;
 
-/// A number for the generator of a program, or for a name that no other process gives: another one each time,
-/// from the system's source of chance. In a simulation (feature `simulation`) it is drawn from the seed.
+/// A seed for a random number generator, another one at each call.
 ///
-/// It is not for keys and passwords.
+/// It comes from the random keys that the standard library gives its hash maps. In a simulation
+/// (feature `simulation`) it is drawn from the seed of the simulation, so that a run can be
+/// repeated. Do not use it for keys or passwords.
 ///
 /// # Examples
 ///

@@ -42,7 +42,7 @@ impl World {
         is_active && self.draw(fastrand::Rng::f64) < probability
     }
 
-    /// A number for a generator of the user's.
+    /// A seed for a random number generator of the user's.
     pub(crate) fn draw_seed(&self) -> Option<u64> {
         Some(self.draw(|rng| rng.u64(..)))
     }

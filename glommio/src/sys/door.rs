@@ -118,7 +118,7 @@ pub(crate) fn is_buggified(place: (&'static str, u32, u32), probability: f64) ->
     false
 }
 
-/// A number for a generator of the user's, if the seed decides.
+/// A seed for a random number generator, if a simulation decides it.
 pub(crate) fn draw_seed() -> Option<u64> {
     door!(current().draw_seed());
     None

@@ -12,6 +12,7 @@ mod links;
 mod missing_calls;
 mod public_functions;
 mod release;
+mod root_names;
 
 /// The root of the repository.
 fn root() -> PathBuf {
