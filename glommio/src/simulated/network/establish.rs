@@ -70,7 +70,8 @@ impl Network {
             Body::Listener(_) => Err(Errno(libc::EISCONN)),
             Body::Udp(_) => self.udp_connect(id, address),
             Body::Unix(_) => self.unix_connect(id, address),
-            Body::Tcp(connection) => match connection.may_connect() {
+            // A step: one that has ended frees its addresses.
+            Body::Tcp(_) => match self.step(id, |connection, _, _| connection.may_connect())? {
                 Ok(true) => self.start_connection(id, address),
                 Ok(false) => Ok(()),
                 Err(error) => {

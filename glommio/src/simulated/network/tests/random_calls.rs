@@ -252,6 +252,21 @@ proptest! {
 }
 
 #[test]
+fn a_connection_in_time_wait_that_connects_again_leaves_no_address_behind() {
+    let own = Address::Ip("127.0.0.1:3".parse().unwrap());
+    let steps = [
+        Step::Socket(0, Kind::TcpV4),
+        Step::Bind(0, own.clone()),
+        Step::Connect(0, own.clone()),
+        Step::Shutdown(0, Shutdown::Write),
+        // The first of them takes the error of the old connection.
+        Step::Connect(0, own),
+        Step::Connect(0, Address::Ip("127.0.0.1:0".parse().unwrap())),
+    ];
+    run(0, &steps);
+}
+
+#[test]
 fn addresses_of_another_node_are_not_local() {
     let (mut network, one, _) = two_nodes(1);
     let socket = network.socket(one, Kind::UdpV4);
