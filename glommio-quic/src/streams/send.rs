@@ -21,11 +21,17 @@ use std::task::{Context, Poll, ready};
 pub struct SendStream {
     connection: Rc<Handle>,
     id: StreamId,
+    /// It was finished or reset.
+    is_over: bool,
 }
 
 impl SendStream {
     pub(crate) fn new(connection: Rc<Handle>, id: StreamId) -> SendStream {
-        SendStream { connection, id }
+        SendStream {
+            connection,
+            id,
+            is_over: false,
+        }
     }
 
     fn state(&self) -> &Rc<State> {
@@ -73,7 +79,22 @@ impl SendStream {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let written = state.proto.borrow_mut().send_stream(self.id).write(buf);
+        if self.is_over {
+            return Poll::Ready(Err(WriteError::ClosedStream));
+        }
+        let written = {
+            let mut proto = state.proto.borrow_mut();
+            let mut stream = proto.send_stream(self.id);
+            match stream.write(buf) {
+                // A connection without window is found out before a stream that was stopped, and
+                // nothing more is said of one that was.
+                Err(quinn_proto::WriteError::Blocked) => match stream.stopped() {
+                    Ok(Some(code)) => Err(quinn_proto::WriteError::Stopped(code)),
+                    Ok(None) | Err(_) => Err(quinn_proto::WriteError::Blocked),
+                },
+                written => written,
+            }
+        };
         match written {
             Ok(length) => {
                 state.schedule();
@@ -105,6 +126,7 @@ impl SendStream {
         match finished {
             Ok(()) => {
                 state.schedule();
+                self.is_over = true;
                 Ok(())
             }
             // Who wants to know asks `stopped`.
@@ -122,6 +144,7 @@ impl SendStream {
         let state = self.state();
         state.proto.borrow_mut().send_stream(self.id).reset(code)?;
         state.schedule();
+        self.is_over = true;
         Ok(())
     }
 

@@ -1,10 +1,13 @@
 //! What is written is read.
 
-use crate::peer::{Result, client, pair, pattern, run, server};
-use futures_lite::future::zip;
+use crate::peer::{Result, client, loopback, pair, pattern, run, server, server_config};
+use futures_lite::future::{poll_once, yield_now, zip};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::spawn_local;
-use glommio_quic::{Connection, ConnectionError, ReadError, VarInt, WriteError};
+use glommio_quic::{
+    Connection, ConnectionError, Endpoint, ReadError, TransportConfig, VarInt, WriteError,
+};
+use std::sync::Arc;
 
 /// Sends every stream back, until the connection is lost.
 async fn echo(connection: Connection) {
@@ -175,6 +178,41 @@ fn a_close_carries_its_code_and_reason() -> Result {
             (client.open_connections(), server.open_connections()),
             (0, 0)
         );
+        Ok(())
+    })
+}
+
+/// What the window of the connection says comes first in the protocol, and nothing is ever said
+/// after it if no other stream is read.
+#[test]
+fn a_writer_that_waits_for_the_window_of_the_connection_hears_of_a_stop() -> Result {
+    run(async {
+        let mut transport = TransportConfig::default();
+        transport.receive_window(VarInt::from_u32(10_000));
+        let mut config = server_config()?;
+        config.transport_config(Arc::new(transport));
+        let (server, client) = (Endpoint::server(config, loopback())?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+
+        let mut stopped = connection.open_uni().await?;
+        stopped.write_all(b"a").await?;
+        let mut finished = connection.open_uni().await?;
+        finished.write_all(b"b").await?;
+        let mut other = connection.open_uni().await?;
+        other.write_all(&[0; 9_998]).await?;
+        assert!(poll_once(other.write(b"more")).await.is_none());
+
+        finished.finish()?;
+        assert_eq!(finished.write(b"more").await, Err(WriteError::ClosedStream));
+
+        let mut unread = accepted.accept_uni().await?;
+        let stop = async {
+            yield_now().await;
+            unread.stop(VarInt::from_u32(7))
+        };
+        let (write, stop) = zip(stopped.write(b"more"), stop).await;
+        stop?;
+        assert_eq!(write, Err(WriteError::Stopped(VarInt::from_u32(7))));
         Ok(())
     })
 }
