@@ -54,9 +54,10 @@ impl Connecting {
 
     async fn connected(self) -> Result<Connection, ConnectionError> {
         let state = self.0.state();
-        let connected = || match state.check() {
-            Err(error) => Some(Err(error)),
-            Ok(()) => state.is_connected().then_some(Ok(())),
+        let connected = || match state.is_connected() {
+            // Also if it is lost since: what has come before can be read.
+            true => Some(Ok(())),
+            false => state.check().err().map(Err),
         };
         state.waiters.connected.wait_until(connected).await?;
         Ok(Connection::new(self.0))
