@@ -67,6 +67,7 @@ pub mod crypto;
 mod connection;
 mod endpoint;
 mod error;
+mod panics;
 mod shards;
 mod socket;
 mod streams;

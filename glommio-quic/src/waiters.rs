@@ -3,11 +3,11 @@
 //! Wakers are user code: they are cloned, woken and dropped with nothing borrowed, and a panic of
 //! one of them goes no further than the log.
 
+use crate::panics::{caught, log_error};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Poll, Waker};
 
 /// The tasks that wait for one thing.
@@ -87,13 +87,8 @@ impl Drop for Waiter<'_> {
 
 /// Wakes a task. A panic of the waker ends here.
 pub(crate) fn wake(waker: Waker) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-        // Neither what it carries nor a subscriber of the log may take this down.
-        mem::forget(payload);
-        let log = || tracing::error!("the waker of a task has panicked");
-        if let Err(payload) = catch_unwind(log) {
-            mem::forget(payload);
-        }
+    if caught(|| waker.wake()).is_none() {
+        log_error("the waker of a task has panicked");
     }
 }
 

@@ -46,9 +46,9 @@ pub(super) struct Receivers {
 }
 
 impl Receivers {
-    /// Starts the task that receives from the socket, in place of one that there may be.
-    pub(super) fn start(&self, shared: &Rc<Shared>) {
-        let task = spawn_local(receive(Rc::clone(shared), shared.socket()));
+    /// Starts the task that receives from `socket`, in place of one that there may be.
+    pub(super) fn start(&self, shared: &Rc<Shared>, socket: Rc<Socket>) {
+        let task = spawn_local(receive(Rc::clone(shared), socket));
         let replaced = self.socket.borrow_mut().replace(task);
         drop(replaced);
     }
@@ -122,7 +122,7 @@ pub(super) async fn drive(shared: Rc<Shared>, receivers: Rc<Receivers>) {
     let mut outgoing = Outgoing::default();
     while !shared.is_finished() {
         poll_fn(|cx| poll_work(&shared, cx)).await;
-        let socket = shared.socket();
+        let Some(socket) = shared.socket() else { break };
         while let Some((transmit, response)) = shared.next_response() {
             *outgoing.next() = response;
             outgoing.add(transmit, &socket);
@@ -258,7 +258,7 @@ mod tests {
     -> Result<(), Box<dyn Error>> {
         LocalExecutor::default().run(async {
             let socket = Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
-            let shared = Shared::new(crypto::endpoint_config()?, None, socket, None);
+            let shared = Shared::new(crypto::endpoint_config()?, None, Rc::new(socket), None);
             for number in 0..=TIMERS {
                 let due = Instant::now();
                 shared.timers.insert_at(ConnectionHandle(number), due);

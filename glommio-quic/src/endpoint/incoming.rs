@@ -25,6 +25,7 @@ pub struct Incoming {
 
 impl Incoming {
     pub(super) fn new(shared: Rc<Shared>, proto: quinn_proto::Incoming) -> Incoming {
+        shared.undecided.set(shared.undecided.get() + 1);
         Incoming {
             shared,
             proto: Some(proto),
@@ -146,6 +147,8 @@ impl Drop for Incoming {
         if let Some(incoming) = self.proto.take() {
             self.shared.refuse(incoming);
         }
+        self.shared.undecided.set(self.shared.undecided.get() - 1);
+        self.shared.wake_driver();
     }
 }
 

@@ -110,9 +110,10 @@ impl Endpoint {
         socket: UdpSocket,
         shard: Option<Arc<Membership>>,
     ) -> io::Result<Endpoint> {
-        let shared = Shared::new(config, server, Socket::new(socket)?, shard.clone());
+        let socket = Rc::new(Socket::new(socket)?);
+        let shared = Shared::new(config, server, Rc::clone(&socket), shard.clone());
         let receivers = Rc::new(Receivers::default());
-        receivers.start(&shared);
+        receivers.start(&shared, socket);
         if let Some(shard) = shard {
             receivers.start_inbox(&shared, shard);
         }
@@ -158,10 +159,10 @@ impl Endpoint {
         addr: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        if self.shared.is_closed() {
-            return Err(ConnectError::EndpointStopping);
-        }
-        let addr = self.shared.socket().reachable(addr)?;
+        let socket = self.shared.socket().filter(|_| !self.shared.is_closed());
+        let addr = socket
+            .ok_or(ConnectError::EndpointStopping)?
+            .reachable(addr)?;
         let connected = self
             .shared
             .proto()
@@ -172,6 +173,9 @@ impl Endpoint {
 
     /// Waits for the next client that wants to connect. `None` when the endpoint is closed.
     ///
+    /// Other tasks run first if they are to: to accept or to turn away a client takes longer than
+    /// most operations.
+    ///
     /// How many wait is limited by [`ServerConfig::max_incoming`]. Further ones are ignored; they
     /// ask again.
     ///
@@ -179,6 +183,7 @@ impl Endpoint {
     ///
     /// Nothing is lost when it is dropped. Any number of tasks may wait.
     pub async fn accept(&self) -> Option<Incoming> {
+        glommio::yield_if_needed().await;
         let shared = &self.shared;
         let next = || match shared.next_incoming() {
             Some(proto) => Some(Some(Incoming::new(Rc::clone(shared), proto))),
@@ -216,11 +221,13 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// An option of the socket cannot be set; the endpoint keeps its socket.
+    /// An option of the socket cannot be set; the endpoint keeps its socket. Kind `NotConnected` if
+    /// the executor of the endpoint has ended.
     pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
-        let socket = Socket::new(socket)?;
-        self.shared.rebind(socket);
-        self.receivers.start(&self.shared);
+        self.shared.socket().ok_or_else(ended)?;
+        let socket = Rc::new(Socket::new(socket)?);
+        self.shared.rebind(Rc::clone(&socket));
+        self.receivers.start(&self.shared, socket);
         Ok(())
     }
 
@@ -228,12 +235,13 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// What `getsockname(2)` gives.
+    /// What `getsockname(2)` gives. Kind `NotConnected` if the executor of the endpoint has ended,
+    /// and its port is free again.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.shared.socket().local_addr()
+        self.shared.socket().ok_or_else(ended)?.local_addr()
     }
 
-    /// What has become of the datagrams that were received.
+    /// Counters of this endpoint.
     pub fn stats(&self) -> EndpointStats {
         self.shared.stats.get()
     }
@@ -243,6 +251,11 @@ impl Endpoint {
     pub fn open_connections(&self) -> usize {
         self.shared.open_connections()
     }
+}
+
+fn ended() -> io::Error {
+    let text = "the executor of the endpoint has ended";
+    io::Error::new(io::ErrorKind::NotConnected, text)
 }
 
 /// Counters of an [`Endpoint`].
@@ -257,6 +270,9 @@ pub struct EndpointStats {
     pub not_passed_on: u64,
     /// Datagrams that other shards have passed on to this one.
     pub taken_over: u64,
+    /// Retries, refusals, resets and lists of versions that the send queue of the socket had no
+    /// space for.
+    pub answers_dropped: u64,
 }
 
 impl Clone for Endpoint {

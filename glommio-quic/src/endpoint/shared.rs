@@ -3,6 +3,7 @@
 use super::EndpointStats;
 use super::ticks::Ticks;
 use crate::connection::State;
+use crate::panics::{caught, log_error};
 use crate::shards::{Membership, Passed};
 use crate::socket::{Datagram, Socket};
 use crate::waiters::{WaiterList, wake};
@@ -17,7 +18,6 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -25,7 +25,8 @@ use std::time::Instant;
 
 pub(crate) struct Shared {
     proto: RefCell<quinn_proto::Endpoint>,
-    socket: RefCell<Rc<Socket>>,
+    /// `None` once the driver is gone: handles that are kept do not keep the port.
+    socket: RefCell<Option<Rc<Socket>>>,
     /// By their handles. A connection leaves when it is drained.
     connections: RefCell<FxHashMap<ConnectionHandle, Rc<State>>>,
     /// Those that the driver is to look at.
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     closed: RefCell<Option<(VarInt, Bytes)>>,
     /// Endpoints that the user has.
     pub(super) handles: Cell<usize>,
+    /// [`Incoming`](super::Incoming)s that the user has.
+    pub(super) undecided: Cell<usize>,
     /// Whether the driver is gone, and its executor most likely, too.
     is_abandoned: Cell<bool>,
     /// Which of the shards of an address it is.
@@ -51,14 +54,14 @@ pub(crate) struct Shared {
     pub(super) idle_waiters: WaiterList,
 }
 
-/// Responses that wait to be sent. What does not fit is as lost as by the network.
+/// Responses that wait for the driver, which sends many by one call. Further ones are sent at once.
 const RESPONSES: usize = 64;
 
 impl Shared {
     pub(super) fn new(
         config: EndpointConfig,
         server: Option<ServerConfig>,
-        socket: Socket,
+        socket: Rc<Socket>,
         shard: Option<Arc<Membership>>,
     ) -> Rc<Shared> {
         let server = server.map(Arc::new);
@@ -66,7 +69,7 @@ impl Shared {
         let proto = quinn_proto::Endpoint::new(Arc::new(config), server, allow_mtu_discovery, None);
         Rc::new(Shared {
             proto: RefCell::new(proto),
-            socket: RefCell::new(Rc::new(socket)),
+            socket: RefCell::new(Some(socket)),
             connections: RefCell::default(),
             ready: RefCell::default(),
             responses: RefCell::default(),
@@ -76,6 +79,7 @@ impl Shared {
             driver: RefCell::default(),
             closed: RefCell::default(),
             handles: Cell::new(1),
+            undecided: Cell::default(),
             is_abandoned: Cell::default(),
             shard,
             stats: Cell::default(),
@@ -88,13 +92,13 @@ impl Shared {
         self.proto.borrow_mut()
     }
 
-    pub(crate) fn socket(&self) -> Rc<Socket> {
-        Rc::clone(&self.socket.borrow())
+    pub(crate) fn socket(&self) -> Option<Rc<Socket>> {
+        self.socket.borrow().clone()
     }
 
     /// Goes on with another socket. The connections are told that their address has changed.
-    pub(super) fn rebind(&self, socket: Socket) {
-        let old = mem::replace(&mut *self.socket.borrow_mut(), Rc::new(socket));
+    pub(super) fn rebind(&self, socket: Rc<Socket>) {
+        let old = self.socket.borrow_mut().replace(socket);
         drop(old);
         for state in self.all_connections() {
             state.proto.borrow_mut().local_address_changed();
@@ -170,7 +174,10 @@ impl Shared {
 
     /// Whether there is nothing left to do, and no way to give it any.
     pub(super) fn is_finished(&self) -> bool {
-        self.handles.get() == 0 && self.open_connections() == 0 && !self.has_work()
+        self.handles.get() == 0
+            && self.undecided.get() == 0
+            && self.open_connections() == 0
+            && !self.has_work()
     }
 
     pub(super) fn wake_driver(&self) {
@@ -188,23 +195,21 @@ impl Shared {
 
     /// Takes a datagram from the socket, which may be for another shard.
     pub(super) fn receive(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
-        let mut stats = self.stats.get();
-        stats.received += 1;
+        self.count(|stats| stats.received += 1);
         let own = match &self.shard {
             None => Some(datagram),
             Some(shard) => match shard.pass_on(datagram) {
                 Passed::Own(datagram) => Some(datagram),
                 Passed::On => {
-                    stats.passed_on += 1;
+                    self.count(|stats| stats.passed_on += 1);
                     None
                 }
                 Passed::Nowhere => {
-                    stats.not_passed_on += 1;
+                    self.count(|stats| stats.not_passed_on += 1);
                     None
                 }
             },
         };
-        self.stats.set(stats);
         if let Some(datagram) = own {
             self.handle(now, datagram, touched);
         }
@@ -212,23 +217,33 @@ impl Shared {
 
     /// Takes a datagram that another shard has passed on.
     pub(super) fn take_over(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
-        let mut stats = self.stats.get();
-        stats.taken_over += 1;
-        self.stats.set(stats);
+        self.count(|stats| stats.taken_over += 1);
         self.handle(now, datagram, touched);
+    }
+
+    pub(super) fn count(&self, event: impl FnOnce(&mut EndpointStats)) {
+        let mut stats = self.stats.get();
+        event(&mut stats);
+        self.stats.set(stats);
     }
 
     /// Hands a datagram to the protocol. A connection that it is for is added to `touched`.
     fn handle(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
         let mut response = Vec::new();
-        let event = self.proto().handle(
-            now,
-            datagram.remote,
-            datagram.local_ip,
-            datagram.ecn,
-            datagram.payload,
-            &mut response,
-        );
+        let handled = caught(|| {
+            self.proto().handle(
+                now,
+                datagram.remote,
+                datagram.local_ip,
+                datagram.ecn,
+                datagram.payload,
+                &mut response,
+            )
+        });
+        let Some(event) = handled else {
+            // Of a token log, or of what makes the keys of a first packet.
+            return log_error("the protocol has panicked, and a datagram is lost");
+        };
         match event {
             None => {}
             Some(DatagramEvent::Response(transmit)) => self.respond(transmit, response),
@@ -280,12 +295,15 @@ impl Shared {
     }
 
     pub(super) fn respond(&self, transmit: Transmit, response: Vec<u8>) {
-        let mut responses = self.responses.borrow_mut();
-        if responses.len() < RESPONSES {
-            responses.push_back((transmit, response));
+        if self.responses.borrow().len() < RESPONSES {
+            self.responses.borrow_mut().push_back((transmit, response));
+            self.wake_driver();
+            return;
         }
-        drop(responses);
-        self.wake_driver();
+        let socket = self.socket();
+        if !socket.is_some_and(|socket| socket.try_send(&transmit, &response)) {
+            self.count(|stats| stats.answers_dropped += 1);
+        }
     }
 
     /// Exchanges what connection and endpoint have for each other. False if that was the last, and
@@ -315,22 +333,17 @@ impl Shared {
         state: &State,
         act: impl FnOnce(&mut quinn_proto::Connection) -> R,
     ) -> Option<R> {
-        let act = AssertUnwindSafe(|| act(&mut state.proto.borrow_mut()));
-        match catch_unwind(act) {
-            Ok(result) => Some(result),
-            Err(payload) => {
-                // What it carries may panic when it is dropped.
-                mem::forget(payload);
-                let listed = self.connection(state.handle);
-                if listed.is_some_and(|listed| std::ptr::eq(&*listed, state)) {
-                    self.proto()
-                        .handle_event(state.handle, EndpointEvent::drained());
-                    self.remove(state);
-                }
-                state.break_off("the protocol has panicked");
-                None
+        let result = caught(|| act(&mut state.proto.borrow_mut()));
+        if result.is_none() {
+            let listed = self.connection(state.handle);
+            if listed.is_some_and(|listed| std::ptr::eq(&*listed, state)) {
+                self.proto()
+                    .handle_event(state.handle, EndpointEvent::drained());
+                self.remove(state);
             }
+            state.break_off("the protocol has panicked");
         }
+        result
     }
 
     fn remove(&self, state: &State) {
@@ -381,7 +394,8 @@ impl Shared {
             state.timer.take();
             state.break_off("the executor of the endpoint has ended");
         }
-        drop(ready);
+        let socket = self.socket.borrow_mut().take();
+        drop((ready, socket));
         self.incoming_waiters.wake_all();
         self.idle_waiters.wake_all();
     }

@@ -147,6 +147,18 @@ impl Socket {
         tracing::debug!(%error, %to, "a datagram was not sent");
     }
 
+    /// Sends one datagram without waiting. False if the send queue is full.
+    pub(crate) fn try_send(&self, transmit: &Transmit, payload: &[u8]) -> bool {
+        let sent = self
+            .socket
+            .try_send_segments(&segments(transmit, payload, transmit.size));
+        match sent.map_err(io::Error::from) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            // Another error is about its receiver, or the network loses it.
+            Ok(()) | Err(_) => true,
+        }
+    }
+
     async fn send_segments_singly(&self, prepared: &Prepared) -> io::Result<()> {
         let Prepared { transmit, payload } = prepared;
         let size = transmit.segment_size.unwrap_or(transmit.size);
@@ -189,23 +201,20 @@ fn segments<'a>(transmit: &Transmit, payload: &'a [u8], size: usize) -> Segments
     Segments::new(payload, size).to(to).ecn(ecn).source(source)
 }
 
-/// Each datagram of a buffer. They share one copy of it.
+/// Each datagram of a buffer, copied on its own: what the protocol keeps of one, until it is read,
+/// does not keep the others, and is as much as the protocol counts.
 pub(crate) fn datagrams(received: &ReceivedDatagrams) -> impl Iterator<Item = Datagram> {
-    let mut rest = BytesMut::from(received.bytes());
-    let size = received.segment_size().max(1);
     let (remote, ecn) = (received.from(), received.ecn());
     let ecn = ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn.bits()));
     let local_ip = received
         .destination()
         .map(|destination| destination.address);
-    std::iter::from_fn(move || {
-        let length = size.min(rest.len());
-        (length > 0).then(|| Datagram {
-            remote,
-            local_ip,
-            ecn,
-            payload: rest.split_to(length),
-        })
+    let segments = received.segments().filter(|segment| !segment.is_empty());
+    segments.map(move |segment| Datagram {
+        remote,
+        local_ip,
+        ecn,
+        payload: BytesMut::from(segment),
     })
 }
 
@@ -227,6 +236,34 @@ mod tests {
             drop((one, two));
             assert!(buffers.upgrade().is_none(), "kept without a socket");
             assert_eq!(socket().buffers.pool.available(), RECEIVED);
+        });
+    }
+
+    /// The kernel joins what was sent by one call.
+    #[test]
+    fn a_datagram_that_is_kept_does_not_keep_the_others_of_its_train() {
+        LocalExecutor::default().run(async {
+            let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let to = receiver.local_addr().unwrap();
+            let receiver = Socket::new(receiver).unwrap();
+            let sender = glommio::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let train = Segments::new(&[7; 12_000], 1200).to(to);
+            sender.send_segments(&train).await.unwrap();
+            let (mut batch, mut kept) = (Vec::new(), Vec::new());
+            while kept.len() < 10 {
+                receiver.receive(&mut batch).await.unwrap();
+                kept.extend(
+                    batch
+                        .drain(..)
+                        .flat_map(|it| datagrams(&it).collect::<Vec<_>>()),
+                );
+            }
+            let begins: Vec<_> = kept.iter().map(|it| it.payload.as_ptr()).collect();
+            for datagram in &kept {
+                assert_eq!(datagram.payload.len(), 1200);
+                let end = datagram.payload.as_ptr_range().end;
+                assert!(!begins.contains(&end), "two share an allocation");
+            }
         });
     }
 }

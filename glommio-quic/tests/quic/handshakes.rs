@@ -5,10 +5,11 @@ use crate::peer::{Result, client, client_config, impatient, loopback, pair, run,
 use futures_lite::future::{poll_once, zip};
 use glommio::spawn_local;
 use glommio_quic::crypto::{HandshakeData, QuicClientConfig, provider};
+use glommio_quic::quinn_proto::{TokenLog, TokenReuseError, ValidationTokenConfig};
 use glommio_quic::rustls::RootCertStore;
-use glommio_quic::{ConnectError, ConnectionError, Endpoint, VarInt, rustls};
+use glommio_quic::{ConnectError, ConnectionError, Endpoint, TransportConfig, VarInt, rustls};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 #[test]
 fn a_client_is_asked_to_prove_its_address() -> Result {
@@ -208,4 +209,130 @@ fn a_provider_without_quic() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("AES_128_GCM"), "{error}");
+}
+
+/// As when the program accepts, and is busy with others before it waits for the handshake.
+#[test]
+fn a_client_that_has_sent_and_left_before_its_handshake_was_awaited_is_still_read() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let connecting = client.connect(server.local_addr()?, "localhost")?;
+        let accepted = server.accept().await.ok_or("closed")?.accept()?;
+        let connection = connecting.await?;
+        let mut stream = connection.open_uni().await?;
+        stream.write_all(b"acknowledged").await?;
+        stream.finish()?;
+        assert_eq!(stream.stopped().await?, None, "all of it was received");
+        connection.close(VarInt::from_u32(3), b"");
+        server.wait_idle().await;
+
+        let accepted = accepted.await?;
+        let mut stream = accepted.accept_uni().await?;
+        assert_eq!(stream.read_to_end(100).await?, b"acknowledged");
+        assert!(matches!(
+            accepted.close_reason(),
+            Some(ConnectionError::ApplicationClosed(close)) if close.error_code == VarInt::from_u32(3)
+        ));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_client_that_waits_to_be_accepted_outlives_the_last_handle_of_the_endpoint() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let connecting = client.connect(server.local_addr()?, "localhost")?;
+        let incoming = server.accept().await.ok_or("closed")?;
+        drop(server);
+        // The tasks of the endpoint have a turn.
+        glommio::timer::sleep(Duration::from_millis(10)).await;
+        let (accepted, connected) = zip(incoming.into_future(), connecting.into_future()).await;
+        let (accepted, connected) = (accepted?, connected?);
+        connected.open_uni().await?.write_all(b"a").await?;
+        accepted.accept_uni().await?;
+        Ok(())
+    })
+}
+
+/// More than wait for the driver at a time, and all of them answered before it has a turn.
+#[test]
+fn clients_that_come_together_are_all_asked_to_prove_their_address_and_all_refused() -> Result {
+    const CLIENTS: usize = 150;
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let mut config = client_config()?;
+        let mut transport = TransportConfig::default();
+        // They ask again after three times as long, which is too late to pass.
+        transport.initial_rtt(Duration::from_secs(60));
+        config.transport_config(Arc::new(transport));
+        let (mut connecting, mut waiting) = (Vec::new(), Vec::new());
+        while connecting.len() < CLIENTS {
+            // Few enough for the receive buffer of the server.
+            for _ in 0..CLIENTS / 10 {
+                let address = server.local_addr()?;
+                let one = client.connect_with(config.clone(), address, "localhost")?;
+                connecting.push(spawn_local(one.into_future()));
+            }
+            while waiting.len() < connecting.len() {
+                waiting.push(server.accept().await.ok_or("closed")?);
+            }
+        }
+        for incoming in waiting.drain(..) {
+            incoming.retry()?;
+        }
+        while waiting.len() < CLIENTS {
+            let incoming = server.accept().await.ok_or("closed")?;
+            assert!(incoming.remote_address_validated(), "a retry was lost");
+            waiting.push(incoming);
+        }
+        drop(waiting);
+        for connecting in connecting {
+            let refused = connecting.await;
+            assert!(
+                matches!(refused, Err(ConnectionError::ConnectionClosed(_))),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(server.stats().answers_dropped, 0);
+        Ok(())
+    })
+}
+
+struct PanickingLog;
+
+impl TokenLog for PanickingLog {
+    fn check_and_insert(
+        &self,
+        _: u128,
+        _: SystemTime,
+        _: Duration,
+    ) -> std::result::Result<(), TokenReuseError> {
+        panic!("a token log that panics");
+    }
+}
+
+#[test]
+fn a_token_log_that_panics_does_not_deafen_the_endpoint() -> Result {
+    run(async {
+        let mut tokens = ValidationTokenConfig::default();
+        tokens.log(Arc::new(PanickingLog)).sent(1);
+        let mut config = server_config()?;
+        config.validation_token_config(tokens);
+        let (server, client) = (Endpoint::server(config, loopback())?, client()?);
+        let address = server.local_addr()?;
+        let returns = impatient(Duration::from_secs(1))?;
+        let connecting = client.connect_with(returns.clone(), address, "localhost")?;
+        let incoming = server.accept().await.ok_or("closed")?;
+        let (accepted, connected) = zip(incoming.into_future(), connecting.into_future()).await;
+        let (accepted, connected) = (accepted?, connected?);
+        // Behind the token.
+        accepted.open_uni().await?.write_all(b"a").await?;
+        connected.accept_uni().await?;
+
+        let lost = client.connect_with(returns, address, "localhost")?.await;
+        assert_eq!(lost.map(drop), Err(ConnectionError::TimedOut));
+        let (_accepted, other) = pair(&server, &client).await?;
+        assert_eq!(other.close_reason(), None);
+        Ok(())
+    })
 }

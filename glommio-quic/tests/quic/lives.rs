@@ -171,6 +171,26 @@ fn what_outlives_its_executor_is_lost_and_says_so() -> Result {
     Ok(())
 }
 
+#[test]
+fn a_stream_that_is_kept_does_not_keep_the_port_of_an_executor_that_has_ended() -> Result {
+    let kept = Rc::new(RefCell::new(None));
+    let keep = Rc::clone(&kept);
+    run(async move {
+        let (server, client) = (server()?, client()?);
+        let (_accepted, connection) = pair(&server, &client).await?;
+        let address = client.local_addr()?;
+        *keep.borrow_mut() = Some((address, client, connection.open_uni().await?));
+        Ok(())
+    })?;
+    let (address, endpoint, _stream) = kept.take().ok_or("it was kept")?;
+    std::net::UdpSocket::bind(address)?;
+    let ended = std::io::ErrorKind::NotConnected;
+    assert_eq!(endpoint.local_addr().unwrap_err().kind(), ended);
+    let socket = std::net::UdpSocket::bind(loopback())?;
+    assert_eq!(endpoint.rebind(socket).unwrap_err().kind(), ended);
+    Ok(())
+}
+
 /// Also those that are in their handshake.
 #[test]
 fn a_closing_server_does_not_wait_for_clients_that_are_gone() -> Result {
