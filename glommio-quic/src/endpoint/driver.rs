@@ -16,21 +16,24 @@
 use super::Shared;
 use crate::connection::State;
 use crate::shards::Membership;
-use crate::socket::{Outgoing, Socket, datagrams};
+use crate::socket::{Datagram, Outgoing, Socket, datagrams};
 use glommio::time::now;
-use glommio::{Task, spawn_local};
+use glommio::{Task, executor, spawn_local};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many datagrams a connection may send before the next one is looked at.
 const TURN: usize = 90;
-/// After so many connections other tasks run.
+/// After so many connections what they have is sent, and other tasks run if they are to.
 const CONNECTIONS: usize = 64;
+/// After so many connections, or datagrams received, it is asked whether other tasks are to run. The
+/// first datagram of a client takes some ten microseconds, and what ends a handshake more.
+const AT_ONCE: usize = 8;
 /// Timers that fire before the connections among them are looked at.
 const TIMERS: usize = 256;
 /// A socket that keeps failing to receive is not asked all the time.
@@ -76,25 +79,37 @@ async fn receive(shared: Rc<Shared>, socket: Rc<Socket>) {
             }
             continue;
         }
-        let now = now();
-        for received in batch.drain(..) {
-            for datagram in datagrams(&received) {
-                shared.receive(now, datagram, &mut touched);
-            }
-        }
-        deliver(&shared, &mut touched);
+        let all = batch.drain(..).flat_map(datagrams);
+        handle(&shared, all, Shared::receive, &mut touched).await;
     }
 }
 
 async fn take_over(shared: Rc<Shared>, shard: Arc<Membership>) {
     let mut touched: Vec<Rc<State>> = Vec::new();
     loop {
-        for datagram in shard.receive().await {
-            shared.take_over(now(), datagram, &mut touched);
-        }
-        deliver(&shared, &mut touched);
+        let all = shard.receive().await;
+        handle(&shared, all, Shared::take_over, &mut touched).await;
         glommio::yield_if_needed().await;
     }
+}
+
+/// Has the protocol `take` all `datagrams`. `touched` is empty before and after.
+async fn handle(
+    shared: &Shared,
+    datagrams: impl Iterator<Item = Datagram>,
+    take: fn(&Shared, Instant, Datagram, &mut Vec<Rc<State>>),
+    touched: &mut Vec<Rc<State>>,
+) {
+    let mut received_at = now();
+    for (count, datagram) in datagrams.enumerate() {
+        if count > 0 && count % AT_ONCE == 0 && executor().need_preempt() {
+            deliver(shared, touched);
+            executor().yield_now().await;
+            received_at = now();
+        }
+        take(shared, received_at, datagram, touched);
+    }
+    deliver(shared, touched);
 }
 
 fn deliver(shared: &Shared, touched: &mut Vec<Rc<State>>) {
@@ -127,11 +142,14 @@ pub(super) async fn drive(shared: Rc<Shared>, receivers: Rc<Receivers>) {
             *outgoing.next() = response;
             outgoing.add(transmit, &socket);
         }
-        for _ in 0..CONNECTIONS {
+        for count in 1..=CONNECTIONS {
             let Some(state) = shared.next_ready() else {
                 break;
             };
             drive_connection(&shared, &socket, &state, &mut outgoing).await;
+            if count % AT_ONCE == 0 && executor().need_preempt() {
+                break;
+            }
         }
         socket.send(&mut outgoing).await;
         glommio::yield_if_needed().await;
@@ -245,11 +263,11 @@ mod tests {
     use crate::waiters::tests::Counting;
     use glommio::LocalExecutor;
     use quinn_proto::ConnectionHandle;
+    use std::cell::Cell;
     use std::error::Error;
     use std::net::{Ipv4Addr, UdpSocket};
     use std::sync::atomic::Ordering;
     use std::task::Waker;
-    use std::time::Instant;
 
     /// More timers than are looked at in one go, of connections that are gone: there is nothing to
     /// do for any of them, and yet the driver has to come back for the rest.
@@ -279,6 +297,41 @@ mod tests {
                 glommio::yield_if_needed().await;
             }
             assert!(polls > 1);
+            Ok(())
+        })
+    }
+
+    /// As with first packets of clients that there are none of, each of which takes its time.
+    #[test]
+    fn a_flood_leaves_turns_to_other_tasks() -> Result<(), Box<dyn Error>> {
+        LocalExecutor::default().run(async {
+            let socket = Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
+            let shared = Shared::new(crypto::endpoint_config()?, None, Rc::new(socket), None);
+            let turns = Rc::new(Cell::new(0));
+            let counts = Rc::clone(&turns);
+            spawn_local(async move {
+                loop {
+                    counts.set(counts.get() + 1);
+                    executor().yield_now().await;
+                }
+            })
+            .detach();
+            let slow = |_| {
+                while !executor().need_preempt() {
+                    std::hint::spin_loop();
+                }
+                Datagram {
+                    remote: (Ipv4Addr::LOCALHOST, 1).into(),
+                    local_ip: None,
+                    ecn: None,
+                    payload: bytes::BytesMut::zeroed(1200),
+                }
+            };
+            let mut touched = Vec::new();
+            let flood = (0..10 * AT_ONCE).map(slow);
+            handle(&shared, flood, Shared::receive, &mut touched).await;
+            assert_eq!(shared.stats.get().received, 10 * AT_ONCE as u64);
+            assert!(turns.get() >= 9, "{} turns", turns.get());
             Ok(())
         })
     }

@@ -32,8 +32,8 @@ pub(crate) struct Socket {
     buffers: Rc<Buffers>,
 }
 
-/// Buffers of all sockets of a thread. What was received is copied before another task runs, and few
-/// sockets send at a time, so that buffers of their own would only take memory: up to 4 MiB each.
+/// Buffers of all sockets of a thread. What was received is copied soon, and few sockets send at a
+/// time, so that buffers of their own would only take memory: up to 4 MiB each.
 struct Buffers {
     pool: DatagramPool,
     /// Empty ones to send from, kept for their memory.
@@ -203,18 +203,23 @@ fn segments<'a>(transmit: &Transmit, payload: &'a [u8], size: usize) -> Segments
 
 /// Each datagram of a buffer, copied on its own: what the protocol keeps of one, until it is read,
 /// does not keep the others, and is as much as the protocol counts.
-pub(crate) fn datagrams(received: &ReceivedDatagrams) -> impl Iterator<Item = Datagram> {
+pub(crate) fn datagrams(received: ReceivedDatagrams) -> impl Iterator<Item = Datagram> {
     let (remote, ecn) = (received.from(), received.ecn());
     let ecn = ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn.bits()));
     let local_ip = received
         .destination()
         .map(|destination| destination.address);
-    let segments = received.segments().filter(|segment| !segment.is_empty());
-    segments.map(move |segment| Datagram {
-        remote,
-        local_ip,
-        ecn,
-        payload: BytesMut::from(segment),
+    let mut begin = 0;
+    std::iter::from_fn(move || {
+        let rest = &received.bytes()[begin..];
+        let payload = BytesMut::from(&rest[..rest.len().min(received.segment_size())]);
+        begin += payload.len();
+        (!payload.is_empty()).then_some(Datagram {
+            remote,
+            local_ip,
+            ecn,
+            payload,
+        })
     })
 }
 
@@ -252,11 +257,7 @@ mod tests {
             let (mut batch, mut kept) = (Vec::new(), Vec::new());
             while kept.len() < 10 {
                 receiver.receive(&mut batch).await.unwrap();
-                kept.extend(
-                    batch
-                        .drain(..)
-                        .flat_map(|it| datagrams(&it).collect::<Vec<_>>()),
-                );
+                kept.extend(batch.drain(..).flat_map(datagrams));
             }
             let begins: Vec<_> = kept.iter().map(|it| it.payload.as_ptr()).collect();
             for datagram in &kept {

@@ -192,6 +192,13 @@ pub(crate) fn spend() {
     BUDGET.set(Budget(budget.0 - u64::from(budget.left() > 0)));
 }
 
+/// `count` operations have succeeded by one call.
+pub(crate) fn spend_many(count: usize) {
+    let budget = BUDGET.get();
+    let spent = u64::from(budget.left()).min(count as u64);
+    BUDGET.set(Budget(budget.0 - spent));
+}
+
 #[cold]
 fn ask() -> bool {
     let budget = BUDGET.get();

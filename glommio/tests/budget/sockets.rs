@@ -1,5 +1,5 @@
 use std::io::Write;
-use std::net::Shutdown;
+use std::net::{Shutdown, UdpSocket as StdUdpSocket};
 use std::os::unix::net::UnixDatagram as StdUnixDatagram;
 
 use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, StreamExt};
@@ -224,6 +224,57 @@ fn datagrams() {
         .await;
         let mut pacer = Pacer::new(u64::MAX, u64::MAX);
         counts("Pacer::wait", async || pacer.wait(1).await).await;
+    });
+}
+
+/// Else a task that is sent trains of datagrams would keep the thread for 32 calls of up to 2,048.
+#[test]
+fn what_one_call_receives_or_sends_counts_by_the_datagram() {
+    run(async {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer = StdUdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..100 {
+            peer.send_to(&[7], socket.local_addr().unwrap()).unwrap();
+        }
+        let pool = DatagramPool::new(100, 2048);
+        let mut received = Vec::new();
+        begin_spent_slice().await;
+        poll_fn(|cx| {
+            // One call takes as many as the budget is of, one by one.
+            while pin!(socket.recv_many(&pool, &mut received))
+                .poll(cx)
+                .is_ready()
+            {}
+            Poll::Ready(())
+        })
+        .await;
+        assert_eq!(received.len(), 32);
+
+        let to = peer.local_addr().unwrap();
+        let bytes = [7; 20];
+        let one = Segments::new(&bytes[..1], 1).to(to);
+        let most = socket.max_segments().min(20);
+        let train = Segments::new(&bytes[..most], 1).to(to);
+        for (many, datagrams) in [(&[train; 2][..], 2 * most), (&[one; 20], 20)] {
+            begin_spent_slice().await;
+            poll_fn(|cx| {
+                let calls = (0..100)
+                    .filter(|_| pin!(socket.send_many(many)).poll(cx).is_ready())
+                    .count();
+                assert_eq!(calls, 32_usize.div_ceil(datagrams));
+                Poll::Ready(())
+            })
+            .await;
+        }
+        begin_spent_slice().await;
+        poll_fn(|cx| {
+            let sent = (0..100)
+                .filter(|_| pin!(socket.send_segments(&train)).poll(cx).is_ready())
+                .count();
+            assert_eq!(sent, 32_usize.div_ceil(most));
+            Poll::Ready(())
+        })
+        .await;
     });
 }
 

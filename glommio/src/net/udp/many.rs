@@ -21,6 +21,8 @@ impl UdpSocket {
     /// [read timeout](Self::set_read_timeout) allows, and while no buffer of the pool is free, for
     /// as long as it takes; [`DatagramPool::pauses`] counts the latter.
     ///
+    /// Each datagram counts in the [budget](crate::consume_budget) of the task.
+    ///
     /// # Errors
     ///
     /// Kind `InvalidInput` if the buffers are too short for the
@@ -79,7 +81,10 @@ impl UdpSocket {
             // Without, another socket took the last buffer while this one waited.
             if batch.count > 0 {
                 self.is_empty.set(batch.is_last);
-                self.count(|counts| counts.datagrams_received(|| datagrams(&received[before..])));
+                let datagrams = datagrams(&received[before..]);
+                // One of them was counted, or waited for.
+                budget::spend_many(datagrams - 1);
+                self.count(|counts| counts.datagrams_received(|| datagrams));
                 return Ok(batch.count);
             }
         }

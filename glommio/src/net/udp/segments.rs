@@ -153,6 +153,8 @@ impl UdpSocket {
     /// to be sent one by one, as in the example. In a simulation they always
     /// are, and marks and sources are not carried.
     ///
+    /// Each datagram counts in the [budget](crate::consume_budget) of the task.
+    ///
     /// # Errors
     ///
     /// Kind `InvalidInput` for more segments than `max_segments`, and for a segment size of 0. Kind
@@ -205,7 +207,9 @@ impl UdpSocket {
     pub async fn send_segments(&self, segments: &Segments<'_>) -> Result<()> {
         let sending = budget::checked(self.sending(segments)).await?;
         let sent = self.datagram.write(|fd| datagrams::send(fd, &sending));
-        Ok(self.explained(&sending, sent.await)?)
+        self.explained(&sending, sent.await)?;
+        spend_rest(std::slice::from_ref(segments));
+        Ok(())
     }
 
     /// Sends several buffers by one call of `sendmmsg(2)`, each as
@@ -269,7 +273,9 @@ impl UdpSocket {
         let sent = self
             .datagram
             .write(|fd| datagrams::send_many(fd, sendings()));
-        Ok(self.explained(&first, sent.await)?)
+        let count = self.explained(&first, sent.await)?;
+        spend_rest(&many[..count]);
+        Ok(count)
     }
 
     /// As [`send_segments`](Self::send_segments), without waiting.
@@ -341,7 +347,9 @@ impl UdpSocket {
             sleep_until(at).await;
         }
         let sent = self.datagram.write(|fd| datagrams::send(fd, &sending));
-        Ok(self.explained(&sending, sent.await)?)
+        self.explained(&sending, sent.await)?;
+        spend_rest(std::slice::from_ref(segments));
+        Ok(())
     }
 
     /// The most datagrams that one [`send_segments`](Self::send_segments) can send: 1 where the
@@ -385,6 +393,12 @@ impl UdpSocket {
             sent => sent,
         }
     }
+}
+
+/// `sent` was counted as one operation, or waited for.
+fn spend_rest(sent: &[Segments<'_>]) {
+    let datagrams: usize = sent.iter().map(|it| it.count().unwrap_or(1)).sum();
+    budget::spend_many(datagrams - 1);
 }
 
 /// What every kernel with the offload takes (`UDP_MAX_SEGMENTS`); later ones take more.
