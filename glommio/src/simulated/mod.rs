@@ -36,6 +36,7 @@ mod current;
 pub(crate) mod disk;
 mod files;
 mod ids;
+mod moments;
 #[cfg_attr(
     not(test),
     allow(
@@ -53,9 +54,11 @@ mod trace;
 mod used_up;
 mod world;
 
+pub(crate) use chance::generator;
 pub(crate) use current::{current, enter};
 pub(crate) use files::{SimulatedFile, file};
 pub(crate) use ids::{NodeId, RingId, Time};
+pub(crate) use moments::Moment;
 pub(crate) use node::node;
 pub(crate) use socket::{SimulatedSocket, add_pair, add_socket, internet, socket};
 pub(crate) use sockets::Wait;

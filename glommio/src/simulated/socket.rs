@@ -6,7 +6,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use super::current::current;
-use super::ids::NodeId;
+use super::ids::{NodeId, Time};
+use super::moments::Moment;
 use super::network::{self, Address, Kind, Network, Received, SocketId};
 use super::world::World;
 
@@ -101,7 +102,14 @@ impl SimulatedSocket {
     }
 
     pub(crate) fn send(&self, buf: &[u8]) -> io::Result<usize> {
-        self.with(|network, id| network.send(id, buf))
+        self.noted_as_sent(self.with(|network, id| network.send(id, buf)))
+    }
+
+    fn noted_as_sent(&self, sent: io::Result<usize>) -> io::Result<usize> {
+        if sent.is_ok() {
+            self.world.add_moment(self.node, Moment::Sent, Time::ZERO);
+        }
+        sent
     }
 
     pub(crate) fn send_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -178,7 +186,7 @@ impl SimulatedSocket {
     }
 
     pub(crate) fn send_to(&self, buf: &[u8], address: &Address) -> io::Result<usize> {
-        self.with(|network, id| network.send_to(id, buf, address))
+        self.noted_as_sent(self.with(|network, id| network.send_to(id, buf, address)))
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {

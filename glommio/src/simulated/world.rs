@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
+use super::chance::generator;
 use super::disk::{self, Disk, DiskSettings, FileId};
 use super::ids::{NodeId, RingId, Time};
+use super::moments::Moment;
 use super::network::{Network, Passed, SocketId};
 use super::sockets::{Sockets, Wait};
 use super::trace::{Event, Trace};
@@ -24,7 +26,7 @@ const EPOCH: Duration = Duration::from_secs(1_577_836_800);
 /// Nodes have the addresses after this one: 10.0.0.1 and so on.
 const FIRST_ADDRESS: u32 = 0x0A00_0000;
 
-/// Makes the seed of the network another one than that of all else.
+/// Tells the generator of the network from that of all else.
 const NETWORK: u64 = 0x6E65_7477_6F72_6B00;
 
 /// How long calls that block take, in nanoseconds.
@@ -53,6 +55,8 @@ pub(crate) struct World {
     /// The places in the code of users that were come by, and whether they are active.
     pub(super) buggified: RefCell<BTreeMap<(&'static str, u32, u32), bool>>,
     has_random_task_order: Cell<bool>,
+    /// See [`Moment`].
+    pub(super) moments: RefCell<Option<Vec<(NodeId, Moment, Time)>>>,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
 }
@@ -127,7 +131,7 @@ impl World {
         Rc::new(World {
             start,
             now: Cell::default(),
-            rng: RefCell::new(Rng::with_seed(seed)),
+            rng: RefCell::new(generator(seed, 0)),
             trace: RefCell::new(Trace::new(seed)),
             planned: RefCell::default(),
             numbers: Cell::default(),
@@ -135,12 +139,13 @@ impl World {
             rings: RefCell::default(),
             nodes: RefCell::default(),
             descriptors: RefCell::default(),
-            network: RefCell::new(Network::new(seed ^ NETWORK)),
+            network: RefCell::new(Network::new(generator(seed, NETWORK).u64(..))),
             sockets: RefCell::default(),
             passed: RefCell::default(),
             used_up: UsedUp::default(),
             buggified: RefCell::default(),
             has_random_task_order: Cell::default(),
+            moments: RefCell::default(),
             here: Cell::default(),
         })
     }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use super::fault::Fault;
 use super::network::Network;
 use super::report::{Failure, FailureKind, Report};
 use super::run::{End, Run};
-use super::spec::{Main, NodeSpec, Restarts, Spec};
+use super::spec::{Main, NodeSpec, Spec};
 
 /// A number of nodes that run in one thread, in simulated time; see the [module](super).
 ///
@@ -60,7 +59,7 @@ impl Simulation {
 #[must_use = "nothing is simulated before `run`"]
 pub struct SimulationBuilder {
     seed: Option<u64>,
-    spec: Spec,
+    pub(super) spec: Spec,
 }
 
 /// What the `main` of a node may return: nothing, never, or a result whose error ends the simulation
@@ -295,36 +294,6 @@ impl SimulationBuilder {
         self
     }
 
-    /// Cuts the power of a node again and again: each time after it has run for a span out of `every`, for a
-    /// span out of `off_for`, both by chance.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{simulation::Simulation, timer::sleep};
-    /// use std::time::Duration;
-    ///
-    /// const SECOND: Duration = Duration::from_secs(1);
-    /// Simulation::builder()
-    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
-    ///     .restarts("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
-    ///     .run_for(600 * SECOND)?;
-    /// # Ok::<_, glommio::simulation::Failure>(())
-    /// ```
-    pub fn restarts(
-        mut self,
-        node: impl Into<String>,
-        every: Range<Duration>,
-        off_for: Range<Duration>,
-    ) -> Self {
-        self.spec.restarts.push(Restarts {
-            node: node.into(),
-            every,
-            off_for,
-        });
-        self
-    }
-
     /// Runs the simulation until the futures of all [clients](Self::client) have ended; without clients,
     /// until nothing can happen any more.
     ///
@@ -382,22 +351,11 @@ impl SimulationBuilder {
         }
         self.spec.disk.check()?;
         self.spec.network.check()?;
-        for it in &self.spec.restarts {
-            if it.every.is_empty() || it.off_for.is_empty() {
-                return Err(format!(
-                    "the restarts of node {:?} have an empty range: {:?}, {:?}",
-                    it.node, it.every, it.off_for
-                ));
-            }
-            if it.every.start.is_zero() {
-                return Err(format!(
-                    "the restarts of node {:?} may follow at once: begin their range above zero",
-                    it.node
-                ));
-            }
+        for it in &self.spec.recurring {
+            it.check()?;
         }
         let named = (self.spec.plan.iter().flat_map(|(_, fault)| fault.nodes()))
-            .chain(self.spec.restarts.iter().map(|it| &*it.node));
+            .chain((self.spec.recurring.iter()).filter_map(|it| it.node.as_deref()));
         for name in named {
             if !self.spec.nodes.iter().any(|it| it.name == name) {
                 return Err(format!("there is no node {name:?}"));

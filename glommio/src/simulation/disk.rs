@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use crate::simulated::disk::{DiskSettings, ErrorRates};
 
 /// What the disk of a node is like; see [`SimulationBuilder::disk`](super::SimulationBuilder::disk).
@@ -104,6 +106,22 @@ impl Disk {
 
     pub(super) fn settings(&self) -> DiskSettings {
         self.0.clone()
+    }
+
+    /// Without some of what goes wrong, as chance has it.
+    pub(super) fn with_less(mut self, rng: &mut Rng) -> Self {
+        let it = &mut self.0;
+        for rate in [
+            &mut it.errors.read,
+            &mut it.errors.write,
+            &mut it.errors.sync,
+            &mut it.short_reads,
+            &mut it.short_writes,
+        ] {
+            *rate = if rng.bool() { *rate } else { 0.0 };
+        }
+        it.full_at = it.full_at.filter(|_| rng.bool());
+        self
     }
 
     /// What is wrong with it.

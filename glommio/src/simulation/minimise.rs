@@ -19,8 +19,8 @@ impl Simulation {
     /// happen, adds the nodes and all else, and runs it. What the nodes share with the test must be made
     /// anew in each call.
     ///
-    /// The faults are those that [`at`](SimulationBuilder::at), [`restarts`](SimulationBuilder::restarts) and
-    /// [`inject`](super::inject) have made happen, each at the time at which it happened in the first run.
+    /// The faults are those that [`at`](SimulationBuilder::at), [`inject`](super::inject) and chance
+    /// ([`restarts`](SimulationBuilder::restarts) and the like) have made happen, each at the time at which it happened in the first run.
     /// Loss and latency of the network and errors of disks are no faults in this sense, and stay.
     ///
     /// The search is delta debugging (Zeller and Hildebrandt, 2002). No fault that is left can be left out by

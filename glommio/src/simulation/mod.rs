@@ -64,6 +64,7 @@ mod inside;
 mod minimise;
 mod network;
 mod node;
+mod recurring;
 mod report;
 mod run;
 mod spec;

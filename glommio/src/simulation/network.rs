@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use crate::simulated::network::{Latency, Link};
 
 /// What the network between nodes is like, or one direction of one link; see
@@ -109,6 +111,21 @@ impl Network {
 
     pub(super) fn link(&self) -> Link {
         self.0.clone()
+    }
+
+    /// Without some of what goes wrong, as chance has it.
+    pub(super) fn with_less(mut self, rng: &mut Rng) -> Self {
+        let it = &mut self.0;
+        for rate in [
+            &mut it.loss,
+            &mut it.duplicate,
+            &mut it.reorder,
+            &mut it.split,
+        ] {
+            *rate = if rng.bool() { *rate } else { 0.0 };
+        }
+        it.bandwidth = it.bandwidth.filter(|_| rng.bool());
+        self
     }
 
     /// What is wrong with it.

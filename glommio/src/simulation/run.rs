@@ -13,17 +13,16 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
-
-use fastrand::Rng;
 
 use super::fault::Fault;
 use super::injected;
 use super::node::{Ended, Node};
+use super::recurring::Schedule;
 use super::report::{Failure, FailureKind, Report, Seen};
-use super::spec::{Restarts, Spec};
+use super::spec::Spec;
 use crate::clock::{self, Ticking};
 use crate::panic;
 use crate::simulated::{self, Event, Time, World};
@@ -34,9 +33,6 @@ const WITH_PROGRESS: u64 = 200;
 /// How far the clock by which tasks share time goes with each reading, in nanoseconds: at one turn's
 /// pace a slice of 100 ms is over after some thousand readings, at another's after 200,000.
 const STEPS: RangeInclusive<u64> = 512..=32_768;
-
-/// Makes the seed of restarts another one than that of all else.
-const RESTARTS: u64 = 0x7265_7374_6172_7473;
 
 /// How long a simulation goes on.
 #[derive(Clone, Copy)]
@@ -52,16 +48,13 @@ pub(super) struct Run {
     world: Rc<World>,
     seed: u64,
     nodes: Vec<Node>,
+    names: Vec<String>,
     /// The shards that have work, with their nodes; kept for its memory.
     runnable: Vec<(usize, usize)>,
     /// By time, and by the order in which they were planned.
     faults: BTreeMap<(Time, u64), Fault>,
     planned: u64,
-    restarts: Vec<Restarts>,
-    /// When each of these happens next.
-    restart_times: Vec<Time>,
-    /// Of these alone: without them all else is drawn as with them.
-    restarts_rng: Rng,
+    recurring: Schedule,
     /// What nodes ask for does not happen.
     is_replay: bool,
     happened: Vec<(Time, Fault)>,
@@ -69,28 +62,33 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(spec: Spec, seed: u64) -> Self {
+    pub(super) fn new(mut spec: Spec, seed: u64) -> Self {
+        if spec.swarm {
+            spec.leave_out(seed);
+        }
         let world = World::new(seed, clock::real());
         world.set_random_task_order(spec.random_task_order);
         let nodes = spec.nodes.into_iter();
         let nodes = nodes
             .map(|node| Node::new(node, spec.disk.settings(), &world))
-            .collect();
+            .collect::<Vec<_>>();
+        let recurring = match &spec.only {
+            Some(_) => Vec::new(),
+            None => spec.recurring,
+        };
+        let id_of = |name: &str| nodes.iter().find(|it| it.name == name).map(|it| it.id);
+        let recurring = Schedule::new(seed, recurring, id_of, &world);
         let mut run = Run {
             seed,
+            names: nodes.iter().map(|it| it.name.clone()).collect(),
             nodes,
             runnable: Vec::new(),
             faults: BTreeMap::new(),
             planned: 0,
-            restart_times: Vec::new(),
-            restarts_rng: Rng::with_seed(seed ^ RESTARTS),
             is_replay: spec.only.is_some(),
             happened: Vec::new(),
             turns_max: spec.turns_max,
-            restarts: match &spec.only {
-                Some(_) => Vec::new(),
-                None => spec.restarts,
-            },
+            recurring,
             world,
         };
         for (at, fault) in spec.only.unwrap_or(spec.plan) {
@@ -99,9 +97,6 @@ impl Run {
         let link = spec.network.link();
         run.world
             .with_network(|network| network.set_default_link(link));
-        run.restart_times = (0..run.restarts.len())
-            .map(|number| run.until_restart(number))
-            .collect();
         run
     }
 
@@ -168,6 +163,7 @@ impl Run {
                 return Ok(());
             }
             self.take_injected();
+            self.recurring.seek(&self.world);
             if self.have_turn()? {
                 turns += 1;
                 turns_without_end += 1;
@@ -257,11 +253,11 @@ impl Run {
     fn next_time(&self) -> Option<Time> {
         let nodes = self.nodes.iter().filter_map(Node::next_time);
         let faults = self.faults.keys().next().map(|(at, _)| *at);
-        let restarts = self.restart_times.iter().copied();
+        let recurring = self.recurring.next_time();
         let events = self.world.next_event();
         let pauses = self.nodes.iter().filter(|it| it.stands_still);
         let events = events.into_iter().chain(pauses.map(|it| it.paused_until));
-        let next = nodes.chain(faults).chain(restarts).chain(events).min()?;
+        let next = nodes.chain(faults).chain(recurring).chain(events).min()?;
         // A deadline may have passed while a node stood still.
         Some(next.max(self.world.now()))
     }
@@ -281,18 +277,11 @@ impl Run {
                 panic::discard(payload);
             }
         }
-        for number in 0..self.restarts.len() {
-            if self.restart_times[number] <= now {
-                let Restarts { node, off_for, .. } = &self.restarts[number];
-                let (node, off_for) = (node.clone(), draw_span(&mut self.restarts_rng, off_for));
-                // The next one is counted from when it runs again.
-                let off_until = self.node(&node).starts_at;
-                self.restart_times[number] =
-                    off_until.unwrap_or(now + off_for) + self.until_restart(number);
-                if off_until.is_none() {
-                    self.happen(Fault::PowerCut { node, off_for })?;
-                }
+        while let Some((fault, length)) = self.recurring.take(now, &self.names) {
+            if let Fault::Partition { .. } = fault {
+                self.plan(now + length, Fault::Heal);
             }
+            self.happen(fault)?;
         }
         while let Some(entry) = self.faults.first_entry() {
             if entry.key().0 > now {
@@ -320,6 +309,7 @@ impl Run {
         let node = &mut self.nodes[number];
         if let Some(until) = self.world.no_memory_until(node.id) {
             node.starts_at = Some(until);
+            self.recurring.node_is_off(node.id, until);
             return Ok(());
         }
         let started = node.start(&self.world);
@@ -344,9 +334,12 @@ impl Run {
                     node.make_calls_unseen(&world);
                     node.stop(&world);
                 }
-                node.starts_at = node.starts_at.max(Some(world.now() + off_for));
+                let starts_at = (world.now() + off_for).max(node.starts_at.unwrap_or_default());
+                node.starts_at = Some(starts_at);
                 node.paused_until = Time::ZERO;
                 node.stands_still = false;
+                let node = node.id;
+                self.recurring.node_is_off(node, starts_at);
             }
             Fault::Pause { node, length } => {
                 let node = self.node(&node);
@@ -416,15 +409,6 @@ impl Run {
         self.planned += 1;
         self.faults.insert((at, self.planned), fault);
     }
-
-    fn until_restart(&mut self, number: usize) -> Duration {
-        draw_span(&mut self.restarts_rng, &self.restarts[number].every)
-    }
-}
-
-fn draw_span(rng: &mut Rng, range: &Range<Duration>) -> Duration {
-    let most = (range.end - range.start).as_nanos().min(u64::MAX.into()) as u64;
-    range.start + Duration::from_nanos(rng.u64(..most.max(1)))
 }
 
 /// Why a simulation cannot go on, and on which node.

@@ -1,7 +1,7 @@
 //! What is to be simulated.
 
 use std::future::Future;
-use std::ops::Range;
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,17 +9,23 @@ use std::time::Duration;
 use super::disk::Disk;
 use super::fault::Fault;
 use super::network::Network;
+use super::recurring::Recurring;
+use crate::simulated::generator;
+
+/// Tells the generator of what is left out from that of all else.
+const SWARM: u64 = 0x7377_6172_6D00_0000;
 
 /// What a builder has been told.
 pub(super) struct Spec {
     pub(super) nodes: Vec<NodeSpec>,
     pub(super) plan: Vec<(Duration, Fault)>,
-    pub(super) restarts: Vec<Restarts>,
+    pub(super) recurring: Vec<Recurring>,
     /// These and no other faults happen, whatever is planned or asked for.
     pub(super) only: Option<Vec<(Duration, Fault)>>,
     pub(super) disk: Disk,
     pub(super) network: Network,
     pub(super) random_task_order: bool,
+    pub(super) swarm: bool,
     /// Turns in a row at the same time, in which no operation ends, after which a simulation is not waited for.
     pub(super) turns_max: u64,
     /// When clients have to have ended.
@@ -31,14 +37,25 @@ impl Default for Spec {
         Spec {
             nodes: Vec::new(),
             plan: Vec::new(),
-            restarts: Vec::new(),
+            recurring: Vec::new(),
             only: None,
             disk: Disk::default(),
             network: Network::default(),
             random_task_order: false,
+            swarm: false,
             turns_max: 50_000,
             time_limit: Duration::from_secs(24 * 3600),
         }
+    }
+}
+
+impl Spec {
+    /// Leaves out some kinds of faults, as the seed has it.
+    pub(super) fn leave_out(&mut self, seed: u64) {
+        let mut rng = generator(seed, SWARM);
+        self.network = mem::take(&mut self.network).with_less(&mut rng);
+        self.disk = mem::take(&mut self.disk).with_less(&mut rng);
+        self.recurring.retain(|_| rng.bool());
     }
 }
 
@@ -53,10 +70,3 @@ pub(super) struct NodeSpec {
 
 /// Makes the future of a shard, whose output is how it has ended.
 pub(super) type Main = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), String>>>>>;
-
-/// Power cuts at random times.
-pub(super) struct Restarts {
-    pub(super) node: String,
-    pub(super) every: Range<Duration>,
-    pub(super) off_for: Range<Duration>,
-}

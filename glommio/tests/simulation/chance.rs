@@ -303,3 +303,28 @@ fn completions_of_the_same_time_come_in_any_order() {
     }
     assert_eq!(orders.len(), 6, "each order of three comes up: {orders:?}");
 }
+
+/// What is drawn first is no more alike for neighbours than for others.
+#[test]
+fn seeds_that_follow_each_other_have_nothing_in_common() {
+    let _watchdog = watchdog();
+    let first = |seed| {
+        let drawn = Rc::new(Cell::new(0));
+        let kept = Rc::clone(&drawn);
+        let main = move || {
+            kept.set(simulation::rng_seed());
+            std::future::ready(())
+        };
+        let run = Simulation::builder().seed(seed).client("client", main);
+        run.run().expect("nothing fails");
+        drawn.get()
+    };
+    let drawn: Vec<u64> = (0..400).map(first).collect();
+    let differing = drawn.windows(2).map(|it| (it[0] ^ it[1]).count_ones());
+    let mean = f64::from(differing.sum::<u32>()) / 399.0;
+    assert!((mean - 32.0).abs() < 1.5, "bits that differ: {mean}");
+    // How often the next seed has the same highest bit.
+    let same = drawn.windows(2).filter(|it| it[0] >> 63 == it[1] >> 63);
+    let same = same.count();
+    assert!((150..250).contains(&same), "{same} of 399");
+}

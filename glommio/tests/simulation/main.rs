@@ -8,6 +8,7 @@ mod executors;
 mod failures;
 mod faults;
 mod files;
+mod recurring;
 mod repeat;
 mod seed;
 mod sockets;

@@ -8,8 +8,8 @@ use std::slice;
 
 use super::{Asked, InFlight, SimulatedRing, What};
 use crate::ring::operation::{Operation, Path};
-use crate::simulated::NodeId;
 use crate::simulated::disk::{self, FileId, Result};
+use crate::simulated::{Moment, NodeId, Time};
 use crate::sys::file::Statx;
 
 impl SimulatedRing {
@@ -38,6 +38,11 @@ impl SimulatedRing {
             .world
             .with_disk(node, |disk| Ok(disk.duration_of(kind, bytes.into())))?;
         let planned = self.world.plan_operation(self.id, asked.user_data, after);
+        match kind {
+            disk::Operation::Sync => self.world.add_moment(node, Moment::Syncing, after),
+            disk::Operation::Write => self.world.add_moment(node, Moment::Writing, after),
+            _ => {}
+        }
         let what = match sync {
             Some(sync) => What::Sync(planned, sync),
             None => What::Disk(planned),
@@ -57,7 +62,16 @@ impl SimulatedRing {
             }
             _ => self.perform_operation(asked.operation),
         };
+        match asked.operation {
+            Operation::Sync { .. } if done.is_ok() => self.note_done(Moment::Synced),
+            Operation::Rename { .. } if done.is_ok() => self.note_done(Moment::Renamed),
+            _ => {}
+        }
         done.unwrap_or_else(|errno| -errno)
+    }
+
+    fn note_done(&self, moment: Moment) {
+        self.world.add_moment(self.node(), moment, Time::ZERO);
     }
 
     /// Does what an operation in flight changes on the disk, of a write maybe only some sectors from its
