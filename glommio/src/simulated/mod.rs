@@ -35,6 +35,7 @@ mod current;
 )]
 pub(crate) mod disk;
 mod files;
+mod generator;
 mod ids;
 mod moments;
 #[cfg_attr(
@@ -54,9 +55,9 @@ mod trace;
 mod used_up;
 mod world;
 
-pub(crate) use chance::generator;
 pub(crate) use current::{current, enter};
 pub(crate) use files::{SimulatedFile, file};
+pub(crate) use generator::generator;
 pub(crate) use ids::{NodeId, RingId, Time};
 pub(crate) use moments::Moment;
 pub(crate) use node::node;

@@ -1,7 +1,8 @@
 //! Moments that faults seek: what a node does where much depends on what happens next.
 
+use std::cell::RefCell;
+
 use super::ids::{NodeId, Time};
-use super::world::World;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Moment {
@@ -24,22 +25,26 @@ impl Moment {
     }
 }
 
-impl World {
-    /// Has moments be kept for [`take_moments`](Self::take_moments), which they are not at first.
-    pub(crate) fn keep_moments(&self) {
-        self.moments.replace(Some(Vec::new()));
+/// The moments of all nodes, if they are wanted.
+#[derive(Default)]
+pub(crate) struct Moments(RefCell<Option<Vec<(NodeId, Moment, Time)>>>);
+
+impl Moments {
+    /// Has moments be kept from now on.
+    pub(crate) fn keep(&self) {
+        self.0.replace(Some(Vec::new()));
     }
 
     /// A moment of a node has come. If it is an operation in flight, it takes so long.
-    pub(crate) fn add_moment(&self, node: NodeId, moment: Moment, takes: Time) {
-        if let Some(moments) = &mut *self.moments.borrow_mut() {
+    pub(crate) fn add(&self, node: NodeId, moment: Moment, takes: Time) {
+        if let Some(moments) = &mut *self.0.borrow_mut() {
             moments.push((node, moment, takes));
         }
     }
 
     /// All since this was last called, at the present time.
-    pub(crate) fn take_moments(&self) -> Vec<(NodeId, Moment, Time)> {
-        let mut moments = self.moments.borrow_mut();
+    pub(crate) fn take(&self) -> Vec<(NodeId, Moment, Time)> {
+        let mut moments = self.0.borrow_mut();
         moments.as_mut().map_or_else(Vec::new, std::mem::take)
     }
 }

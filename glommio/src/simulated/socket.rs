@@ -107,7 +107,7 @@ impl SimulatedSocket {
 
     fn noted_as_sent(&self, sent: io::Result<usize>) -> io::Result<usize> {
         if sent.is_ok() {
-            self.world.add_moment(self.node, Moment::Sent, Time::ZERO);
+            (self.world.moments()).add(self.node, Moment::Sent, Time::ZERO);
         }
         sent
     }

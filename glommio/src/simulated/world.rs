@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use super::chance::generator;
 use super::disk::{self, Disk, DiskSettings, FileId};
+use super::generator::generator;
 use super::ids::{NodeId, RingId, Time};
-use super::moments::Moment;
+use super::moments::Moments;
 use super::network::{Network, Passed, SocketId};
 use super::sockets::{Sockets, Wait};
 use super::trace::{Event, Trace};
@@ -55,8 +55,7 @@ pub(crate) struct World {
     /// The places in the code of users that were come by, and whether they are active.
     pub(super) buggified: RefCell<BTreeMap<(&'static str, u32, u32), bool>>,
     has_random_task_order: Cell<bool>,
-    /// See [`Moment`].
-    pub(super) moments: RefCell<Option<Vec<(NodeId, Moment, Time)>>>,
+    moments: Moments,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
 }
@@ -145,7 +144,7 @@ impl World {
             used_up: UsedUp::default(),
             buggified: RefCell::default(),
             has_random_task_order: Cell::default(),
-            moments: RefCell::default(),
+            moments: Moments::default(),
             here: Cell::default(),
         })
     }
@@ -272,6 +271,11 @@ impl World {
     /// What nodes have none left of.
     pub(crate) fn used_up(&self) -> &UsedUp {
         &self.used_up
+    }
+
+    /// What nodes do that faults seek.
+    pub(crate) fn moments(&self) -> &Moments {
+        &self.moments
     }
 
     /// Whether a descriptor of a node is free.

@@ -57,6 +57,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod by_chance;
 mod disk;
 mod fault;
 mod injected;

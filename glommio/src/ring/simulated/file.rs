@@ -39,8 +39,8 @@ impl SimulatedRing {
             .with_disk(node, |disk| Ok(disk.duration_of(kind, bytes.into())))?;
         let planned = self.world.plan_operation(self.id, asked.user_data, after);
         match kind {
-            disk::Operation::Sync => self.world.add_moment(node, Moment::Syncing, after),
-            disk::Operation::Write => self.world.add_moment(node, Moment::Writing, after),
+            disk::Operation::Sync => self.world.moments().add(node, Moment::Syncing, after),
+            disk::Operation::Write => self.world.moments().add(node, Moment::Writing, after),
             _ => {}
         }
         let what = match sync {
@@ -71,7 +71,7 @@ impl SimulatedRing {
     }
 
     fn note_done(&self, moment: Moment) {
-        self.world.add_moment(self.node(), moment, Time::ZERO);
+        (self.world.moments()).add(self.node(), moment, Time::ZERO);
     }
 
     /// Does what an operation in flight changes on the disk, of a write maybe only some sectors from its

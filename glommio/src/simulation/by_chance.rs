@@ -1,0 +1,140 @@
+//! Which faults happen by chance.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::builder::SimulationBuilder;
+#[cfg(doc)]
+use super::fault::Fault;
+use super::recurring::{Recurring, What};
+#[cfg(doc)]
+use super::{Disk, Network};
+
+impl SimulationBuilder {
+    /// Cuts the power of a node again and again: each time after it has run for a span out of `every`, for a
+    /// span out of `off_for`, both by chance.
+    ///
+    /// Most cuts come while an operation is in flight that writes or syncs a file, or right after a
+    /// sync, a rename, or data that the node has sent: where a program that is not prepared loses data.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const SECOND: Duration = Duration::from_secs(1);
+    /// Simulation::builder()
+    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
+    ///     .restarts("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .run_for(600 * SECOND)?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn restarts(
+        self,
+        node: impl Into<String>,
+        every: Range<Duration>,
+        off_for: Range<Duration>,
+    ) -> Self {
+        self.recurring(What::PowerCut, Some(node.into()), every, off_for)
+    }
+
+    /// Has a node [stand still](Fault::Pause) again and again: each time after it has run for a span out of
+    /// `every`, for a span out of `length`, both by chance. The moments are those of
+    /// [`restarts`](Self::restarts).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const SECOND: Duration = Duration::from_secs(1);
+    /// Simulation::builder()
+    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
+    ///     .pauses("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .run_for(600 * SECOND)?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn pauses(
+        self,
+        node: impl Into<String>,
+        every: Range<Duration>,
+        length: Range<Duration>,
+    ) -> Self {
+        self.recurring(What::Pause, Some(node.into()), every, length)
+    }
+
+    /// Has the network fall into two groups of nodes again and again, in which packets do not pass from one to the
+    /// other: each time after it has been whole for a span out of `every`, for a span out of `length`. Chance
+    /// says which nodes are in which group. Most partitions come right after a node has sent something, which
+    /// then does not arrive.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const SECOND: Duration = Duration::from_secs(1);
+    /// let replica = || async { sleep(3600 * SECOND).await };
+    /// Simulation::builder()
+    ///     .node("a", 1, replica)
+    ///     .node("b", 1, replica)
+    ///     .node("c", 1, replica)
+    ///     .partitions(10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .run_for(600 * SECOND)?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn partitions(self, every: Range<Duration>, length: Range<Duration>) -> Self {
+        self.recurring(What::Partition, None, every, length)
+    }
+
+    /// Whether each seed leaves out some of the kinds of faults: each of what happens again and again, and of
+    /// what the [network](Network) and the [disks](Disk) do wrong, with a probability of one half. Default false.
+    ///
+    /// A defect may need one kind of fault often, and be hidden by another one: nothing that takes a minute is
+    /// ever done by nodes that lose their power each second. Over many seeds, different ones left out find more
+    /// (Groce et al., *Swarm Testing*, ISSTA 2012). Faults of the [plan](Self::at) stay, and what disks lose in
+    /// a power cut.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const SECOND: Duration = Duration::from_secs(1);
+    /// for seed in 0..20 {
+    ///     Simulation::builder()
+    ///         .seed(seed)
+    ///         .swarm(true)
+    ///         .network(|network| network.loss(0.1).duplicate(0.1))
+    ///         .node("server", 1, || async { sleep(3600 * SECOND).await })
+    ///         .restarts("server", SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///         .pauses("server", SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///         .run_for(60 * SECOND)?;
+    /// }
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn swarm(mut self, swarm: bool) -> Self {
+        self.spec.swarm = swarm;
+        self
+    }
+
+    fn recurring(
+        mut self,
+        what: What,
+        node: Option<String>,
+        every: Range<Duration>,
+        length: Range<Duration>,
+    ) -> Self {
+        self.spec.recurring.push(Recurring {
+            what,
+            node,
+            every,
+            length,
+        });
+        self
+    }
+}
