@@ -5,6 +5,9 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
+use examples::serving::Serving;
+
 use crate::servers::{PATIENCE, Server, assert_closed, await_that, is_closed, limit, noise, reset};
 
 /// A client that speaks in lines.
@@ -327,4 +330,30 @@ fn ending_leaves_no_command_half_answered() {
     assert_closed(&mut silent);
     let summary = server.ended();
     assert!(summary.contains("3 keys"), "{summary}");
+}
+
+/// A server whose executors no longer all serve ends, with an error if one failed, and the others are told to stop.
+#[test]
+fn a_server_ends_when_one_of_its_shards_has_failed() {
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        serving: Serving,
+    }
+    let run = |fails: bool| {
+        let options = Options::parse_from(["server", "--port=0", "--shards=3"]);
+        options.serving.run("", move |shard| async move {
+            if shard.id == 1 {
+                assert!(!fails, "the database of shard 1 is away");
+                return "left";
+            }
+            shard.stop.cancelled().await;
+            "stopped"
+        })
+    };
+    let mut ends = run(false).expect("none failed");
+    ends.sort_unstable();
+    assert_eq!(ends, ["left", "stopped", "stopped"]);
+    let failure = run(true).expect_err("one failed").to_string();
+    assert!(failure.contains("the database of shard 1"), "{failure}");
 }
