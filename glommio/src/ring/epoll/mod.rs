@@ -62,7 +62,8 @@ pub(crate) struct EpollRing {
     /// Empty; kept for its allocations.
     found: Cell<Found>,
     timeouts: [Cell<Option<Timeout>>; 2],
-    looked_at: Cell<Instant>,
+    /// When epoll was last asked, where the clock was read then.
+    looked_at: Cell<Option<Instant>>,
     counts: SharedCounts<RingCounts>,
 }
 
@@ -98,7 +99,7 @@ impl EpollRing {
             completed: RefCell::default(),
             found: Cell::default(),
             timeouts: Default::default(),
-            looked_at: Cell::new(clock::real()),
+            looked_at: Cell::default(),
             counts: SharedCounts::default(),
         })
     }
@@ -193,7 +194,9 @@ impl EpollRing {
         if self.expire_timeouts(now) {
             return true;
         }
-        if now.saturating_duration_since(self.looked_at.get()) < LOOK_EVERY {
+        let looked_at = self.looked_at.get().unwrap_or(now);
+        if now.saturating_duration_since(looked_at) < LOOK_EVERY {
+            self.looked_at.set(Some(looked_at));
             return false;
         }
         if let Err(error) = self.look(now) {
@@ -257,29 +260,37 @@ impl EpollRing {
     /// Takes what is there, without waiting.
     fn look(&self, now: Instant) -> io::Result<()> {
         self.expire_timeouts(now);
-        self.looked_at.set(now);
+        self.looked_at.set(Some(now));
         self.wait(EpollTimeout::ZERO)
     }
 
     /// Sleeps until there is a completion, or until `end`.
     fn sleep(&self, end: Option<Instant>) -> io::Result<()> {
-        let timeouts = self.timeouts.iter().filter_map(|it| Some(it.get()?.at));
-        let end = timeouts.chain(end).min();
-        let now = clock::real();
-        self.expire_timeouts(now);
+        let timeout = (self.timeouts.iter().filter_map(|it| Some(it.get()?.at))).min();
+        let end = timeout.into_iter().chain(end).min();
+        // What waits for no moment does not read the clock.
+        let now = end.map(|_| clock::real());
+        if let Some(now) = now {
+            self.expire_timeouts(now);
+        }
         if self.completions_posted() {
             return Ok(());
         }
-        if end.is_some_and(|it| it <= now) || !self.workers.announce_sleep() {
-            return self.look(now);
+        let limit = match end.zip(now) {
+            Some((end, now)) if end <= now => return self.look(now),
+            Some((end, now)) => self.timer.set(end, now)?,
+            None => EpollTimeout::NONE,
+        };
+        if !self.workers.announce_sleep() {
+            return self.look(clock::real());
         }
-        let limit = end.map_or(Ok(EpollTimeout::NONE), |end| self.timer.set(end, now));
-        let slept = limit.and_then(|limit| self.wait(limit));
+        let slept = self.wait(limit);
         self.workers.awake();
         slept?;
-        let now = clock::real();
-        self.looked_at.set(now);
-        self.expire_timeouts(now);
+        self.looked_at.set(None);
+        if timeout.is_some() {
+            self.expire_timeouts(clock::real());
+        }
         Ok(())
     }
 
