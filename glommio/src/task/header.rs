@@ -52,6 +52,9 @@ pub(super) const PANICKED: u8 = 1 << 2;
 /// The task is an allocation of its own, and lies in no cell.
 pub(super) const LARGE: u8 = 1 << 3;
 
+/// The join handle has been polled, and has given nothing since.
+pub(super) const AWAITED: u8 = 1 << 4;
+
 // `listed_in` reads them in cells that are free.
 const _: () = assert!(offset_of!(Header, marks) >= FREE_CELL_BYTES);
 

@@ -2,12 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
 use std::task::{Context, Poll};
-use std::{fmt, mem};
 
-use super::header::{Hold, PANICKED, TaskPtr};
+use super::header::{AWAITED, Hold, PANICKED, TaskPtr};
 use super::state::{FUTURE, HANDLE, LIVE, OUTPUT, RUNNING};
 use crate::noted::{Awaited, waits_for};
 use crate::panic::Fenced;
@@ -40,7 +40,6 @@ pub struct JoinHandle<R> {
     /// Holds the task by `HANDLE`. The pointer also keeps the handle on its thread, which is the
     /// owner's: it may look at the state.
     task: TaskPtr,
-    was_polled: bool,
     _output: PhantomData<*const R>,
 }
 
@@ -50,7 +49,6 @@ impl<R> JoinHandle<R> {
     pub(super) unsafe fn new(task: TaskPtr) -> Self {
         Self {
             task,
-            was_polled: false,
             _output: PhantomData,
         }
     }
@@ -76,8 +74,11 @@ impl<R> JoinHandle<R> {
     }
 
     /// Whether this is the first poll since the output was taken, or of all.
-    pub(crate) fn is_first_poll(&mut self) -> bool {
-        !mem::replace(&mut self.was_polled, true)
+    pub(crate) fn is_first_poll(&self) -> bool {
+        let header = self.task.header();
+        let is_first = !header.is_marked(AWAITED);
+        header.mark(AWAITED);
+        is_first
     }
 
     /// One poll of the handle. It does not count in the budget of the task, which is further up.
@@ -92,14 +93,14 @@ impl<R> JoinHandle<R> {
                 resume_unwind(self.task.take_panic());
             }
             header.state.remove(OUTPUT);
-            self.was_polled = false;
+            header.unmark(AWAITED);
             // SAFETY: (1) `HANDLE` keeps the task, and this is its owner thread (invariant 1). (2)
             // `OUTPUT` said that the stage holds an output, an `R` by the contract of
             // `new`; now no other thread takes it.
             let output = unsafe { (header.vtable.output)(self.task).cast::<R>().read() };
             Poll::Ready(Some(output))
         } else if self.is_finished() {
-            self.was_polled = false;
+            header.unmark(AWAITED);
             Poll::Ready(None)
         } else {
             waits_for(Poll::Pending, || Awaited::Task(self.task.id()))

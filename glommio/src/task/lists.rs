@@ -61,30 +61,41 @@ impl RunQueue {
 
     #[inline]
     pub(crate) fn pop(&self) -> Option<Runnable> {
-        match (self.yielded_len.get(), self.woken.last.get()) {
-            (0, _) => self.woken.pop(),
-            (yielded, Some(last)) if self.turns.get() == 0 => self.pop_before(yielded, last),
-            (yielded, _) => {
-                self.turns.update(|turns| turns.saturating_sub(1));
-                self.yielded_len.set(yielded - 1);
-                self.yielded.pop()
-            }
+        if self.woken.first.get().is_none() {
+            // They have all turns that there are, and none is due to them afterwards.
+            self.turns.set(0);
+            return self.pop_yielded();
+        }
+        match self.yielded_len.get() {
+            0 => self.woken.pop(),
+            yielded => self.pop_of_both(yielded),
         }
     }
 
-    /// Takes out the first of the woken tasks, where so many have woken themselves. Out of line: where all
-    /// tasks yield, or none does, it is not called.
+    #[inline]
+    fn pop_yielded(&self) -> Option<Runnable> {
+        let task = self.yielded.pop()?;
+        self.yielded_len.update(|len| len - 1);
+        Some(task)
+    }
+
+    /// Takes out the next task where there are woken ones and so many that woke themselves. Out of line: where
+    /// all tasks yield, or none does, it is not called.
     #[inline(never)]
-    fn pop_before(&self, yielded: usize, last: TaskPtr) -> Option<Runnable> {
-        let last = self.last_before.get().unwrap_or(last);
+    fn pop_of_both(&self, yielded: usize) -> Option<Runnable> {
+        if let Some(left) = self.turns.get().checked_sub(1) {
+            self.turns.set(left);
+            return self.pop_yielded();
+        }
+        let last = self.last_before.get().or(self.woken.last.get());
         let task = self.woken.pop()?;
         let before = self.before.get() + 1;
-        if task.0 == last {
+        if Some(task.0) == last {
             self.last_before.set(None);
             self.before.set(0);
             self.turns.set(before.min(1 + yielded / 8));
         } else {
-            self.last_before.set(Some(last));
+            self.last_before.set(last);
             self.before.set(before);
         }
         Some(task)
