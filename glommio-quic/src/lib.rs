@@ -74,9 +74,9 @@ mod streams;
 mod waiters;
 
 pub use connection::{Connecting, Connection};
-pub use endpoint::{Endpoint, EndpointStats, Incoming, RetryError};
+pub use endpoint::{Endpoint, EndpointStats, Incoming, Limits, RetryError};
 pub use error::{ReadError, ReadExactError, ReadToEndError, SendDatagramError, WriteError};
-pub use shards::{Shard, Steering};
+pub use shards::{Shard, ShardOptions, Shards, Steering};
 pub use streams::{RecvStream, SendStream};
 
 pub use quinn_proto::{

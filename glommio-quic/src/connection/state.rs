@@ -12,6 +12,7 @@ use quinn_proto::{
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::mem;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Waker;
 use std::time::Instant;
@@ -26,6 +27,8 @@ pub(crate) struct State {
     /// Why it is lost, once it is. Set before it is drained.
     error: RefCell<Option<ConnectionError>>,
     is_connected: Cell<bool>,
+    /// Of a client that was accepted: its address, and when the handshake is to be over.
+    handshake: Cell<Option<(IpAddr, Option<Instant>)>>,
     has_handshake_data: Cell<bool>,
     /// Whether it is among those that the driver is to look at.
     pub(crate) is_queued: Cell<bool>,
@@ -87,6 +90,7 @@ impl State {
             proto: RefCell::new(proto),
             error: RefCell::default(),
             is_connected: Cell::default(),
+            handshake: Cell::default(),
             has_handshake_data: Cell::default(),
             is_queued: Cell::default(),
             timer: Cell::default(),
@@ -110,6 +114,21 @@ impl State {
 
     pub(crate) fn is_connected(&self) -> bool {
         self.is_connected.get()
+    }
+
+    pub(crate) fn begin_handshake(&self, address: IpAddr, ends: Option<Instant>) {
+        self.handshake.set(Some((address, ends)));
+    }
+
+    /// The latest moment, if it is under way.
+    pub(crate) fn handshake_ends(&self) -> Option<Instant> {
+        self.handshake.get()?.1
+    }
+
+    fn end_handshake(&self) {
+        if let Some((address, _)) = self.handshake.take() {
+            self.endpoint.end_handshake(address);
+        }
     }
 
     pub(crate) fn has_handshake_data(&self) -> bool {
@@ -181,6 +200,7 @@ impl State {
             }
             Event::Connected => {
                 self.is_connected.set(true);
+                self.end_handshake();
                 self.waiters.connected.wake_all();
             }
             Event::ConnectionLost { reason } => self.terminate(reason),
@@ -208,9 +228,20 @@ impl State {
         self.schedule();
     }
 
+    /// Closes it as its handshake has taken too long.
+    pub(crate) fn time_out(self: &Rc<Self>) {
+        let reason = Bytes::from_static(b"the handshake has taken too long");
+        self.proto
+            .borrow_mut()
+            .close(now(), VarInt::from_u32(0), reason);
+        self.terminate(ConnectionError::TimedOut);
+        self.schedule();
+    }
+
     /// Marks it as lost, and wakes all.
     fn terminate(&self, reason: ConnectionError) {
         self.error.borrow_mut().get_or_insert(reason);
+        self.end_handshake();
         for half in [Half::Read, Half::Write] {
             let wakers = mem::take(&mut *self.streams(half).borrow_mut());
             wakers.into_values().for_each(wake);

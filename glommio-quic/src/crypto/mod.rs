@@ -18,6 +18,7 @@ pub use suites::provider;
 pub use tokens::{ResetKey, TokenKey};
 
 use crate::{ClientConfig, EndpointConfig, ServerConfig};
+use quinn_proto::HashedConnectionIdGenerator;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::sync::Arc;
@@ -76,7 +77,16 @@ pub fn client_config(roots: RootCertStore) -> Result<ClientConfig, rustls::Error
 ///
 /// The system has no random bytes.
 pub fn endpoint_config() -> Result<EndpointConfig, rustls::Error> {
-    Ok(EndpointConfig::new(Arc::new(ResetKey::random()?)))
+    Ok(endpoint_config_with(ResetKey::random()?))
+}
+
+/// The defaults of quinn-proto, with this key for stateless resets: with that of an earlier run at
+/// the same address, the clients of that run hear at once that their connections are lost.
+pub fn endpoint_config_with(key: ResetKey) -> EndpointConfig {
+    let of_ids = key.of_connection_ids();
+    let mut config = EndpointConfig::new(Arc::new(key));
+    config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(of_ids)));
+    config
 }
 
 /// Fills `bytes` from the system.

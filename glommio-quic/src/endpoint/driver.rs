@@ -179,6 +179,10 @@ fn poll_work(shared: &Rc<Shared>, cx: &mut Context<'_>) -> Poll<()> {
         fired += 1;
         if let Some(state) = shared.connection(expired.into_inner()) {
             state.timer.take();
+            if state.handshake_ends().is_some_and(|ends| ends <= now()) {
+                shared.count(|stats| stats.handshakes_timed_out += 1);
+                state.time_out();
+            }
             let handled = shared.with_proto(&state, |proto| proto.handle_timeout(now()));
             if handled.is_some() {
                 shared.schedule(&state);
@@ -235,7 +239,8 @@ async fn drive_connection(
 
 /// Moves the timer of a connection to where the protocol wants it.
 fn arm(shared: &Shared, state: &State) {
-    let deadline = state.proto.borrow_mut().poll_timeout();
+    let of_protocol = state.proto.borrow_mut().poll_timeout();
+    let deadline = of_protocol.into_iter().chain(state.handshake_ends()).min();
     let deadline = deadline.map(|deadline| shared.ticks.next(now(), deadline));
     let armed = state.timer.get();
     let timer = match (deadline, armed) {

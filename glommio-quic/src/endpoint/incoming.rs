@@ -56,16 +56,21 @@ impl Incoming {
     ) -> Result<Connecting, ConnectionError> {
         let incoming = self.decide();
         if let Some(error) = self.shared.lost_error() {
-            self.shared.proto().ignore(incoming);
+            self.shared.ignore(incoming);
             return Err(error);
         }
+        let address = incoming.remote_address().ip();
         let mut response = Vec::new();
         let accepted = self
             .shared
             .proto()
             .accept(incoming, now(), &mut response, config);
         match accepted {
-            Ok((handle, proto)) => Ok(Connecting::new(self.shared.insert(handle, proto))),
+            Ok((handle, proto)) => {
+                let state = self.shared.insert(handle, proto);
+                self.shared.begin_handshake(&state, address);
+                Ok(Connecting::new(state))
+            }
             Err(error) => {
                 if let Some(transmit) = error.response {
                     self.shared.respond(transmit, response);
@@ -90,24 +95,17 @@ impl Incoming {
     /// the error.
     pub fn retry(mut self) -> Result<(), RetryError> {
         let incoming = self.decide();
-        let mut response = Vec::new();
-        let retried = self.shared.proto().retry(incoming, &mut response);
-        match retried {
-            Ok(transmit) => {
-                self.shared.respond(transmit, response);
-                Ok(())
-            }
-            Err(error) => {
-                self.proto = Some(error.into_incoming());
-                Err(RetryError(Box::new(self)))
-            }
-        }
+        let retried = self.shared.retry(incoming);
+        retried.map_err(|error| {
+            self.proto = Some(error.into_incoming());
+            RetryError(Box::new(self))
+        })
     }
 
     /// Drops it, and sends nothing. The client will ask again and at last give up.
     pub fn ignore(mut self) {
         let incoming = self.decide();
-        self.shared.proto().ignore(incoming);
+        self.shared.ignore(incoming);
     }
 
     /// The address of this side that the client has sent to, if known.
@@ -148,6 +146,7 @@ impl Drop for Incoming {
             self.shared.refuse(incoming);
         }
         self.shared.undecided.set(self.shared.undecided.get() - 1);
+        self.shared.wake_accepting();
         self.shared.wake_driver();
     }
 }

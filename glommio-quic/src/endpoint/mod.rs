@@ -2,10 +2,12 @@
 
 mod driver;
 mod incoming;
+mod limits;
 mod shared;
 mod ticks;
 
 pub use incoming::{Incoming, RetryError};
+pub use limits::Limits;
 pub(crate) use shared::Shared;
 
 use crate::connection::Connecting;
@@ -100,8 +102,27 @@ impl Endpoint {
     /// Panics if no executor is running on this thread.
     pub fn shard(server: ServerConfig, shard: Shard) -> io::Result<Endpoint> {
         let config = shard.endpoint_config();
+        Endpoint::shard_with(config, Some(server), shard)
+    }
+
+    /// As [`shard`](Self::shard), with the settings in `config`, except that the connection IDs and
+    /// the key of stateless resets are those of the shard; without `server` it refuses connections.
+    ///
+    /// # Errors
+    ///
+    /// As [`shard`](Self::shard).
+    ///
+    /// # Panics
+    ///
+    /// As [`shard`](Self::shard).
+    pub fn shard_with(
+        mut config: EndpointConfig,
+        server: Option<ServerConfig>,
+        shard: Shard,
+    ) -> io::Result<Endpoint> {
+        shard.apply(&mut config);
         let (socket, membership) = shard.into_parts();
-        Endpoint::start(config, Some(server), socket, Some(membership))
+        Endpoint::start(config, server, socket, Some(membership))
     }
 
     fn start(
@@ -134,6 +155,12 @@ impl Endpoint {
     /// Sets what new connections that come in go by; with `None` they are refused.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
         self.shared.proto().set_server_config(config.map(Arc::new));
+    }
+
+    /// Sets what clients may take, of all clones. It does not apply to what they have by now.
+    pub fn set_limits(&self, limits: Limits) {
+        self.shared.limits.set(limits);
+        self.shared.incoming_waiters.wake_all();
     }
 
     /// Connects to a server, whose certificate is to name `server_name`.
@@ -177,7 +204,7 @@ impl Endpoint {
     /// most operations.
     ///
     /// How many wait is limited by [`ServerConfig::max_incoming`]. Further ones are ignored; they
-    /// ask again.
+    /// ask again. [`Limits`] may keep those that wait from being accepted.
     ///
     /// # Cancel safety
     ///
@@ -273,6 +300,16 @@ pub struct EndpointStats {
     /// Retries, refusals, resets and lists of versions that the send queue of the socket had no
     /// space for.
     pub answers_dropped: u64,
+    /// Clients that were accepted.
+    pub accepted: u64,
+    /// Clients that were refused, by the program or because of [`Limits`].
+    pub refused: u64,
+    /// Clients that were asked to prove their address.
+    pub retried: u64,
+    /// Clients that were [ignored](Incoming::ignore).
+    pub ignored: u64,
+    /// Handshakes that took longer than [`Limits::handshake_timeout`].
+    pub handshakes_timed_out: u64,
 }
 
 impl Clone for Endpoint {

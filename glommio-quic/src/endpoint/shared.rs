@@ -1,6 +1,7 @@
 //! What the tasks of an endpoint and its handles share.
 
 use super::EndpointStats;
+use super::limits::{Handshakes, Limits};
 use super::ticks::Ticks;
 use crate::connection::State;
 use crate::panics::{caught, log_error};
@@ -11,13 +12,14 @@ use bytes::Bytes;
 use glommio::time::now;
 use glommio::timer::DelayQueue;
 use quinn_proto::{
-    ConnectionError, ConnectionHandle, DatagramEvent, EndpointConfig, EndpointEvent, ServerConfig,
-    Transmit, VarInt,
+    ConnectionError, ConnectionHandle, DatagramEvent, EndpointConfig, EndpointEvent, RetryError,
+    ServerConfig, Transmit, VarInt,
 };
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::mem;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -49,6 +51,8 @@ pub(crate) struct Shared {
     is_abandoned: Cell<bool>,
     /// Which of the shards of an address it is.
     shard: Option<Arc<Membership>>,
+    pub(super) limits: Cell<Limits>,
+    handshakes: Handshakes,
     pub(super) stats: Cell<EndpointStats>,
     pub(super) incoming_waiters: WaiterList,
     pub(super) idle_waiters: WaiterList,
@@ -82,6 +86,8 @@ impl Shared {
             undecided: Cell::default(),
             is_abandoned: Cell::default(),
             shard,
+            limits: Cell::default(),
+            handshakes: Handshakes::default(),
             stats: Cell::default(),
             incoming_waiters: WaiterList::default(),
             idle_waiters: WaiterList::default(),
@@ -275,11 +281,58 @@ impl Shared {
         self.incoming_waiters.wake_all();
     }
 
+    /// The next client that may be accepted. Those that may not are turned away.
     pub(super) fn next_incoming(&self) -> Option<quinn_proto::Incoming> {
-        self.incoming.borrow_mut().pop_front()
+        let limits = self.limits.get();
+        while self.handshakes.count() + self.undecided.get() < limits.handshakes {
+            let incoming = self.incoming.borrow_mut().pop_front()?;
+            let under_way = self.handshakes.of_network(incoming.remote_address().ip());
+            if self.open_connections() >= limits.connections {
+                self.refuse(incoming);
+            } else if under_way < limits.handshakes_per_address {
+                return Some(incoming);
+            } else if let Err(error) = self.retry(incoming) {
+                self.refuse(error.into_incoming());
+            }
+        }
+        None
+    }
+
+    /// A place among those that may be accepted has become free.
+    pub(super) fn wake_accepting(&self) {
+        if !self.incoming.borrow().is_empty() {
+            self.incoming_waiters.wake_all();
+        }
+    }
+
+    /// The handshake of a client at `address` begins.
+    pub(super) fn begin_handshake(&self, state: &State, address: IpAddr) {
+        self.count(|stats| stats.accepted += 1);
+        let limit = self.limits.get().handshake_timeout;
+        self.handshakes.begin(address);
+        state.begin_handshake(address, limit.and_then(|limit| now().checked_add(limit)));
+    }
+
+    pub(crate) fn end_handshake(&self, address: IpAddr) {
+        self.handshakes.end(address);
+        self.wake_accepting();
+    }
+
+    pub(super) fn ignore(&self, incoming: quinn_proto::Incoming) {
+        self.count(|stats| stats.ignored += 1);
+        self.proto().ignore(incoming);
+    }
+
+    pub(super) fn retry(&self, incoming: quinn_proto::Incoming) -> Result<(), RetryError> {
+        let mut response = Vec::new();
+        let transmit = self.proto().retry(incoming, &mut response)?;
+        self.count(|stats| stats.retried += 1);
+        self.respond(transmit, response);
+        Ok(())
     }
 
     pub(super) fn refuse(&self, incoming: quinn_proto::Incoming) {
+        self.count(|stats| stats.refused += 1);
         let mut response = Vec::new();
         let transmit = self.proto().refuse(incoming, &mut response);
         self.respond(transmit, response);
@@ -396,6 +449,9 @@ impl Shared {
         }
         let socket = self.socket.borrow_mut().take();
         drop((ready, socket));
+        if let Some(shard) = &self.shard {
+            shard.leave();
+        }
         self.incoming_waiters.wake_all();
         self.idle_waiters.wake_all();
     }

@@ -1,11 +1,15 @@
 //! Which shard a packet is for, and how it gets there.
 
-use super::ID_LEN;
+use super::ids::ID_LEN;
+use super::program;
 use crate::socket::Datagram;
 use atomic_waker::AtomicWaker;
 use concurrent_queue::ConcurrentQueue;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::io;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 /// Datagrams that wait for one shard. Further ones are lost.
@@ -13,57 +17,110 @@ const INBOX: usize = 1024;
 /// How many a shard takes at a time.
 const BATCH: usize = 64;
 
+/// The shards of one address in this process.
 pub(super) struct Group {
+    /// The number of the first; those of the others follow.
+    first: usize,
     inboxes: Vec<Inbox>,
+    /// The kernel's order of their sockets, if no other process has sockets in it, by numbers: the
+    /// last takes the place of one that is closed.
+    order: Mutex<Vec<u8>>,
 }
 
 struct Inbox {
     datagrams: ConcurrentQueue<Datagram>,
     shard: AtomicWaker,
+    /// There is a shard that takes them, or will.
+    is_open: AtomicBool,
 }
 
 impl Group {
-    pub(super) fn new(count: usize) -> Group {
+    pub(super) fn new(first: usize, count: usize) -> Group {
         let inbox = || Inbox {
             datagrams: ConcurrentQueue::bounded(INBOX),
             shard: AtomicWaker::new(),
+            is_open: AtomicBool::new(false),
         };
         Group {
+            first,
             inboxes: (0..count).map(|_| inbox()).collect(),
+            order: Mutex::default(),
         }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.inboxes.len()
+    }
+
+    fn inbox(&self, number: u8) -> Option<&Inbox> {
+        let index = usize::from(number).checked_sub(self.first)?;
+        self.inboxes.get(index)
+    }
+
+    pub(super) fn has(&self, number: u8) -> bool {
+        self.inbox(number).is_some()
+    }
+
+    /// Makes a shard that there is none of yet, or none any more. Its socket is to be the next that
+    /// is bound.
+    pub(super) fn join(self: &Arc<Group>) -> Option<Membership> {
+        let takes = |inbox: &Inbox| !inbox.is_open.swap(true, Ordering::AcqRel);
+        let index = self.inboxes.iter().position(takes)?;
+        // What has come in the meantime is for connections that are lost.
+        self.inboxes[index].datagrams.try_iter().for_each(drop);
+        let number = u8::try_from(self.first + index).expect("the numbers were checked");
+        self.ordered(|order| order.push(number));
+        Some(Membership {
+            group: Arc::clone(self),
+            number,
+            has_left: AtomicBool::new(false),
+        })
+    }
+
+    /// Has the kernel find the sockets by the numbers of their shards. `socket` is any of them.
+    pub(super) fn steer(&self, socket: &UdpSocket, shares_address: bool) -> io::Result<()> {
+        self.ordered(|order| {
+            let is_by_number = |(index, number)| index == usize::from(number);
+            // The sockets of the other processes are taken to be before these.
+            let by_number = shares_address || order.iter().copied().enumerate().all(is_by_number);
+            program::attach(socket, (!by_number).then_some(order))
+        })
+    }
+
+    fn ordered<R>(&self, act: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        act(&mut self.order.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What makes an endpoint one of the shards of a group. Dropped, nothing is passed on to it.
+/// What makes an endpoint one of the shards of a group. Dropped, or [left](Self::leave), nothing is
+/// passed on to it.
 pub(crate) struct Membership {
-    group: Arc<Group>,
-    number: u8,
+    pub(super) group: Arc<Group>,
+    pub(super) number: u8,
+    has_left: AtomicBool,
 }
 
 /// What has become of a datagram.
 pub(crate) enum Passed {
-    /// It is for this shard, as far as one can tell.
+    /// It is for this shard, as far as one can tell, or for one that is gone: this one tells the
+    /// client so.
     Own(Datagram),
     On,
-    /// The shard is gone, or has no space for it.
+    /// The shard has no space for it.
     Nowhere,
 }
 
 impl Membership {
-    pub(super) fn new(group: Arc<Group>, number: u8) -> Membership {
-        Membership { group, number }
-    }
-
     fn inbox(&self) -> &Inbox {
-        &self.group.inboxes[usize::from(self.number)]
+        self.group.inbox(self.number).expect("it is one of them")
     }
 
     pub(crate) fn pass_on(&self, datagram: Datagram) -> Passed {
         let other = match shard_of(&datagram.payload) {
-            Some(number) if number != self.number => self.group.inboxes.get(usize::from(number)),
+            Some(number) if number != self.number => self.group.inbox(number),
             Some(_) | None => None,
         };
-        let Some(other) = other else {
+        let Some(other) = other.filter(|other| other.is_open.load(Ordering::Acquire)) else {
             return Passed::Own(datagram);
         };
         match other.datagrams.push(datagram) {
@@ -88,25 +145,36 @@ impl Membership {
         .await;
         inbox.datagrams.try_iter().take(BATCH)
     }
+
+    /// The shard has ended, and its socket is closed.
+    pub(crate) fn leave(&self) {
+        if self.has_left.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.group.ordered(|order| {
+            if let Some(place) = order.iter().position(|number| *number == self.number) {
+                order.swap_remove(place);
+            }
+        });
+        self.inbox().is_open.store(false, Ordering::Release);
+    }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.inbox().datagrams.close();
+        self.leave();
     }
 }
 
-/// The first byte of a connection ID that a shard has issued, if the packet carries one.
+/// The first byte of a connection ID that a shard may have issued, if the packet carries one. The
+/// first packets of a client carry one of its own choice, which any shard may take.
 pub(super) fn shard_of(packet: &[u8]) -> Option<u8> {
     const LONG: u8 = 0x80;
-    const TYPE: u8 = 0x30;
-    const HANDSHAKE: u8 = 0x20;
-    let first = *packet.first()?;
-    if first & LONG == 0 {
+    if packet.first()? & LONG == 0 {
         return packet.get(1).copied();
     }
-    let is_ours = first & TYPE == HANDSHAKE && usize::from(*packet.get(5)?) == ID_LEN;
-    is_ours.then(|| packet.get(6).copied()).flatten()
+    let is_as_long = usize::from(*packet.get(5)?) == ID_LEN;
+    is_as_long.then(|| packet.get(6).copied()).flatten()
 }
 
 #[cfg(test)]
@@ -114,19 +182,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_shard_has_issued_tells_the_shard() {
+    fn the_connection_id_tells_the_shard() {
         assert_eq!(shard_of(&[0x40, 3, 9, 9]), Some(3));
         assert_eq!(shard_of(&[0x40]), None);
         assert_eq!(shard_of(&[]), None);
-        let mut handshake = [0xe0, 0, 0, 0, 1, 8, 5, 9, 9];
-        assert_eq!(shard_of(&handshake), Some(5));
-        assert_eq!(shard_of(&handshake[..6]), None);
-        handshake[5] = 9;
-        assert_eq!(shard_of(&handshake), None, "not as long as ours");
-        assert_eq!(
-            shard_of(&[0xc0, 0, 0, 0, 1, 8, 5, 9, 9]),
-            None,
-            "the client's own choice"
-        );
+        let mut long = [0xe0, 0, 0, 0, 1, 8, 5, 9, 9];
+        assert_eq!(shard_of(&long), Some(5));
+        long[0] = 0xc0;
+        assert_eq!(shard_of(&long), Some(5), "an answer to a client, too");
+        assert_eq!(shard_of(&long[..6]), None);
+        long[5] = 9;
+        assert_eq!(shard_of(&long), None, "not as long as ours");
+    }
+
+    #[test]
+    fn who_leaves_twice_does_not_close_the_shard_that_was_made_again() {
+        let group = Arc::new(Group::new(5, 2));
+        let (one, two) = (group.join().expect("one"), group.join().expect("two"));
+        assert!(group.join().is_none());
+        assert_eq!((one.number, two.number), (5, 6));
+        one.leave();
+        let again = group.join().expect("one again");
+        assert_eq!(again.number, 5);
+        assert_eq!(group.ordered(|order| order.clone()), [6, 5]);
+        drop(one);
+        assert!(group.join().is_none(), "it is not free");
     }
 }

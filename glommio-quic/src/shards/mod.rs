@@ -2,52 +2,56 @@
 //!
 //! ```text
 //!   short header   0.......  │ shard │ 7 random bytes │ ...
-//!   long header    1.TT....  │ version (4) │ length │ shard │ 7 random bytes │ ...
+//!   long header    1.......  │ version (4) │ length │ shard │ 7 random bytes │ ...
 //! ```
 //!
 //! The connection IDs that a shard issues begin with its number. A program in the kernel
 //! (`program.rs`) hands each packet that carries one to the socket of that shard, from wherever the
-//! client may send by now. The first packets of a client carry a number of its own choice; the
-//! kernel shares them out by addresses, which do not change before the handshake is over
-//! (RFC 9000, section 9).
+//! peer may send by now. The first packets of a client carry an ID of its own choice. If that looks
+//! like one of a shard, they go to that shard, and else the kernel shares them out by addresses,
+//! which do not change before the handshake is over (RFC 9000, section 9).
 //!
 //! Where the kernel does not take the program, and when the socket of a shard is closed, packets
 //! come to other shards. Those pass them on, by a bounded queue per shard: what does not fit is as
-//! lost as by the network.
+//! lost as by the network. What is for a shard that is gone they answer as an endpoint answers after
+//! a restart: the client hears that its connection is lost.
 
+mod ids;
 mod membership;
+mod options;
 mod program;
 
 pub(crate) use membership::{Membership, Passed};
+pub use options::ShardOptions;
 
 use crate::EndpointConfig;
 use crate::crypto::ResetKey;
-use membership::Group;
-use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
-use socket2::{Domain, Protocol, SockAddr, Type};
+use ids::ShardIds;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The socket of one of several shards, for [`Endpoint::shard`](crate::Endpoint::shard) in its
-/// executor.
+/// The shards of one address, for executors to take one each; clones are the same.
+///
+/// When the endpoint of a shard is gone, as its executor has ended, its shard can be taken again:
+/// with [`ShardEnd::Restart`](glommio::ShardEnd::Restart) a shard that has died serves again. Its
+/// connections are lost, and the peers hear that from the shards that live, or from the new one.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
-/// use glommio_quic::{Endpoint, ServerConfig, Shard};
-/// use std::sync::{Arc, Mutex};
+/// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
+/// use glommio_quic::{Endpoint, ServerConfig, ShardOptions};
 ///
 /// # fn serve(config: ServerConfig) -> Result<(), Box<dyn std::error::Error>> {
-/// let shards = Arc::new(Mutex::new(Shard::bind("0.0.0.0:4433".parse()?, 4)?));
-/// let pool = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(4));
-/// pool.on_all_shards(async move || {
-///     let shard = shards.lock().expect("no panic").pop().expect("one for each");
-///     let endpoint = Endpoint::shard(config.clone(), shard)?;
+/// let shards = ShardOptions::new().bind("0.0.0.0:4433".parse()?, 4)?;
+/// let pool = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(4))
+///     .on_shard_end(ShardEnd::Restart { per_minute: 10 });
+/// pool.try_on_all_shards(async move || {
+///     let endpoint = Endpoint::shard(config.clone(), shards.take()?)?;
 ///     while let Some(incoming) = endpoint.accept().await {
 ///         // ...
 /// #       drop(incoming);
@@ -57,12 +61,29 @@ use std::time::Duration;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Shard {
-    socket: UdpSocket,
-    number: u8,
+#[derive(Clone)]
+pub struct Shards {
+    common: Common,
+    untaken: Arc<Mutex<Vec<Shard>>>,
+}
+
+/// What the shards of a group have in common.
+#[derive(Clone)]
+struct Common {
+    group: Arc<membership::Group>,
+    addr: SocketAddr,
     steering: Steering,
-    group: Arc<Group>,
+    shares_address: bool,
     reset_key: Arc<ResetKey>,
+}
+
+/// The socket of one of several shards, for [`Endpoint::shard`](crate::Endpoint::shard) in its
+/// executor.
+pub struct Shard {
+    // It is closed before the shard leaves.
+    socket: UdpSocket,
+    membership: Membership,
+    common: Common,
 }
 
 /// How packets come to the shard that has their connection.
@@ -75,17 +96,42 @@ pub enum Steering {
     PassingOn,
 }
 
+impl Shards {
+    /// A shard that none has taken, or whose endpoint is gone.
+    ///
+    /// # Errors
+    ///
+    /// Kind `ResourceBusy` if all are taken. What `bind(2)` gives for one that is taken again.
+    pub fn take(&self) -> io::Result<Shard> {
+        let mut untaken = self.untaken();
+        match untaken.pop() {
+            Some(shard) => Ok(shard),
+            None => options::make_again(&self.common),
+        }
+    }
+
+    /// The address of all of them.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.common.addr
+    }
+
+    fn untaken(&self) -> std::sync::MutexGuard<'_, Vec<Shard>> {
+        // The last is taken first.
+        self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Shard {
     /// How many shards there may be: the number is a byte of connection IDs.
     pub const MAX: usize = 256;
 
     /// Sockets of `count` shards at `addr`, steered by the kernel if it takes the program; no
-    /// privileges are needed.
+    /// privileges are needed. [`ShardOptions`] has more to choose, and makes shards that can be
+    /// taken again.
     ///
     /// # Errors
     ///
-    /// Kind `InvalidInput` for no shard, or more than [`MAX`](Self::MAX). What `bind(2)` gives; or
-    /// that the system has no random bytes.
+    /// As [`ShardOptions::bind`].
     pub fn bind(addr: SocketAddr, count: usize) -> io::Result<Vec<Shard>> {
         Shard::bind_with(addr, count, Steering::Kernel)
     }
@@ -96,47 +142,20 @@ impl Shard {
     ///
     /// As [`bind`](Self::bind).
     pub fn bind_with(addr: SocketAddr, count: usize, best: Steering) -> io::Result<Vec<Shard>> {
-        if count == 0 || count > Shard::MAX {
-            let text = format!("{count} shards of an endpoint; 1 to {} can be", Shard::MAX);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        let reset_key = Arc::new(ResetKey::random().map_err(io::Error::other)?);
-        let group = Arc::new(Group::new(count));
-
-        // The kernel numbers them in this order.
-        let mut sockets = vec![bind(addr)?];
-        let addr = sockets[0].local_addr()?;
-        for _ in 1..count {
-            sockets.push(bind(addr)?);
-        }
-        let steering = match best {
-            // A single socket needs none, and the kernel takes none for it if it has chosen the port.
-            Steering::Kernel if program::attach(&sockets[0]).is_ok() || count == 1 => {
-                Steering::Kernel
-            }
-            Steering::Kernel | Steering::PassingOn => Steering::PassingOn,
-        };
-        let shards = sockets
-            .into_iter()
-            .zip(0..=u8::MAX)
-            .map(|(socket, number)| Shard {
-                socket,
-                number,
-                steering,
-                group: Arc::clone(&group),
-                reset_key: Arc::clone(&reset_key),
-            });
-        Ok(shards.collect())
+        let shards = ShardOptions::new().steering(best).bind(addr, count)?;
+        let mut all = std::mem::take(&mut *shards.untaken());
+        all.reverse();
+        Ok(all)
     }
 
-    /// From 0.
+    /// From 0, or [`first_number`](ShardOptions::first_number).
     pub fn number(&self) -> usize {
-        self.number.into()
+        self.membership.number.into()
     }
 
     /// How its packets come to it.
     pub fn steering(&self) -> Steering {
-        self.steering
+        self.common.steering
     }
 
     /// The address of all shards.
@@ -148,16 +167,27 @@ impl Shard {
         self.socket.local_addr()
     }
 
+    /// The defaults for an endpoint of a shard, which [`apply`](Self::apply) completes.
     pub(crate) fn endpoint_config(&self) -> EndpointConfig {
-        let mut config = EndpointConfig::new(Arc::clone(&self.reset_key) as _);
-        let number = self.number;
-        config.cid_generator(move || Box::new(ShardIds { number }));
+        let mut config = EndpointConfig::new(Arc::clone(&self.common.reset_key) as _);
+        // Those that live answer for all connections of one that is gone. A reset is shorter than
+        // what it answers.
+        config.min_reset_interval(Duration::from_millis(1));
         config
     }
 
+    /// Sets what is to be the same for all shards, or to tell them apart.
+    pub(crate) fn apply(&self, config: &mut EndpointConfig) {
+        let (number, group) = (self.membership.number, Arc::clone(&self.common.group));
+        config.reset_key(Arc::clone(&self.common.reset_key) as _);
+        config.cid_generator(move || {
+            let group = Arc::clone(&group);
+            Box::new(ShardIds { number, group })
+        });
+    }
+
     pub(crate) fn into_parts(self) -> (UdpSocket, Arc<Membership>) {
-        let membership = Membership::new(self.group, self.number);
-        (self.socket, Arc::new(membership))
+        (self.socket, Arc::new(self.membership))
     }
 }
 
@@ -168,54 +198,20 @@ impl AsFd for Shard {
     }
 }
 
-impl fmt::Debug for Shard {
+impl fmt::Debug for Shards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shard")
-            .field("number", &self.number)
-            .field("steering", &self.steering)
+        f.debug_struct("Shards")
+            .field("local_addr", &self.common.addr)
+            .field("steering", &self.common.steering)
             .finish_non_exhaustive()
     }
 }
 
-fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-    // With the option, the kernel may choose a port that another socket with it has.
-    let chooses_port = addr.port() == 0;
-    socket.set_reuse_port(!chooses_port)?;
-    socket.bind(&SockAddr::from(addr))?;
-    socket.set_reuse_port(true)?;
-    Ok(socket.into())
-}
-
-/// Connection IDs that tell the shard, in the clear: who sees the packets of a connection before
-/// and after a migration learns that both are for one shard of `count`.
-struct ShardIds {
-    number: u8,
-}
-
-const ID_LEN: usize = 8;
-
-impl ConnectionIdGenerator for ShardIds {
-    fn generate_cid(&mut self) -> ConnectionId {
-        let mut id = [0; ID_LEN];
-        // It has given the keys of the endpoint before.
-        graviola::random::fill(&mut id[1..]).expect("the system has random bytes");
-        id[0] = self.number;
-        ConnectionId::new(&id)
-    }
-
-    fn validate(&self, cid: &ConnectionId) -> Result<(), InvalidCid> {
-        match cid.len() == ID_LEN && cid[0] == self.number {
-            true => Ok(()),
-            false => Err(InvalidCid),
-        }
-    }
-
-    fn cid_len(&self) -> usize {
-        ID_LEN
-    }
-
-    fn cid_lifetime(&self) -> Option<Duration> {
-        None
+impl fmt::Debug for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shard")
+            .field("number", &self.number())
+            .field("steering", &self.steering())
+            .finish_non_exhaustive()
     }
 }

@@ -8,9 +8,10 @@ use std::net::UdpSocket;
 /// The kernel looks at addresses for a number that is no socket's.
 const BY_ADDRESSES: u32 = u32::MAX;
 
-/// Attaches the program to all sockets that are bound to the address of `socket`.
-pub(super) fn attach(socket: &UdpSocket) -> io::Result<()> {
-    let mut filter = program();
+/// Attaches the program to all sockets that are bound to the address of `socket`. `order` has the
+/// numbers of the shards in the order of their sockets, unless each is at its own.
+pub(super) fn attach(socket: &UdpSocket, order: Option<&[u8]>) -> io::Result<()> {
+    let mut filter = program(order);
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
@@ -21,10 +22,8 @@ pub(super) fn attach(socket: &UdpSocket) -> io::Result<()> {
 }
 
 /// It sees the datagram without its UDP header. A load from beyond its end returns 0.
-fn program() -> [libc::sock_filter; 11] {
-    use libc::{
-        BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET,
-    };
+fn program(order: Option<&[u8]>) -> Vec<libc::sock_filter> {
+    use libc::{BPF_ABS, BPF_B, BPF_JA, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET};
     const A: u32 = 0x10;
     let op = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
         code: code as u16,
@@ -33,21 +32,27 @@ fn program() -> [libc::sock_filter; 11] {
         k,
     };
     let byte = |at: u32| op(BPF_LD | BPF_B | BPF_ABS, at, 0, 0);
-    let ret_a = op(BPF_RET | A, 0, 0, 0);
-    [
+    let ret = |index: u32| op(BPF_RET | BPF_K, index, 0, 0);
+    let mut program = vec![
         byte(0),
-        op(BPF_JMP | BPF_JSET | BPF_K, 0x80, 2, 0),
+        op(BPF_JMP | BPF_JSET | BPF_K, 0x80, 0, 5),
+        // A long header, with a connection ID as long as ours?
+        byte(5),
+        op(BPF_JMP | BPF_JEQ | BPF_K, super::ids::ID_LEN as u32, 1, 0),
+        ret(BY_ADDRESSES),
+        byte(6),
+        op(BPF_JMP | BPF_JA, 1, 0, 0),
         // A short header: the connection ID follows.
         byte(1),
-        ret_a,
-        // A long header: of a Handshake packet?
-        op(BPF_ALU | BPF_AND | BPF_K, 0x30, 0, 0),
-        op(BPF_JMP | BPF_JEQ | BPF_K, 0x20, 0, 4),
-        // With a connection ID as long as ours?
-        byte(5),
-        op(BPF_JMP | BPF_JEQ | BPF_K, super::ID_LEN as u32, 0, 2),
-        byte(6),
-        ret_a,
-        op(BPF_RET | BPF_K, BY_ADDRESSES, 0, 0),
-    ]
+    ];
+    let Some(order) = order else {
+        program.push(op(BPF_RET | A, 0, 0, 0));
+        return program;
+    };
+    for (index, number) in (0..).zip(order) {
+        program.push(op(BPF_JMP | BPF_JEQ | BPF_K, u32::from(*number), 0, 1));
+        program.push(ret(index));
+    }
+    program.push(ret(BY_ADDRESSES));
+    program
 }

@@ -3,6 +3,7 @@
 mod echo;
 mod handshakes;
 mod interop;
+mod limits;
 mod lives;
 mod networks;
 mod peer;
