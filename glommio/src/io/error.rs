@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::Result;
 use crate::error::GlommioError;
+use crate::sys::door::number_of;
 
 /// The error of `op`, attempted on the file `fd` at `path`.
 pub(super) fn enhanced(
@@ -18,7 +19,7 @@ pub(super) fn enhanced(
         source,
         op,
         path: path.map(Path::to_path_buf),
-        fd,
+        fd: fd.map(number_of),
     }
 }
 
@@ -52,7 +53,12 @@ pub(super) fn again_enhanced(error: &GlommioError<()>) -> GlommioError<()> {
             op,
             path,
             fd,
-        } => enhanced(again(source), op, path.as_deref(), *fd),
+        } => GlommioError::EnhancedIoError {
+            source: again(source),
+            op,
+            path: path.clone(),
+            fd: *fd,
+        },
         GlommioError::IoError(source) => GlommioError::IoError(again(source)),
         other => GlommioError::IoError(io::Error::other(other.to_string())),
     }

@@ -1,6 +1,7 @@
 //! The simulation that runs on a thread.
 
 use std::cell::RefCell;
+use std::io;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
@@ -16,6 +17,14 @@ thread_local! {
 #[inline]
 pub(crate) fn current() -> Option<Rc<World>> {
     CURRENT.with(|current| current.borrow().clone())
+}
+
+/// See [`World::of_host`].
+pub(crate) fn of_host<T>(made: io::Result<T>) -> io::Result<T> {
+    match current() {
+        Some(world) => world.of_host(made),
+        None => made,
+    }
 }
 
 /// Makes `world` that of this thread until the guard is dropped.

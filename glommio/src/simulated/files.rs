@@ -80,7 +80,7 @@ impl SimulatedFile {
     /// A further descriptor beside `fd`, which is one of the file.
     pub(crate) fn duplicate(&self, fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         self.world.may_open(self.node)?;
-        let duplicate = fd.try_clone_to_owned()?;
+        let duplicate = self.world.of_host(fd.try_clone_to_owned())?;
         let number = duplicate.as_raw_fd();
         self.world.add_file(number, self.node, self.id);
         Ok(duplicate)

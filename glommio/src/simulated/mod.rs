@@ -48,6 +48,7 @@ mod moments;
 )]
 pub(crate) mod network;
 mod node;
+mod numbers;
 mod passed;
 mod socket;
 mod sockets;
@@ -55,7 +56,7 @@ mod trace;
 mod used_up;
 mod world;
 
-pub(crate) use current::{current, enter};
+pub(crate) use current::{current, enter, of_host};
 pub(crate) use files::{SimulatedFile, file};
 pub(crate) use generator::generator;
 pub(crate) use ids::{NodeId, RingId, Time};

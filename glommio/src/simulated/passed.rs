@@ -13,7 +13,7 @@ impl World {
         let passed = Passed(self.next_number());
         self.passed.borrow_mut().insert(passed, (node, Vec::new()));
         for fd in fds {
-            let duplicate = match fd.try_clone_to_owned() {
+            let duplicate = match self.of_host(fd.try_clone_to_owned()) {
                 Ok(duplicate) => duplicate,
                 Err(error) => {
                     self.lose_passed(passed);

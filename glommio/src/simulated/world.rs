@@ -16,6 +16,7 @@ use super::generator::generator;
 use super::ids::{NodeId, RingId, Time};
 use super::moments::Moments;
 use super::network::{Network, Passed, SocketId};
+use super::numbers::Numbers;
 use super::sockets::{Sockets, Wait};
 use super::trace::{Event, Trace};
 use super::used_up::UsedUp;
@@ -52,6 +53,11 @@ pub(crate) struct World {
     /// Descriptors on their way, each with its node.
     pub(super) passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
     used_up: UsedUp,
+    numbers_of: RefCell<Numbers>,
+    /// How many descriptors a node may have.
+    descriptors_max: Cell<usize>,
+    /// Why the process cannot go on with the simulation.
+    host_failure: RefCell<Option<String>>,
     /// The places in the code of users that were come by, and whether they are active.
     pub(super) buggified: RefCell<BTreeMap<(&'static str, u32, u32), bool>>,
     has_random_task_order: Cell<bool>,
@@ -142,6 +148,9 @@ impl World {
             sockets: RefCell::default(),
             passed: RefCell::default(),
             used_up: UsedUp::default(),
+            numbers_of: RefCell::default(),
+            descriptors_max: Cell::new(usize::MAX),
+            host_failure: RefCell::default(),
             buggified: RefCell::default(),
             has_random_task_order: Cell::default(),
             moments: Moments::default(),
@@ -257,6 +266,7 @@ impl World {
         // What they capture may be dropped with nothing borrowed only.
         drop(self.take_calls(node));
         self.descriptors.borrow_mut().forget_node(node);
+        self.numbers_of.borrow_mut().forget_node(node);
         self.passed.borrow_mut().retain(|_, (of, _)| *of != node);
         self.nodes.borrow_mut()[node.0].disk.power_cut();
         self.sockets.borrow_mut().forget_node(node);
@@ -284,10 +294,36 @@ impl World {
     ///
     /// `EMFILE` if not.
     pub(crate) fn may_open(&self, node: NodeId) -> io::Result<()> {
-        match self.used_up.descriptors.of(node, self.now()) {
-            Some(_) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
-            None => Ok(()),
+        let are_used_up = self.used_up.descriptors.of(node, self.now()).is_some();
+        let count = self.numbers_of.borrow().count(node);
+        match are_used_up || count >= self.descriptors_max.get() {
+            true => Err(io::Error::from_raw_os_error(libc::EMFILE)),
+            false => Ok(()),
         }
+    }
+
+    /// How many descriptors each node may have.
+    pub(crate) fn set_descriptors_max(&self, max: usize) {
+        self.descriptors_max.set(max);
+    }
+
+    /// The number of a descriptor as its node sees it.
+    pub(crate) fn number_of(&self, fd: RawFd) -> RawFd {
+        self.numbers_of.borrow().get(fd).unwrap_or(fd)
+    }
+
+    /// A descriptor of the process, which is to stand for one of a node. If there is none, the simulation is over:
+    /// what it would do is not up to the seed.
+    pub(crate) fn of_host<T>(&self, made: io::Result<T>) -> io::Result<T> {
+        made.inspect_err(|error| {
+            let text = format!("the process has no descriptor left ({error}): raise `ulimit -n`");
+            self.host_failure.borrow_mut().get_or_insert(text);
+        })
+    }
+
+    /// Why the process cannot go on with the simulation, if it cannot.
+    pub(crate) fn take_host_failure(&self) -> Option<String> {
+        self.host_failure.take()
     }
 
     /// Until when there is no memory for rings of a node, if there is none now.
@@ -321,7 +357,7 @@ impl World {
 
     /// A descriptor of `file`, which was opened just now and is closed if there is none.
     pub(crate) fn open_descriptor(&self, node: NodeId, file: FileId) -> io::Result<OwnedFd> {
-        let opened = self.may_open(node).and_then(|()| File::open("/dev/null"));
+        let opened = (self.may_open(node)).and_then(|()| self.of_host(File::open("/dev/null")));
         let opened = opened.inspect_err(|_| {
             let _ = self.with_disk(node, |disk| disk.close(file));
         })?;
@@ -333,6 +369,7 @@ impl World {
     pub(crate) fn add_file(&self, fd: RawFd, node: NodeId, file: FileId) {
         // One of that number was closed, and this was not told.
         self.forget(fd);
+        self.numbers_of.borrow_mut().add(fd, node);
         let mut descriptors = self.descriptors.borrow_mut();
         descriptors.files.insert(fd, (node, file));
         *descriptors.of_files.entry((node, file)).or_default() += 1;
@@ -367,6 +404,7 @@ impl World {
     pub(crate) fn add_socket(&self, fd: RawFd, node: NodeId, socket: SocketId) {
         // As in `add_file`.
         self.forget(fd);
+        self.numbers_of.borrow_mut().add(fd, node);
         self.sockets.borrow_mut().add(fd, node, socket);
     }
 
@@ -383,6 +421,7 @@ impl World {
 
     /// `fd` is closed.
     pub(crate) fn forget(&self, fd: RawFd) {
+        self.numbers_of.borrow_mut().forget(fd);
         let last = self.sockets.borrow_mut().forget(fd);
         if let Some(socket) = last {
             // One that went with the power is closed already.

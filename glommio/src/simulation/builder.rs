@@ -214,6 +214,33 @@ impl SimulationBuilder {
         self
     }
 
+    /// How many descriptors each node may have, all its shards together: one more is `EMFILE`. The standard streams
+    /// are among them. Default: any number.
+    ///
+    /// Behind each is one of the process all the same, whose limit (`ulimit -n`) simulations raise as far as they
+    /// may. One that needs more ends with [`FailureKind::Setup`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{io::BufferedFile, simulation::Simulation};
+    ///
+    /// Simulation::builder()
+    ///     .descriptors(4)
+    ///     .client("client", || async {
+    ///         let one = BufferedFile::create("/one").await?;
+    ///         let error = BufferedFile::create("/two").await.unwrap_err();
+    ///         assert_eq!(error.raw_os_error(), Some(24), "EMFILE");
+    ///         one.close().await
+    ///     })
+    ///     .run()?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn descriptors(mut self, max: usize) -> Self {
+        self.spec.descriptors_max = max;
+        self
+    }
+
     /// Whether the seed decides which task of a queue runs next, out of the first sixteen that can. Default
     /// false: tasks of one queue run in the order in which they were woken, as executors promise.
     ///

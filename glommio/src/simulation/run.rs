@@ -26,6 +26,7 @@ use super::spec::Spec;
 use crate::clock::{self, Ticking};
 use crate::panic;
 use crate::simulated::{self, Event, Time, World};
+use crate::sys::limits;
 
 /// So many times the most turns without the end of an operation are too many with some.
 const WITH_PROGRESS: u64 = 200;
@@ -67,7 +68,9 @@ impl Run {
             spec.leave_out(seed);
         }
         let world = World::new(seed, clock::real());
+        limits::raise_descriptor_limit();
         world.set_random_task_order(spec.random_task_order);
+        world.set_descriptors_max(spec.descriptors_max);
         let nodes = spec.nodes.into_iter();
         let nodes = nodes
             .map(|node| Node::new(node, spec.disk.settings(), &world))
@@ -235,7 +238,10 @@ impl Run {
             };
             (Some(number), kind)
         })?;
-        Ok(true)
+        match world.take_host_failure() {
+            Some(text) => Err((Some(number), FailureKind::Setup(text))),
+            None => Ok(true),
+        }
     }
 
     /// How fast tasks use up their time in the next turn.

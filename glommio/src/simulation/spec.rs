@@ -26,6 +26,7 @@ pub(super) struct Spec {
     pub(super) network: Network,
     pub(super) random_task_order: bool,
     pub(super) swarm: bool,
+    pub(super) descriptors_max: usize,
     /// Turns in a row at the same time, in which no operation ends, after which a simulation is not waited for.
     pub(super) turns_max: u64,
     /// When clients have to have ended.
@@ -43,6 +44,7 @@ impl Default for Spec {
             network: Network::default(),
             random_task_order: false,
             swarm: false,
+            descriptors_max: usize::MAX,
             turns_max: 50_000,
             time_limit: Duration::from_secs(24 * 3600),
         }

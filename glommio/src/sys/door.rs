@@ -124,6 +124,12 @@ pub(crate) fn draw_seed() -> Option<u64> {
     None
 }
 
+/// The number of a descriptor as errors tell it: in a simulation that which the node sees.
+pub(crate) fn number_of(fd: RawFd) -> RawFd {
+    door!(current().number_of(fd));
+    fd
+}
+
 /// The number of the next executor, where it is not one of the process.
 pub(crate) fn next_executor_id() -> Option<usize> {
     door!(node().next_executor_id());

@@ -9,12 +9,12 @@ use std::rc::Rc;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::OpenOptions;
 use glommio::net::{BalancedTcpListener, TcpListener, TcpStream, UnixStream};
-use glommio::simulation::{self, Simulation};
+use glommio::simulation::{self, Failure, FailureKind, Simulation, SimulationBuilder};
 use glommio::spawn_local;
 use glommio::timer::sleep;
 
 use super::{Log, MILLISECOND, SECOND};
-use crate::common::watchdog;
+use crate::common::{in_child, watchdog};
 
 /// The same in a simulation and with the kernel: what is passed along with bytes of a Unix socket.
 async fn descriptors_are_passed() -> io::Result<()> {
@@ -172,4 +172,94 @@ fn a_balanced_listener_shares_connections_out() {
     let counts = accepted.chunk_by(|one, other| one == other);
     let counts: Vec<_> = counts.map(<[usize]>::len).collect();
     assert_eq!(counts, [3, 3, 3]);
+}
+
+/// Opens up to so many files, and tells how that ended. The error of the last one, and of a read that is not allowed.
+async fn open_files(count: usize) -> (usize, String) {
+    let mut files = Vec::new();
+    for number in 0..count {
+        let mut options = OpenOptions::new();
+        let opened = options.create(true).write(true);
+        match opened.buffered_open(format!("/{number}")).await {
+            Ok(file) => files.push(file),
+            Err(error) => return (files.len(), error.to_string()),
+        }
+    }
+    let last = files.last().expect("there are some");
+    let error = last.read_at(0, 10).await.unwrap_err();
+    (files.len(), error.to_string())
+}
+
+fn opened(simulation: SimulationBuilder, count: usize) -> Result<(usize, String), Failure> {
+    let log = Log::new();
+    let seen = log.clone();
+    let simulation = simulation.seed(7).client("client", move || {
+        let log = seen.clone();
+        async move { log.add(open_files(count).await) }
+    });
+    simulation.run()?;
+    Ok(log.take().remove(0))
+}
+
+#[test]
+fn a_node_has_as_many_descriptors_as_it_is_given() {
+    let _watchdog = watchdog();
+    let (count, error) = opened(Simulation::builder().descriptors(20), 100).expect("it goes on");
+    assert_eq!(count, 17, "beside the standard streams");
+    assert!(error.contains("os error 24"), "EMFILE: {error}");
+    let accepts = |max: usize| {
+        let talks = || async {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let _client = TcpStream::connect(listener.local_addr()?).await?;
+            let accepted = listener.accept().await;
+            accepted.map(drop)
+        };
+        let run = Simulation::builder()
+            .descriptors(max)
+            .client("client", talks);
+        run.run()
+            .map(drop)
+            .map_err(|failure| failure.kind().clone())
+    };
+    assert_eq!(accepts(6), Ok(()));
+    let error = accepts(5).unwrap_err();
+    assert!(error.to_string().contains("os error 24") || error.to_string().contains("code: 24"));
+}
+
+/// Numbers of the process depend on what else is open in it.
+#[test]
+fn errors_tell_the_numbers_that_the_node_sees() {
+    let _watchdog = watchdog();
+    let alone = opened(Simulation::builder(), 5).expect("nothing fails");
+    assert!(alone.1.contains("fd: Some(7)"), "{alone:?}");
+    let others: Vec<_> = (0..50).map(|_| std::fs::File::open("/dev/null")).collect();
+    let beside = opened(Simulation::builder(), 5).expect("nothing fails");
+    assert_eq!(beside, alone);
+    drop(others);
+}
+
+#[test]
+fn a_process_without_descriptors_ends_the_simulation_and_does_not_change_it() {
+    in_child(
+        "descriptors::a_process_without_descriptors_ends_the_simulation_and_does_not_change_it",
+        || {
+            // The limit is raised as far as it may be.
+            set_descriptor_limit(64, 4096);
+            assert!(opened(Simulation::builder(), 200).is_ok());
+            set_descriptor_limit(64, 64);
+            let failure = opened(Simulation::builder(), 200).unwrap_err();
+            assert!(matches!(failure.kind(), FailureKind::Setup(_)), "{failure}");
+            assert!(failure.to_string().contains("ulimit -n"), "{failure}");
+        },
+    );
+}
+
+fn set_descriptor_limit(soft: u64, hard: u64) {
+    let limit = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    // SAFETY: it reads the limit.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+    assert_eq!(set, 0, "{}", io::Error::last_os_error());
 }

@@ -111,7 +111,9 @@ impl SimulatedRing {
         let listener = fd;
         let kind = self.world.with_network(|network| network.kind(socket));
         let fd = match kind {
-            Ok(kind) => self.world.may_open(node).and_then(|()| placeholder(kind)),
+            Ok(kind) => {
+                (self.world.may_open(node)).and_then(|()| self.world.of_host(placeholder(kind)))
+            }
             Err(Errno(number)) => Err(io::Error::from_raw_os_error(number)),
         };
         let fd = match fd {

@@ -35,10 +35,12 @@ pub(crate) struct Socket(
 impl Socket {
     pub(crate) fn new(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Self> {
         may_open()?;
-        let socket = Socket::from(socket2::Socket::new(domain, kind, protocol)?);
-        if let Some(kind) = kind_of(domain, kind) {
-            simulated::add_socket(socket.as_raw_fd(), kind);
-        }
+        let made = socket2::Socket::new(domain, kind, protocol);
+        let Some(kind) = kind_of(domain, kind) else {
+            return made.map(Socket::from);
+        };
+        let socket = Socket::from(simulated::of_host(made)?);
+        simulated::add_socket(socket.as_raw_fd(), kind);
         Ok(socket)
     }
 
@@ -50,8 +52,8 @@ impl Socket {
         if let Some(kind) = kind_of(domain, kind).filter(|_| is_simulated()) {
             may_open()?;
             let (one, other) = (
-                socket2::Socket::new(domain, kind_type(kind), protocol)?,
-                socket2::Socket::new(domain, kind_type(kind), protocol)?,
+                simulated::of_host(socket2::Socket::new(domain, kind_type(kind), protocol))?,
+                simulated::of_host(socket2::Socket::new(domain, kind_type(kind), protocol))?,
             );
             simulated::add_pair((one.as_raw_fd(), other.as_raw_fd()), kind)?;
             return Ok((one.into(), other.into()));
@@ -66,7 +68,7 @@ impl Socket {
             return self.kernel().try_clone().map(Socket::from);
         };
         may_open()?;
-        let clone = Socket::from(self.kernel().try_clone()?);
+        let clone = Socket::from(simulated::of_host(self.kernel().try_clone())?);
         socket.is_also(clone.as_raw_fd());
         Ok(clone)
     }
