@@ -62,6 +62,7 @@ pub(crate) use generator::generator;
 pub(crate) use ids::{NodeId, RingId, Time};
 pub(crate) use moments::Moment;
 pub(crate) use node::node;
+pub(crate) use numbers::raise_descriptor_limit;
 pub(crate) use socket::{SimulatedSocket, add_pair, add_socket, internet, socket};
 pub(crate) use sockets::Wait;
 pub(crate) use trace::Event;

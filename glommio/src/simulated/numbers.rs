@@ -7,7 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::RawFd;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
 use super::ids::NodeId;
+
+/// Lets the process have as many descriptors as it may without privileges.
+pub(crate) fn raise_descriptor_limit() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        // It goes on with what it has.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
 
 #[derive(Default)]
 pub(super) struct Numbers {

@@ -26,7 +26,6 @@ use super::spec::Spec;
 use crate::clock::{self, Ticking};
 use crate::panic;
 use crate::simulated::{self, Event, Time, World};
-use crate::sys::limits;
 
 /// So many times the most turns without the end of an operation are too many with some.
 const WITH_PROGRESS: u64 = 200;
@@ -68,7 +67,7 @@ impl Run {
             spec.leave_out(seed);
         }
         let world = World::new(seed, clock::real());
-        limits::raise_descriptor_limit();
+        simulated::raise_descriptor_limit();
         world.set_random_task_order(spec.random_task_order);
         world.set_descriptors_max(spec.descriptors_max);
         let nodes = spec.nodes.into_iter();

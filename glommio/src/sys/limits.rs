@@ -2,8 +2,6 @@
 
 use std::fs;
 
-#[cfg(feature = "simulation")]
-use nix::sys::resource::setrlimit;
 use nix::sys::resource::{Resource, getrlimit};
 
 /// How much memory the processes of this user may lock, in bytes (`RLIMIT_MEMLOCK`, the soft
@@ -29,17 +27,6 @@ pub(crate) fn lockable_bytes() -> u64 {
 /// the kernel does not say.
 pub(crate) fn descriptor_limit() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _hard)| soft)
-}
-
-/// Lets the process have as many descriptors as it may without privileges.
-#[cfg(feature = "simulation")]
-pub(crate) fn raise_descriptor_limit() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-    {
-        // It goes on with what it has.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
 }
 
 #[cfg(test)]
