@@ -32,10 +32,10 @@ impl LocalExecutor {
         reactor.is_settling() && self.at(now, || reactor.settle())
     }
 
-    /// The power of its node is about to go off: operations in flight have happened by then, or not, or in
+    /// Its node is about to end: operations in flight have happened by then, or not, or in
     /// part.
-    pub(crate) fn lose_power(&self) {
-        self.core.reactor().lose_power();
+    pub(crate) fn lose_operations(&self) {
+        self.core.reactor().lose_operations();
     }
 
     /// What its tasks wait for, a line each, which is known with the feature `debugging` alone.

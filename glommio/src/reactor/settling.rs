@@ -53,9 +53,9 @@ impl Reactor {
         self.paused.is_waited_for()
     }
 
-    /// The power of its node is about to go off.
-    pub(crate) fn lose_power(&self) {
-        self.driver.ring().lose_power();
+    /// Its node is about to end.
+    pub(crate) fn lose_operations(&self) {
+        self.driver.ring().lose_operations();
     }
 
     /// Wakes tasks that wait until nothing but the clock can go on. True if there are any.

@@ -68,11 +68,11 @@ impl Ring {
         Ok(Ring::Epoll(Box::new(EpollRing::new(depth)?)))
     }
 
-    /// See [`SimulatedRing::lose_power`](super::simulated::SimulatedRing::lose_power).
+    /// See [`SimulatedRing::lose_operations`](super::simulated::SimulatedRing::lose_operations).
     #[cfg(feature = "simulation")]
-    pub(crate) fn lose_power(&self) {
+    pub(crate) fn lose_operations(&self) {
         if let Ring::Simulated(it) = self {
-            it.lose_power();
+            it.lose_operations();
         }
     }
 

@@ -238,9 +238,9 @@ impl SimulatedRing {
         reaped.extend(self.completed.borrow_mut().drain(..));
     }
 
-    /// The power of the node is about to go off. Each operation that is on its way to the disk has happened by
+    /// The node is about to end. Each operation that is on its way to the disk has happened by
     /// then, or not, or in part; none is seen to complete.
-    pub(super) fn lose_power(&self) {
+    pub(super) fn lose_operations(&self) {
         let in_flight = self.in_flight.borrow();
         let mut on_their_way: Vec<_> = in_flight.values().map(|it| it.asked.operation).collect();
         drop(in_flight);

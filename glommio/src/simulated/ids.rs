@@ -20,3 +20,12 @@ impl From<NodeId> for network::NodeId {
 /// The ring of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RingId(pub(super) usize);
+
+/// What ends of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// All of it, as its power goes off.
+    Power,
+    /// Its processes, as they are killed. Its kernel closes what they had open.
+    Processes,
+}

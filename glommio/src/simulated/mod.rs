@@ -59,7 +59,7 @@ mod world;
 pub(crate) use current::{current, enter, of_host};
 pub(crate) use files::{SimulatedFile, file};
 pub(crate) use generator::generator;
-pub(crate) use ids::{NodeId, RingId, Time};
+pub(crate) use ids::{End, NodeId, RingId, Time};
 pub(crate) use moments::Moment;
 pub(crate) use node::node;
 pub(crate) use numbers::raise_descriptor_limit;

@@ -60,15 +60,13 @@ impl Sockets {
         Some(socket)
     }
 
-    /// All descriptors of a node are gone.
-    pub(super) fn forget_node(&mut self, node: NodeId) {
+    /// All descriptors of a node are gone. The sockets that had some.
+    pub(super) fn forget_node(&mut self, node: NodeId) -> Vec<SocketId> {
         let gone: Vec<_> = (self.by_fd.iter())
             .filter(|(_, (of, _))| *of == node)
             .map(|(fd, _)| *fd)
             .collect();
-        for fd in gone {
-            self.forget(fd);
-        }
+        gone.into_iter().filter_map(|fd| self.forget(fd)).collect()
     }
 
     pub(super) fn wait(&mut self, ring: RingId, user_data: u64, wait: Wait) {

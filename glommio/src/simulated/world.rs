@@ -1,19 +1,20 @@
 //! Time, chance, and what is due when.
 
+mod nodes;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use super::disk::{self, Disk, DiskSettings, FileId};
+use super::disk::{self, Disk, FileId};
 use super::generator::generator;
-use super::ids::{NodeId, RingId, Time};
+use super::ids::{End, NodeId, RingId, Time};
 use super::moments::Moments;
 use super::network::{Network, Passed, SocketId};
 use super::numbers::Numbers;
@@ -23,9 +24,6 @@ use super::used_up::UsedUp;
 
 /// What clocks that tell the date say at the start: in the year 2020.
 const EPOCH: Duration = Duration::from_secs(1_577_836_800);
-
-/// Nodes have the addresses after this one: 10.0.0.1 and so on.
-const FIRST_ADDRESS: u32 = 0x0A00_0000;
 
 /// Tells the generator of the network from that of all else.
 const NETWORK: u64 = 0x6E65_7477_6F72_6B00;
@@ -69,8 +67,8 @@ pub(crate) struct World {
 struct Node {
     name: String,
     disk: Disk,
-    /// Its power is off: nothing that it still does has an effect.
-    is_off: bool,
+    /// It has ended: nothing that it still does has an effect.
+    ended: Option<End>,
     /// How often it has started.
     starts: u64,
     /// How many executors it has made since it started.
@@ -180,22 +178,6 @@ impl World {
         self.has_random_task_order.get()
     }
 
-    pub(crate) fn add_node(&self, name: &str, disk: DiskSettings) -> NodeId {
-        let seed = self.draw(|rng| rng.u64(..));
-        let mut nodes = self.nodes.borrow_mut();
-        nodes.push(Node {
-            name: name.to_owned(),
-            disk: Disk::new(seed, disk),
-            is_off: false,
-            starts: 0,
-            executors: 0,
-        });
-        let number = nodes.len();
-        let address = Ipv4Addr::from_bits(FIRST_ADDRESS + number as u32);
-        self.network.borrow_mut().add_node(name, address.into());
-        NodeId(number - 1)
-    }
-
     /// Sets whose code runs from now on. Who it was before.
     pub(crate) fn set_here(&self, node: Option<NodeId>) -> Option<NodeId> {
         self.here.replace(node)
@@ -203,79 +185,6 @@ impl World {
 
     pub(crate) fn here(&self) -> Option<NodeId> {
         self.here.get()
-    }
-
-    /// The power of a node is about to go off: of the calls that it waits for, those which have been made by
-    /// then without its knowing. The others are forgotten.
-    pub(crate) fn calls_made_unseen(&self, node: NodeId) -> Vec<Box<dyn FnOnce()>> {
-        let mut calls = self.take_calls(node);
-        self.draw(|rng| rng.shuffle(&mut calls));
-        let (made, forgotten): (Vec<_>, _) =
-            (calls.into_iter()).partition(|_| self.draw(fastrand::Rng::bool));
-        // What they capture may be dropped with nothing borrowed only.
-        drop::<Vec<_>>(forgotten);
-        made
-    }
-
-    /// Takes the calls of a node that are planned.
-    fn take_calls(&self, node: NodeId) -> Vec<Box<dyn FnOnce()>> {
-        let mut planned = self.planned.borrow_mut();
-        let (calls, others) = (std::mem::take(&mut *planned).into_iter())
-            .partition(|(_, it)| matches!(it, Planned::Call(of, _) if *of == node));
-        *planned = others;
-        let calls = BTreeMap::into_values(calls).filter_map(|it| match it {
-            Planned::Call(_, call) => Some(call),
-            Planned::Operation(..) => None,
-        });
-        calls.collect()
-    }
-
-    /// A node starts, for the first time or again: it has power.
-    pub(crate) fn start_node(&self, node: NodeId) {
-        self.set_power(node, false);
-        let state = &mut self.nodes.borrow_mut()[node.0];
-        state.starts += 1;
-        state.executors = 0;
-    }
-
-    /// How often a node has started.
-    pub(crate) fn starts(&self, node: NodeId) -> u64 {
-        self.nodes.borrow()[node.0].starts
-    }
-
-    /// Counts the executors of a node from 1, anew whenever it starts.
-    pub(crate) fn next_executor_id(&self, node: NodeId) -> usize {
-        let state = &mut self.nodes.borrow_mut()[node.0];
-        state.executors += 1;
-        state.executors
-    }
-
-    /// The power of a node goes off, or comes back. Its open files are gone then, and its disk has lost
-    /// what is lost in a power cut.
-    pub(crate) fn set_power(&self, node: NodeId, is_off: bool) {
-        let was_off = {
-            let mut nodes = self.nodes.borrow_mut();
-            std::mem::replace(&mut nodes[node.0].is_off, is_off)
-        };
-        if was_off && !is_off {
-            self.with_network(|network| network.power_on(node.into()));
-        }
-        if was_off || !is_off {
-            return;
-        }
-        // What they capture may be dropped with nothing borrowed only.
-        drop(self.take_calls(node));
-        self.descriptors.borrow_mut().forget_node(node);
-        self.numbers_of.borrow_mut().forget_node(node);
-        self.passed.borrow_mut().retain(|_, (of, _)| *of != node);
-        self.nodes.borrow_mut()[node.0].disk.power_cut();
-        self.sockets.borrow_mut().forget_node(node);
-        self.with_network(|network| network.cut(node.into()));
-    }
-
-    /// Whether code that runs now is of a node without power: only destructors are.
-    pub(crate) fn is_off(&self, node: NodeId) -> bool {
-        self.nodes.borrow()[node.0].is_off
     }
 
     /// What nodes have none left of.
@@ -343,7 +252,7 @@ impl World {
     ) -> disk::Result<T> {
         let mut nodes = self.nodes.borrow_mut();
         let node = &mut nodes[node.0];
-        if node.is_off {
+        if node.ended.is_some() {
             return Err(libc::EIO);
         }
         node.disk.set_now(EPOCH + self.now());

@@ -9,7 +9,7 @@ use super::disk::Disk;
 use super::fault::Fault;
 use super::network::Network;
 use super::report::{Failure, FailureKind, Report};
-use super::run::{End, Run};
+use super::run::{Run, Until};
 use super::spec::{Main, NodeSpec, Spec};
 
 /// A number of nodes that run in one thread, in simulated time; see the [module](super).
@@ -333,7 +333,7 @@ impl SimulationBuilder {
     /// Panics if an executor or a simulation is running on this thread.
     pub fn run(self) -> Result<Report, Failure> {
         let limit = self.spec.time_limit;
-        self.run_until(End::OfClients { limit })
+        self.run_until(Until::ClientsEnd { limit })
     }
 
     /// Runs the simulation for `length` of simulated time, by which the futures of clients have to have ended.
@@ -346,10 +346,10 @@ impl SimulationBuilder {
     ///
     /// As [`run`](Self::run).
     pub fn run_for(self, length: Duration) -> Result<Report, Failure> {
-        self.run_until(End::At(length))
+        self.run_until(Until::At(length))
     }
 
-    fn run_until(self, end: End) -> Result<Report, Failure> {
+    fn run_until(self, end: Until) -> Result<Report, Failure> {
         let seed = match self.seed.map_or_else(seed_of_environment, Ok) {
             Ok(seed) => seed,
             Err(text) => return Err(Failure::before_start(text)),

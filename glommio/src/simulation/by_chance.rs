@@ -39,6 +39,56 @@ impl SimulationBuilder {
         self.recurring(What::PowerCut, Some(node.into()), every, off_for)
     }
 
+    /// Has the processes of a node be [killed](Fault::Kill) again and again, while its kernel goes on: otherwise as
+    /// [`restarts`](Self::restarts).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const SECOND: Duration = Duration::from_secs(1);
+    /// Simulation::builder()
+    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
+    ///     .kills("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .run_for(600 * SECOND)?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn kills(
+        self,
+        node: impl Into<String>,
+        every: Range<Duration>,
+        off_for: Range<Duration>,
+    ) -> Self {
+        self.recurring(What::Kill, Some(node.into()), every, off_for)
+    }
+
+    /// Has the processes of a node be [stopped](Fault::Stop) again and again, while its kernel goes on: otherwise as
+    /// [`pauses`](Self::pauses).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const SECOND: Duration = Duration::from_secs(1);
+    /// Simulation::builder()
+    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
+    ///     .stops("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .run_for(600 * SECOND)?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn stops(
+        self,
+        node: impl Into<String>,
+        every: Range<Duration>,
+        length: Range<Duration>,
+    ) -> Self {
+        self.recurring(What::Stop, Some(node.into()), every, length)
+    }
+
     /// Has a node [stand still](Fault::Pause) again and again: each time after it has run for a span out of
     /// `every`, for a span out of `length`, both by chance. The moments are those of
     /// [`restarts`](Self::restarts).

@@ -1,5 +1,6 @@
 //! What the disks of nodes are like.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -29,6 +30,10 @@ use crate::simulated::disk::{DiskSettings, ErrorRates};
 ///             .sector_bytes(4096)
 ///             .errors(0.001)
 ///             .short(0.01)
+///             .bit_rot(0.0001)
+///             .corrupt_writes(0.0001)
+///             .misdirected_writes(0.0001)
+///             .stalls(0.001, MILLISECOND..=2000 * MILLISECOND)
 ///             .full_at(1 << 30)
 ///             .read_latency(MILLISECOND..=5 * MILLISECOND)
 ///             .write_latency(MILLISECOND..=2 * MILLISECOND)
@@ -38,7 +43,7 @@ use crate::simulated::disk::{DiskSettings, ErrorRates};
 ///     .run()?;
 /// # Ok::<_, glommio::simulation::Failure>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[must_use = "it is returned to the builder"]
 pub struct Disk(DiskSettings);
 
@@ -75,6 +80,32 @@ impl Disk {
     pub fn short(mut self, rate: f64) -> Self {
         self.0.short_reads = rate;
         self.0.short_writes = rate;
+        self
+    }
+
+    /// The probability that a bit of what is read has flipped on the medium, for good. Default 0.
+    pub fn bit_rot(mut self, rate: f64) -> Self {
+        self.0.bit_rot = rate;
+        self
+    }
+
+    /// The probability that a write leaves something else in one of its sectors. Default 0.
+    pub fn corrupt_writes(mut self, rate: f64) -> Self {
+        self.0.corrupt_writes = rate;
+        self
+    }
+
+    /// The probability that one sector of a write gets to the place of another sector of the same file, and its
+    /// own keeps what it had. Default 0.
+    pub fn misdirected_writes(mut self, rate: f64) -> Self {
+        self.0.misdirected_writes = rate;
+        self
+    }
+
+    /// The probability that a read, a write or a sync takes longer by a time out of `length`, as when a disk tries again.
+    /// Default 0.
+    pub fn stalls(mut self, rate: f64, length: RangeInclusive<Duration>) -> Self {
+        (self.0.latency.stalls, self.0.latency.stall) = (rate, length);
         self
     }
 
@@ -117,11 +148,28 @@ impl Disk {
             &mut it.errors.sync,
             &mut it.short_reads,
             &mut it.short_writes,
+            &mut it.bit_rot,
+            &mut it.corrupt_writes,
+            &mut it.misdirected_writes,
+            &mut it.latency.stalls,
         ] {
             *rate = if rng.bool() { *rate } else { 0.0 };
         }
         it.full_at = it.full_at.filter(|_| rng.bool());
         self
+    }
+
+    /// What is up to chance, each with its probability.
+    fn rates(&self) -> [(&'static str, f64); 6] {
+        let it = &self.0;
+        [
+            ("errors", it.errors.read),
+            ("short", it.short_reads),
+            ("bit rot", it.bit_rot),
+            ("corrupt writes", it.corrupt_writes),
+            ("misdirected writes", it.misdirected_writes),
+            ("stalls", it.latency.stalls),
+        ]
     }
 
     /// What is wrong with it.
@@ -133,11 +181,25 @@ impl Disk {
                 settings.sector_bytes
             ));
         }
-        for rate in [settings.errors.read, settings.short_reads] {
+        for (_, rate) in self.rates() {
             if !(0.0..=1.0).contains(&rate) {
                 return Err(format!("a probability is from 0 to 1, not {rate}"));
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, rate) in self.rates().into_iter().filter(|(_, rate)| *rate > 0.0) {
+            write!(f, "{name} {rate}, ")?;
+        }
+        if let Some(bytes) = self.0.full_at {
+            write!(f, "full at {bytes} bytes, ")?;
+        }
+        let it = &self.0.latency;
+        let (read, write, sync) = (&it.read, &it.write, &it.sync);
+        write!(f, "latency {read:?} {write:?} {sync:?}")
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::disk::Disk;
 use super::network::Network;
 
 /// Something that happens to a node, or between nodes, at a moment of a simulation.
@@ -17,13 +18,37 @@ pub enum Fault {
         /// Until it starts again.
         off_for: Duration,
     },
-    /// All of the node stands still for a while, as in a container that is paused. Its clock goes on.
-    /// Nothing happens to a node without power.
+    /// The processes of the node are killed, and started again after `off_for`. Its kernel goes on: what had been
+    /// written is there, synced or not, peers are told that connections are over, and new ones are refused.
+    Kill {
+        /// Its name.
+        node: String,
+        /// Until they are started again.
+        off_for: Duration,
+    },
+    /// All of the node stands still for a while, its kernel too, as in a virtual machine that is paused: what is
+    /// sent to it is not even acknowledged. Its clock goes on. Nothing happens to a node that has ended.
     Pause {
         /// Its name.
         node: String,
         /// How long.
         length: Duration,
+    },
+    /// The processes of the node stand still for a while, as by `SIGSTOP` or in a container that is paused. Its
+    /// kernel goes on: connections are made and their data is acknowledged, until queues and buffers are full.
+    Stop {
+        /// Its name.
+        node: String,
+        /// How long.
+        length: Duration,
+    },
+    /// From now on the disk of the node is another one, with the same files and the same sectors: it begins to fail, is
+    /// slow, or is full.
+    DiskChange {
+        /// Its name.
+        node: String,
+        /// What the disk is like.
+        disk: Disk,
     },
     /// From now on the clock of the node goes faster than time by so many microseconds each second,
     /// or slower if the number is negative.
@@ -73,7 +98,10 @@ impl Fault {
     pub(super) fn nodes(&self) -> Vec<&str> {
         match self {
             Fault::PowerCut { node, .. }
+            | Fault::Kill { node, .. }
             | Fault::Pause { node, .. }
+            | Fault::Stop { node, .. }
+            | Fault::DiskChange { node, .. }
             | Fault::Drift { node, .. }
             | Fault::NoDescriptors { node, .. }
             | Fault::NoMemory { node, .. } => {
@@ -90,6 +118,9 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::PowerCut { node, off_for } => write!(f, "power cut of {node} for {off_for:?}"),
+            Fault::Kill { node, off_for } => write!(f, "{node} is killed for {off_for:?}"),
+            Fault::Stop { node, length } => write!(f, "{node} is stopped for {length:?}"),
+            Fault::DiskChange { node, disk } => write!(f, "disk of {node}: {disk}"),
             Fault::Pause { node, length } => write!(f, "{node} stands still for {length:?}"),
             Fault::Drift { node, ppm } => write!(f, "the clock of {node} drifts by {ppm} ppm"),
             Fault::NoDescriptors { node, length } => {

@@ -45,7 +45,7 @@
 //! | blocking calls | happen at a simulated moment, all at once; one in flight at a power cut has happened by then, without its result having been seen, or never will |
 //! | TCP, UDP and Unix sockets | over a network with [latency, loss and partitions](Network). Nodes have the addresses 10.0.0.1, 10.0.0.2 and so on in the order in which they were added, and their names are host names. Unix sockets pass descriptors; one that is dropped as an `OwnedFd`, without having been made a type of this crate, stays open there. Not simulated: multicast, keep-alives |
 //! | files and directories | on a [disk](Disk) of the node's own, which stays when the power is cut and loses what was not synced. Operations in flight have happened by then, or not, or in part |
-//! | [power cuts, pauses, clocks that drift, partitions, no descriptors, no memory for the ring](Fault) | as [planned](SimulationBuilder::at), by chance, or when the [program asks for it](inject) |
+//! | [power cuts, killed and stopped processes, paused machines, clocks that drift, partitions, disks that begin to fail, no descriptors, no memory for the ring](Fault) | as [planned](SimulationBuilder::at), [by chance](SimulationBuilder::restarts), or when the [program asks for it](inject) |
 //!
 //! Not there in a simulation: child processes, signals, threads of executors made by the program itself.
 //!

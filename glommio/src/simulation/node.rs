@@ -9,7 +9,7 @@ use crate::clock::{self, Clock};
 use crate::executor::{LocalExecutor, LocalExecutorBuilder, Task};
 use crate::panic;
 use crate::simulated::disk::DiskSettings;
-use crate::simulated::{NodeId, Time, World};
+use crate::simulated::{End, NodeId, Time, World};
 
 pub(super) struct Node {
     pub(super) id: NodeId,
@@ -128,7 +128,7 @@ impl Node {
         })
     }
 
-    /// Its power is about to go off. Each call that is made by another thread then has been made, without
+    /// It is about to end. Each call that is made by another thread then has been made, without
     /// its result having been seen, or never is.
     pub(super) fn make_calls_unseen(&self, world: &World) {
         let before = world.set_here(Some(self.id));
@@ -142,12 +142,12 @@ impl Node {
     }
 
     /// All that runs on it is gone at once. Destructors run, without an effect on the world.
-    pub(super) fn stop(&mut self, world: &World) {
+    pub(super) fn end(&mut self, end: End, world: &World) {
         let before = world.set_here(Some(self.id));
         for shard in &self.shards {
-            shard.executor.lose_power();
+            shard.executor.lose_operations();
         }
-        world.set_power(self.id, true);
+        world.end_node(self.id, end);
         let clock = clock::replace(Clock::Paused(self.now(world)));
         for shard in self.shards.drain(..) {
             if let Err(payload) = panic::catch(|| drop(shard)) {

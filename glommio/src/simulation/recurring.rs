@@ -43,7 +43,9 @@ pub(super) struct Recurring {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     PowerCut,
+    Kill,
     Pause,
+    Stop,
     Partition,
 }
 
@@ -78,7 +80,12 @@ impl Recurring {
                 node,
                 off_for: length,
             },
+            What::Kill => Fault::Kill {
+                node,
+                off_for: length,
+            },
             What::Pause => Fault::Pause { node, length },
+            What::Stop => Fault::Stop { node, length },
             What::Partition => {
                 let mut names = names.to_vec();
                 rng.shuffle(&mut names);

@@ -25,7 +25,7 @@ use super::report::{Failure, FailureKind, Report, Seen};
 use super::spec::Spec;
 use crate::clock::{self, Ticking};
 use crate::panic;
-use crate::simulated::{self, Event, Time, World};
+use crate::simulated::{self, End, Event, Time, World};
 
 /// So many times the most turns without the end of an operation are too many with some.
 const WITH_PROGRESS: u64 = 200;
@@ -36,9 +36,9 @@ const STEPS: RangeInclusive<u64> = 512..=32_768;
 
 /// How long a simulation goes on.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(super) enum Until {
     /// Until all clients have ended, which they have to by then.
-    OfClients {
+    ClientsEnd {
         limit: Time,
     },
     At(Time),
@@ -103,7 +103,7 @@ impl Run {
     }
 
     /// Until all clients have ended, or for a whole time.
-    pub(super) fn run(mut self, end: End) -> Result<Report, Failure> {
+    pub(super) fn run(mut self, end: Until) -> Result<Report, Failure> {
         let _entered = simulated::enter(Rc::clone(&self.world));
         let ticking = Ticking {
             next: self.world.start(),
@@ -117,7 +117,7 @@ impl Run {
         let ended = self.run_until(end);
         let result = ended.map_err(|(node, kind)| self.failure(node, kind));
         for node in &mut self.nodes {
-            node.stop(&self.world);
+            node.end(End::Power, &self.world);
         }
         result.map(|()| Report {
             seed: self.seed,
@@ -149,19 +149,19 @@ impl Run {
         }
     }
 
-    fn run_until(&mut self, end: End) -> Result<(), Bad> {
+    fn run_until(&mut self, end: Until) -> Result<(), Bad> {
         for number in 0..self.nodes.len() {
             self.start(number)?;
         }
         let have_clients = self.nodes.iter().any(|it| it.is_client);
         // Without clients, the end of all that happens is waited for, whenever that is.
         let limit = match end {
-            End::At(end) => Some(end),
-            End::OfClients { limit } => have_clients.then_some(limit),
+            Until::At(end) => Some(end),
+            Until::ClientsEnd { limit } => have_clients.then_some(limit),
         };
         let (mut turns, mut turns_without_end, mut ended) = (0, 0, self.world.ended());
         loop {
-            if matches!(end, End::OfClients { .. }) && have_clients && self.are_clients_over() {
+            if matches!(end, Until::ClientsEnd { .. }) && have_clients && self.are_clients_over() {
                 return Ok(());
             }
             self.take_injected();
@@ -260,7 +260,7 @@ impl Run {
         let faults = self.faults.keys().next().map(|(at, _)| *at);
         let recurring = self.recurring.next_time();
         let events = self.world.next_event();
-        let pauses = self.nodes.iter().filter(|it| it.stands_still);
+        let pauses = self.nodes.iter().filter(|it| it.is_paused(&self.world));
         let events = events.into_iter().chain(pauses.map(|it| it.paused_until));
         let next = nodes.chain(faults).chain(recurring).chain(events).min()?;
         // A deadline may have passed while a node stood still.
@@ -333,19 +333,8 @@ impl Run {
         self.happened.push((self.world.now(), fault.clone()));
         let world = Rc::clone(&self.world);
         match fault {
-            Fault::PowerCut { node, off_for } => {
-                let node = self.node(&node);
-                if node.starts_at.is_none() {
-                    node.make_calls_unseen(&world);
-                    node.stop(&world);
-                }
-                let starts_at = (world.now() + off_for).max(node.starts_at.unwrap_or_default());
-                node.starts_at = Some(starts_at);
-                node.paused_until = Time::ZERO;
-                node.stands_still = false;
-                let node = node.id;
-                self.recurring.node_is_off(node, starts_at);
-            }
+            Fault::PowerCut { node, off_for } => self.end_node(&node, End::Power, off_for),
+            Fault::Kill { node, off_for } => self.end_node(&node, End::Processes, off_for),
             Fault::Pause { node, length } => {
                 let node = self.node(&node);
                 if node.starts_at.is_none() {
@@ -353,6 +342,18 @@ impl Run {
                     node.paused_until = node.paused_until.max(world.now() + length);
                     node.stands_still = true;
                 }
+            }
+            Fault::Stop { node, length } => {
+                let node = self.node(&node);
+                if node.starts_at.is_none() {
+                    node.paused_until = node.paused_until.max(world.now() + length);
+                }
+            }
+            Fault::DiskChange { node, disk } => {
+                if let Err(text) = disk.check() {
+                    return Err((None, FailureKind::Setup(text)));
+                }
+                world.set_disk(self.node(&node).id, disk.settings());
             }
             Fault::Drift { node, ppm } => {
                 if !(-900_000..=1_000_000).contains(&ppm) {
@@ -384,6 +385,25 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// A node ends, and starts again after `off_for`.
+    fn end_node(&mut self, name: &str, end: End, off_for: Duration) {
+        let world = Rc::clone(&self.world);
+        let node = self.node(name);
+        if node.starts_at.is_none() {
+            node.make_calls_unseen(&world);
+        }
+        node.end(end, &world);
+        if node.stands_still && end == End::Processes {
+            world.with_network(|network| network.resume(node.id.into()));
+        }
+        let starts_at = (world.now() + off_for).max(node.starts_at.unwrap_or_default());
+        node.starts_at = Some(starts_at);
+        node.paused_until = Time::ZERO;
+        node.stands_still = false;
+        let node = node.id;
+        self.recurring.node_is_off(node, starts_at);
     }
 
     /// Whether all nodes that it names are there; the name of one that is not.

@@ -4,6 +4,7 @@ mod chance;
 #[path = "../common/mod.rs"]
 mod common;
 mod descriptors;
+mod ends;
 mod executors;
 mod failures;
 mod faults;

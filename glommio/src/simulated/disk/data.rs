@@ -129,8 +129,10 @@ impl Disk {
             return Err(libc::EIO);
         }
         let range = at..at + len as u64;
-        self.modify(ino, range.clone(), |content| {
-            content.write(at, &bytes[..len], !is_direct)
+        let fault = self.fault_of_write(&range, size);
+        self.modify(ino, range.clone(), |content| match fault {
+            None => content.write(at, &bytes[..len], !is_direct),
+            Some(fault) => fault.write(content, at, &bytes[..len], !is_direct),
         });
         if is_durable {
             self.sync_range(file, pages_of(&range))?;
@@ -377,6 +379,26 @@ impl Disk {
         Ok(len)
     }
 
+    /// What the device does wrong in a write, if it does.
+    fn fault_of_write(&mut self, range: &Range<u64>, size: u64) -> Option<WriteFault> {
+        let is_corrupt = self.happens(self.settings.corrupt_writes);
+        let is_misdirected = self.happens(self.settings.misdirected_writes);
+        let bytes = u64::from(self.settings.sector_bytes);
+        let sectors = range.start.div_ceil(bytes)..range.end / bytes;
+        if !(is_corrupt || is_misdirected) || sectors.is_empty() {
+            return None;
+        }
+        let sector = self.rng.u64(sectors) * bytes;
+        let instead = match is_misdirected {
+            true => Instead::At(self.rng.u64(0..(size / bytes).max(1)) * bytes),
+            false => Instead::Xor(self.rng.u8(1..)),
+        };
+        Some(WriteFault {
+            sector: sector..sector + bytes,
+            instead,
+        })
+    }
+
     /// What a direct write does that fails.
     fn write_some_sectors(&mut self, ino: Ino, at: u64, bytes: &[u8]) {
         let sector = self.settings.sector_bytes as usize;
@@ -408,6 +430,39 @@ impl Disk {
             && let Some(open) = self.open.get_mut(&file)
         {
             open.position = position;
+        }
+    }
+}
+
+/// What goes wrong with a sector that is written.
+struct WriteFault {
+    /// The bytes of the file that it has.
+    sector: Range<u64>,
+    instead: Instead,
+}
+
+enum Instead {
+    /// It is written to another place of the file.
+    At(u64),
+    /// Each byte is another one.
+    Xor(u8),
+}
+
+impl WriteFault {
+    fn write(&self, content: &mut Content, at: u64, bytes: &[u8], through_cache: bool) {
+        let mut before = vec![0; (self.sector.end - self.sector.start) as usize];
+        content.read(self.sector.start, &mut before, false);
+        content.write(at, bytes, through_cache);
+        let own = (self.sector.start - at) as usize..(self.sector.end - at) as usize;
+        match self.instead {
+            Instead::At(other) => {
+                content.write(self.sector.start, &before, through_cache);
+                content.write(other, &bytes[own], through_cache);
+            }
+            Instead::Xor(mask) => {
+                let garbled: Vec<_> = bytes[own].iter().map(|byte| byte ^ mask).collect();
+                content.write(self.sector.start, &garbled, through_cache);
+            }
         }
     }
 }

@@ -70,6 +70,13 @@ impl Disk {
         Ok(())
     }
 
+    /// Closes all files, as the kernel does for a process that has ended.
+    pub(crate) fn close_all(&mut self) {
+        for file in self.open.keys().copied().collect::<Vec<_>>() {
+            self.close(file).expect("it was open just now");
+        }
+    }
+
     /// The `flags` of the open file, as `F_GETFL` has them.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How a [`Disk`](super::Disk) behaves. By default nothing fails, nothing is lost, and operations
 /// take the time of an SSD.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DiskSettings {
     /// What the device writes whole or not at all; direct I/O is aligned to it. A power of two from
     /// 512 to 4096.
@@ -24,6 +24,11 @@ pub(crate) struct DiskSettings {
     pub(crate) short_writes: f64,
     /// The probability that a read flips a bit of what is stored where it reads.
     pub(crate) bit_rot: f64,
+    /// The probability that a write leaves something else in one of its sectors.
+    pub(crate) corrupt_writes: f64,
+    /// The probability that one sector of a write gets to the place of another one of the same file, and not to
+    /// its own.
+    pub(crate) misdirected_writes: f64,
     /// How many bytes fit; then there is `ENOSPC`. Counted in pages of 4096 bytes.
     pub(crate) full_at: Option<u64>,
     pub(crate) latency: Latency,
@@ -74,6 +79,8 @@ impl Default for DiskSettings {
             short_reads: 0.0,
             short_writes: 0.0,
             bit_rot: 0.0,
+            corrupt_writes: 0.0,
+            misdirected_writes: 0.0,
             full_at: None,
             latency: Latency::default(),
         }
