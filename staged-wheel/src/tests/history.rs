@@ -6,8 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::model::{Pair, Queue};
-use crate::wheel::TICK_BITS;
+use super::model::{Pair, Queue, TICK_BITS};
 
 #[derive(Clone, Debug)]
 pub(super) enum Op {
@@ -37,8 +36,6 @@ pub(super) enum Op {
     Age(u8),
     /// As when an executor ends.
     DisarmAll,
-    /// So many thousand million timers were armed and are gone.
-    SkipArms(u8),
 }
 
 /// A deadline, seen from the latest poll.
@@ -159,7 +156,6 @@ impl<Q: Queue> Pair<Q> {
             }
             Op::Age(left) => self.queue.age(u32::MAX - u32::from(left)),
             Op::DisarmAll => self.disarm_all(),
-            Op::SkipArms(count) => self.queue.skip_arms(u64::from(count) << 30),
         }
         self.check_shape();
     }
@@ -275,9 +271,8 @@ impl<Q: Queue> Pair<Q> {
     /// ahead must end, and must leave it no more to do than there is.
     fn doze(&mut self) {
         // Each moves a record, ends a window, or gives pages back.
-        let mut polls_left = self.moves_at_most() / self.moves_per_poll.min(1 << 20)
-            + 2 * Q::LEVELS
-            + SHRINKING_POLLS;
+        let mut polls_left =
+            self.moves_at_most() / Q::MOVES.min(1 << 20) + 2 * Q::LEVELS + SHRINKING_POLLS;
         while let Some(wake_ns) = self.wake_ns() {
             assert!(polls_left > 0, "woken without end");
             polls_left -= 1;

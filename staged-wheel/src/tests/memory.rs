@@ -5,7 +5,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::classic::ClassicQueue;
-use crate::wheel::{INLINE_MAX, PAGE, StagedWheel, TimerHandle};
+use crate::tuning::{INLINE_MAX, PAGE_BITS};
+use crate::wheel::{StagedWheel, TimerHandle};
+
+const PAGE: usize = 1 << PAGE_BITS;
 
 /// From each stage, and from a queue that has used no record yet.
 #[test]

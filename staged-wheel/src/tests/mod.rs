@@ -7,27 +7,27 @@
 use proptest::prelude::ProptestConfig;
 
 #[cfg(test)]
-mod ahead;
-#[cfg(test)]
 mod bounds;
+#[cfg(test)]
+mod bursts;
 mod bytes;
 #[cfg(test)]
 mod differential;
 mod history;
 #[cfg(test)]
 mod in_order;
-// Counts pages of the usual size.
-#[cfg(all(test, not(small_pages)))]
+#[cfg(test)]
 mod memory;
 mod model;
+#[cfg(test)]
+mod overdue;
 #[cfg(test)]
 mod parts;
 #[cfg(test)]
 mod reentry;
 #[cfg(test)]
 mod regressions;
-#[cfg(test)]
-mod selection;
+mod small;
 #[cfg(test)]
 mod stages;
 
@@ -50,13 +50,13 @@ macro_rules! every_queue {
 #[cfg(test)]
 macro_rules! every_wheel {
     ($law:ident) => {{
-        use $crate::tests::model::{Pair, SmallStagedWheel, SmallWheel};
+        use $crate::tests::model::{Pair, SmallWheel};
         use $crate::wheel::StagedWheel;
         $law(Pair::<StagedWheel<usize>>::wheel());
         $law(Pair::<StagedWheel<usize>>::new());
         $law(Pair::<StagedWheel<usize>>::crowded());
         $law(Pair::<SmallWheel>::wheel());
-        $law(Pair::<SmallStagedWheel>::crowded());
+        $law(Pair::<SmallWheel>::crowded());
     }};
 }
 

@@ -3,12 +3,14 @@
 use super::history::{Op, When};
 use super::model::{Pair, Queue, SmallWheel};
 use super::{every_queue, every_wheel};
-use crate::wheel::{StagedWheel, TICK_BITS};
+use crate::classic::ClassicQueue;
+use crate::tuning::MOVES_PER_POLL;
+use crate::wheel::StagedWheel;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 const DAY: u64 = 86_400 * SECOND;
-const TICK: u64 = 1 << TICK_BITS;
+const TICK: u64 = 1 << 20;
 
 /// Of 300 ms and 400 ms the second was reported, the first waiting on a coarser level.
 #[test]
@@ -44,7 +46,7 @@ fn a_fraction_of_a_millisecond_counts() {
 #[test]
 fn the_cursors_slot_holds_nothing_after_a_revolution() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
-        for bits in TICK_BITS..57 {
+        for bits in 10..57 {
             let slot_ns = 1 << bits;
             let now_ns = (pair.now_ns / slot_ns + 5) * slot_ns + slot_ns / 3;
             pair.poll_all(now_ns, usize::MAX);
@@ -265,7 +267,6 @@ fn the_next_expiry_is_exact_where_the_cancelled_were_many_for_those_that_fired()
 #[test]
 fn a_crowd_is_not_waited_for_whose_first_has_fired() {
     let mut pair = Pair::<SmallWheel>::wheel();
-    pair.bound_moves(2);
     let at = When::Border {
         level_bits: 28,
         slots: 15,
@@ -344,8 +345,6 @@ fn order_holds_across_polls() {
         for n in 0..600u64 {
             pair.arm(SECOND + n * 7_919 % 601 * 5_000);
         }
-        // The bound of this test is the budget.
-        pair.bound_moves(usize::MAX);
         let now_ns = 2 * SECOND;
         for n in 0..50 {
             assert_eq!(pair.poll(now_ns, 7), (7, true));
@@ -360,7 +359,9 @@ fn order_holds_across_polls() {
         pair.poll_all(3 * SECOND, 256);
         assert_eq!(pair.armed().filter(|&id| !pair.is_never(id)).count(), 0);
     }
-    every_queue!(law);
+    law(Pair::<ClassicQueue<usize>>::new());
+    law(Pair::<StagedWheel<usize>>::wheel());
+    law(Pair::<StagedWheel<usize>>::crowded());
 }
 
 /// The last of a slot is cancelled while the slot is being gathered over several polls: the part
@@ -368,7 +369,6 @@ fn order_holds_across_polls() {
 #[test]
 fn a_slot_whose_rest_is_cancelled_still_fires() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
-        pair.bound_moves(3);
         // Cancelled after so many polls: some of them find the slot half gathered.
         for polls in 0..40 {
             let start_ns = pair.now_ns / TICK * TICK + 5 * TICK;
@@ -406,7 +406,9 @@ fn the_clock_may_run_backwards() {
         assert_eq!(pair.poll(100 * SECOND + 4, usize::MAX), (1, false));
         assert_eq!(pair.poll(100 * SECOND + 5, usize::MAX), (1, false));
     }
-    every_queue!(law);
+    law(Pair::<ClassicQueue<usize>>::new());
+    law(Pair::<StagedWheel<usize>>::wheel());
+    law(Pair::<StagedWheel<usize>>::crowded());
 }
 
 /// What a poll had brought down and its budget left behind was forgotten by an earlier poll that
@@ -477,11 +479,9 @@ fn a_timeout_pushed_back_fires_at_its_last_deadline() {
 #[test]
 fn a_crowd_that_takes_all_moves_is_not_left_behind() {
     const SMALL: u64 = 9;
-    const CROWD: u64 = 300;
-    for moves in CROWD..CROWD + 20 {
+    for crowd in MOVES_PER_POLL as u64 - 20..MOVES_PER_POLL as u64 + 20 {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
-        pair.bound_moves((SMALL + moves) as usize);
-        for (tick, timers) in [(10, SMALL), (11, CROWD)] {
+        for (tick, timers) in [(10, SMALL), (11, crowd)] {
             for n in (0..timers).rev() {
                 pair.arm(tick * TICK + n);
             }

@@ -18,6 +18,8 @@
 
 use std::num::NonZeroU32;
 
+use super::super::tuning::PAGE_BITS;
+
 /// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or
 /// was cancelled.
 ///
@@ -93,10 +95,22 @@ pub(super) enum RecordState {
 pub(super) struct Key {
     pub(super) deadline_ns: u64,
     pub(super) seq: u64,
-    pub(crate) index: u32,
+    pub(super) index: u32,
 }
 
 impl Key {
+    pub(super) const NONE: Key = Key {
+        deadline_ns: u64::MAX,
+        seq: u64::MAX,
+        index: NIL,
+    };
+
+    /// The order as one number, which is compared without a branch.
+    #[inline]
+    pub(super) fn rank(self) -> u128 {
+        u128::from(self.deadline_ns) << 64 | u128::from(self.seq)
+    }
+
     #[inline]
     pub(super) fn order(self) -> Order {
         Order {
@@ -114,33 +128,18 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Before every timer but the very first to be armed, for the epoch.
-    pub(super) const FIRST: Order = Order {
-        deadline_ns: 0,
-        seq: 0,
-    };
-
     /// Behind all timers.
     pub(super) const LAST: Order = Order {
         deadline_ns: u64::MAX,
         seq: u64::MAX,
     };
 
-    /// The place before this one, which is not the first.
+    /// Before every timer due at `ns`.
     #[inline]
-    pub(super) fn previous(self) -> Self {
-        match self.seq.checked_sub(1) {
-            Some(seq) => Order { seq, ..self },
-            None => Order::last_at(self.deadline_ns - 1),
-        }
-    }
-
-    /// Behind every timer due at `ns` or before.
-    #[inline]
-    pub(super) fn last_at(ns: u64) -> Self {
+    pub(super) fn first_at(ns: u64) -> Self {
         Order {
             deadline_ns: ns,
-            seq: u64::MAX,
+            seq: 0,
         }
     }
 }
@@ -149,13 +148,7 @@ impl Order {
 pub(super) const NIL: u32 = u32::MAX;
 
 /// Records to a page.
-pub(crate) const PAGE: usize = 1 << PAGE_BITS;
-/// Next to nothing where histories are to open, empty and give back pages all the time.
-pub(super) const PAGE_BITS: u32 = if cfg!(any(fuzzing, small_pages)) {
-    2
-} else {
-    8
-};
+pub(super) const PAGE: usize = 1 << PAGE_BITS;
 
 /// The page an index lies on, and where on it.
 #[inline]

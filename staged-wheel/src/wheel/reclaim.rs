@@ -121,7 +121,7 @@ impl<T> ReclaimingSlab<T> {
 }
 
 /// What so many timers need; one page stays in any case.
-fn pages(timers: usize) -> usize {
+pub(super) fn pages(timers: usize) -> usize {
     timers.div_ceil(PAGE).max(1)
 }
 
