@@ -202,9 +202,6 @@ impl Bench {
     ) -> Result<(), Box<dyn Error>> {
         let page = docs.join(self.page).with_extension("md");
         write_block(&page, self.block, &report::page(self, rows, figures))?;
-        if let Some(aims) = report::aims(self, rows, figures) {
-            write_block(&docs.join("aims.md"), self.name, &aims)?;
-        }
         self.draw(figures, page.parent().ok_or("a page is in a folder")?)?;
         println!("written to {}", page.display());
         Ok(())

@@ -8,9 +8,8 @@ use std::mem;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-/// Has the kernel send what is no longer than the MTU of the device as it is, without regard to what
-/// it believes of the path, and let no router cut it (RFC 8899 demands both of a sender that finds
-/// the longest datagram out by itself).
+/// Has the kernel send datagrams up to the MTU of the device as they are, whatever it believes of the path, and
+/// let no router cut them. RFC 8899 demands both of a sender that finds the longest datagram out by itself.
 pub(super) fn probe(socket: &UdpSocket, is_ipv6: bool) -> io::Result<()> {
     set(
         socket,

@@ -37,8 +37,8 @@ struct Slot<F, R> {
 }
 
 enum Progress<F, R> {
-    /// Taken out once: by a thread of the pool, which calls it, or by a caller that gives up, which
-    /// drops it, so that nothing that it holds waits for its turn.
+    /// Taken out once: by a thread of the pool to call it, or by a caller that gives up to drop it, so that
+    /// nothing that it holds waits for its turn.
     Waiting(F),
     /// Being called, or over and the result taken.
     Begun,

@@ -40,8 +40,8 @@
 //! anew. An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
 //! Of several accepts that wait for connections of one socket, in different rings and processes, the kernel wakes one for
-//! each connection (`poll_exclusive`), and if that is being cancelled, or does not come back for a connection whose own wake
-//! went to a thread that computes, none: it then waits for the next one. So an accept that was cancelled while the
+//! each connection (`poll_exclusive`). If that is being cancelled, or does not come back for a connection whose own wake
+//! went to a thread that computes, it wakes none: the connection waits for the next one. So an accept that was cancelled while the
 //! backlog is readable [wakes all others](AcceptQueue::pass_on), and so does a listener with [`Siblings`] that has
 //! stopped asking.
 //!

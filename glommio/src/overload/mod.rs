@@ -40,8 +40,8 @@
 //! The executor is overloaded when every delay for 100 ms (the interval) was above 5 ms (the
 //! target), and it has hardly slept meanwhile: the rule of CoDel, by which a burst that the
 //! executor works off is none. Then requests are refused for as long as the delay is above the
-//! target, and admitted when it is below, until there was no delay above the target for an interval, or
-//! the executor has slept for as long as the target.
+//! target, and admitted when it is below. This ends when there was no delay above the target for an interval, or
+//! when the executor has slept for as long as the target.
 //! CoDel itself would drop at an increasing pace, which is made for senders that slow down when
 //! they lose packets. Clients of a server do not, so that requests are refused by how long they have
 //! waited, as in "Fail at Scale".

@@ -345,6 +345,20 @@ impl SimulationBuilder {
     /// # Panics
     ///
     /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// let report = Simulation::builder()
+    ///     .node("sleeper", 1, || sleep(Duration::from_secs(60)))
+    ///     .run_for(hour)?;
+    /// assert!(report.elapsed() >= hour);
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
     pub fn run_for(self, length: Duration) -> Result<Report, Failure> {
         self.run_until(Until::At(length))
     }

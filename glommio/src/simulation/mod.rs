@@ -3,10 +3,10 @@
 //! A test of a distributed program wants what a real network and a real clock do not give: that an hour
 //! passes in a second, that nodes lose their power at the worst moment, and that a failure happens again
 //! when it is looked for. A [`Simulation`] gives that to programs that are written for executors of this
-//! crate, without a change: the executors of all nodes take turns on the calling thread, their clocks stand
-//! still while anything can run and then move to the next deadline, and every choice (who runs next,
+//! crate, without a change. The executors of all nodes take turns on the calling thread. Their clocks stand
+//! still while anything can run, and then move to the next deadline. Every choice is drawn from one seed: who runs next,
 //! where a slice of tasks ends, when the wake of another executor is seen, whether an attempt at a socket comes
-//! too early, how long a blocking call takes) is drawn from one seed.
+//! too early, how long a blocking call takes.
 //!
 //! ```
 //! use glommio::{simulation::Simulation, time, timer::sleep};

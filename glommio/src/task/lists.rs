@@ -223,8 +223,7 @@ impl TaskList {
         large.push(task);
     }
 
-    /// Runs a task, which is in this list unless it is over, by `run`, which has its result from
-    /// [`Runnable::run`]. If that is its end, also by a panic, takes it off the list and calls
+    /// Runs a task, which is in this list unless it is over. `run` calls [`Runnable::run`], and returns its result. If that is its end, also by a panic, takes it off the list and calls
     /// `at_end`, which must not panic. Whether it was.
     #[inline]
     pub(crate) fn run(

@@ -8,6 +8,7 @@ mod cancellation;
 mod claims;
 mod first_server;
 mod hello;
+mod language;
 mod links;
 mod missing_calls;
 mod public_functions;
@@ -36,7 +37,7 @@ fn pages() -> Vec<PathBuf> {
     .map(PathBuf::from)
     .into();
     for folder in ["docs", "timelog/docs"] {
-        markdown_below(&root.join(folder), &mut pages).expect("the documents are there");
+        files_below(&root.join(folder), "md", &mut pages).expect("the documents are there");
     }
     for page in &mut pages {
         if let Ok(relative) = page.strip_prefix(&root) {
@@ -47,13 +48,13 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-fn markdown_below(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+fn files_below(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         // What mdBook leaves there.
         if path.is_dir() && !path.ends_with("docs/book") {
-            markdown_below(&path, found)?;
-        } else if path.extension().is_some_and(|it| it == "md") {
+            files_below(&path, extension, found)?;
+        } else if path.extension().is_some_and(|it| it == extension) {
             found.push(path);
         }
     }

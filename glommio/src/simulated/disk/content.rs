@@ -1,7 +1,7 @@
 //! What is in a file: what its readers see, and how much of that the medium has.
 //!
 //! The pages are what readers see. For each page that differs from the medium there is a record
-//! of what the medium has instead, so that a sync costs as much as there is to be synced, and a
+//! of what the medium has instead. So a sync costs as much as there is to be synced, and a
 //! power cut takes each sector from the one or from the other.
 //!
 //! The kernel writes back whenever it likes. Before a page that is not synced is changed again,
