@@ -81,9 +81,9 @@ pub use streams::{RecvStream, SendStream};
 
 pub use quinn_proto::{
     self, AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError,
-    ConnectError, ConnectionClose, ConnectionError, ConnectionStats, Dir, EndpointConfig,
-    IdleTimeout, MtuDiscoveryConfig, ServerConfig, StreamId, TransportConfig, TransportError,
-    TransportErrorCode, VarInt,
+    ConnectError, ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, Dir,
+    EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, StreamId, TransportConfig,
+    TransportError, TransportErrorCode, VarInt,
 };
 pub use rustls;
 

@@ -8,7 +8,7 @@ use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::mem;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// The tasks that wait for one thing.
 #[derive(Default)]
@@ -34,6 +34,24 @@ impl WaiterList {
             }
         })
         .await
+    }
+
+    /// As [`wait_until`](Self::wait_until), in one poll. A task that does not poll again stays
+    /// listed until all are woken.
+    pub(crate) fn poll_until<T>(
+        &self,
+        cx: &Context<'_>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Poll<T> {
+        if let Some(value) = ready() {
+            return Poll::Ready(value);
+        }
+        let listed = |(_, waker): (usize, &Waker)| waker.will_wake(cx.waker());
+        if !self.wakers.borrow().iter().any(listed) {
+            let waker = cx.waker().clone();
+            self.wakers.borrow_mut().insert(waker);
+        }
+        Poll::Pending
     }
 
     /// Wakes all tasks. Call it with nothing borrowed.
@@ -98,7 +116,7 @@ pub(crate) mod tests {
     use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Context, Wake};
+    use std::task::Wake;
 
     /// Counts wakes.
     #[derive(Default)]
@@ -141,6 +159,11 @@ pub(crate) mod tests {
             assert!(pin!(wait()).poll(&mut cx).is_pending());
         }
         assert_eq!(list.wakers.borrow().len(), 3);
+
+        for _ in 0..2 {
+            assert!(list.poll_until(&cx, || go.get().then_some(7)).is_pending());
+        }
+        assert_eq!(list.wakers.borrow().len(), 3, "the task is listed");
 
         list.wake_all();
         assert_eq!(counting.0.load(Ordering::Relaxed), 2);

@@ -4,17 +4,19 @@ mod connecting;
 mod state;
 
 pub use connecting::Connecting;
-pub(crate) use state::{Half, Handle, State};
+pub(crate) use state::{Half, Handle, State, stopped};
 
 use crate::{
     ConnectionError, ConnectionStats, Dir, RecvStream, SendDatagramError, SendStream, StreamId,
     VarInt,
 };
 use bytes::Bytes;
+use quinn_proto::congestion::Controller;
 use std::any::Any;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// A connection whose handshake is over.
@@ -99,28 +101,108 @@ impl Connection {
     }
 
     async fn open(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
+        let waiters = self.state().waiters.open(dir);
+        waiters.wait_until(|| self.try_open(dir)).await
+    }
+
+    fn try_open(&self, dir: Dir) -> Option<Result<StreamId, ConnectionError>> {
         let state = self.state();
-        let open = || match state.check() {
+        match state.check() {
             Err(error) => Some(Err(error)),
             Ok(()) => state.proto.borrow_mut().streams().open(dir).map(Ok),
-        };
-        state.waiters.open(dir).wait_until(open).await
+        }
     }
 
     async fn accept(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
+        let waiters = self.state().waiters.accept(dir);
+        waiters.wait_until(|| self.try_accept(dir)).await
+    }
+
+    fn try_accept(&self, dir: Dir) -> Option<Result<StreamId, ConnectionError>> {
         let state = self.state();
-        let accept = || {
-            // Also what came before the connection was lost.
-            let accepted = state.proto.borrow_mut().streams().accept(dir);
-            match accepted {
-                Some(id) => Some(Ok(id)),
-                None => state.check().err().map(Err),
+        // Also what came before the connection was lost.
+        let accepted = state.proto.borrow_mut().streams().accept(dir);
+        match accepted {
+            Some(id) => {
+                // The peer may open another one in its place.
+                state.schedule();
+                Some(Ok(id))
             }
-        };
-        let id = state.waiters.accept(dir).wait_until(accept).await?;
-        // The peer may open another one in its place.
-        state.schedule();
-        Ok(id)
+            None => state.check().err().map(Err),
+        }
+    }
+
+    /// As [`open_uni`](Self::open_uni), in one poll. The last waker of each task is woken.
+    ///
+    /// # Errors
+    ///
+    /// The connection is lost.
+    pub fn poll_open_uni(&self, cx: &mut Context<'_>) -> Poll<Result<SendStream, ConnectionError>> {
+        let waiters = self.state().waiters.open(Dir::Uni);
+        let id = ready!(waiters.poll_until(cx, || self.try_open(Dir::Uni)))?;
+        Poll::Ready(Ok(SendStream::new(Rc::clone(&self.0), id)))
+    }
+
+    /// As [`open_bi`](Self::open_bi), in one poll.
+    ///
+    /// # Errors
+    ///
+    /// The connection is lost.
+    pub fn poll_open_bi(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        let waiters = self.state().waiters.open(Dir::Bi);
+        let id = ready!(waiters.poll_until(cx, || self.try_open(Dir::Bi)))?;
+        Poll::Ready(Ok(self.both(id)))
+    }
+
+    /// As [`accept_uni`](Self::accept_uni), in one poll.
+    ///
+    /// # Errors
+    ///
+    /// The connection is lost.
+    pub fn poll_accept_uni(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<RecvStream, ConnectionError>> {
+        let waiters = self.state().waiters.accept(Dir::Uni);
+        let id = ready!(waiters.poll_until(cx, || self.try_accept(Dir::Uni)))?;
+        Poll::Ready(Ok(RecvStream::new(Rc::clone(&self.0), id)))
+    }
+
+    /// As [`accept_bi`](Self::accept_bi), in one poll.
+    ///
+    /// # Errors
+    ///
+    /// The connection is lost.
+    pub fn poll_accept_bi(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        let waiters = self.state().waiters.accept(Dir::Bi);
+        let id = ready!(waiters.poll_until(cx, || self.try_accept(Dir::Bi)))?;
+        Poll::Ready(Ok(self.both(id)))
+    }
+
+    /// As [`SendStream::stopped`], of any stream of this connection that this side writes, by its number.
+    ///
+    /// # Panics
+    ///
+    /// Panics if this side does not write streams of this number.
+    ///
+    /// # Errors
+    ///
+    /// The connection is lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub fn stopped(
+        &self,
+        stream: StreamId,
+    ) -> impl Future<Output = Result<Option<VarInt>, ConnectionError>> + 'static {
+        stopped(Rc::clone(self.state()), stream)
     }
 
     /// Sends a datagram, which may be lost, and come later than others. If too many wait to be
@@ -252,6 +334,34 @@ impl Connection {
     /// The estimate of the time to the peer and back.
     pub fn rtt(&self) -> Duration {
         self.state().proto.borrow().rtt()
+    }
+
+    /// The shortest time to the peer and back that was measured.
+    pub fn min_rtt(&self) -> Duration {
+        self.state().proto.borrow().min_rtt()
+    }
+
+    /// A copy of the congestion controller as it is now.
+    pub fn congestion_state(&self) -> Box<dyn Controller> {
+        self.state().proto.borrow().congestion_state().clone_box()
+    }
+
+    /// Changes to new keys now, and not after as many packets as the cipher allows for. For tests.
+    pub fn force_key_update(&self) {
+        self.state().proto.borrow_mut().force_key_update();
+        self.state().schedule();
+    }
+
+    /// Sets how much of what was written the connection keeps until the peer has it, in bytes.
+    pub fn set_send_window(&self, bytes: u64) {
+        self.state().proto.borrow_mut().set_send_window(bytes);
+        self.state().schedule();
+    }
+
+    /// Sets how much the peer may send, over all streams, before it is read, in bytes.
+    pub fn set_receive_window(&self, bytes: VarInt) {
+        self.state().proto.borrow_mut().set_receive_window(bytes);
+        self.state().schedule();
     }
 
     /// Counters, and the state of the path.

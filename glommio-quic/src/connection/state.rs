@@ -178,9 +178,15 @@ impl State {
         }
     }
 
+    /// `stream` is dropped. Those who wait still hear of it.
     pub(crate) fn forget_stops(&self, stream: StreamId) {
-        let list = self.stops.borrow_mut().remove(&stream);
-        drop(list);
+        let mut stops = self.stops.borrow_mut();
+        if stops
+            .get(&stream)
+            .is_some_and(|list| Rc::strong_count(list) == 1)
+        {
+            stops.remove(&stream);
+        }
     }
 
     /// Wakes the tasks that wait for what has happened since.
@@ -261,6 +267,25 @@ impl State {
             reason: reason.into(),
         }));
     }
+}
+
+/// Waits until the peer has stopped `stream`, or has all of it.
+pub(crate) async fn stopped(
+    state: Rc<State>,
+    stream: StreamId,
+) -> Result<Option<VarInt>, ConnectionError> {
+    let stopped = || {
+        let stopped = state.proto.borrow_mut().send_stream(stream).stopped();
+        match stopped {
+            Err(_) => Some(Ok(None)),
+            Ok(Some(code)) => Some(Ok(Some(code))),
+            Ok(None) => state.check().err().map(Err),
+        }
+    };
+    if let Some(known) = stopped() {
+        return known;
+    }
+    state.stop_waiters(stream).wait_until(stopped).await
 }
 
 /// What the connections, streams and pending handshakes of the user hold: when the last of them is

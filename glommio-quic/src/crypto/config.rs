@@ -22,8 +22,8 @@ pub struct QuicClientConfig {
 /// TLS of a server.
 ///
 /// Made from a [`rustls::ServerConfig`] whose provider has suites for QUIC, such as
-/// [`provider`](super::provider), and TLS 1.3. QUIC allows for two values of its
-/// `max_early_data_size`: 0, and `u32::MAX`, which accepts early data.
+/// [`provider`](super::provider), and TLS 1.3. Early data (0-RTT), which anyone on the path can send
+/// again, is not accepted: `max_early_data_size` has to be 0.
 #[derive(Clone)]
 pub struct QuicServerConfig {
     tls: Arc<rustls::ServerConfig>,
@@ -60,9 +60,13 @@ impl TryFrom<rustls::ClientConfig> for QuicClientConfig {
 impl TryFrom<rustls::ServerConfig> for QuicServerConfig {
     type Error = rustls::Error;
 
-    /// Fails as that of [`QuicClientConfig`] does, and for other sizes of early data than those.
+    /// Fails as that of [`QuicClientConfig`] does, and if early data is to be accepted.
     fn try_from(tls: rustls::ServerConfig) -> Result<Self, rustls::Error> {
         let initial = initial_suite(tls.crypto_provider()).ok_or_else(no_initial_suite)?;
+        if tls.max_early_data_size != 0 {
+            let text = "early data over QUIC is not supported; set `max_early_data_size` to 0";
+            return Err(rustls::Error::General(text.into()));
+        }
         let tls = Arc::new(tls);
         rustls::quic::ServerConnection::new(Arc::clone(&tls), Version::V1, Vec::new())?;
         Ok(QuicServerConfig { tls, initial })

@@ -3,7 +3,7 @@
 use super::Shared;
 use crate::connection::Connecting;
 use glommio::time::now;
-use quinn_proto::{ConnectionError, ServerConfig};
+use quinn_proto::{ConnectionError, ConnectionId, ServerConfig};
 use std::error::Error;
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -122,6 +122,11 @@ impl Incoming {
     /// Whether the client has proven that it receives at its address, by a token of this server.
     pub fn remote_address_validated(&self) -> bool {
         self.undecided().remote_address_validated()
+    }
+
+    /// The connection ID that the client has sent its first packet to, before it was retried.
+    pub fn orig_dst_cid(&self) -> &ConnectionId {
+        self.undecided().orig_dst_cid()
     }
 
     /// Whether [`retry`](Self::retry) may be called.

@@ -88,12 +88,26 @@ impl RecvStream {
         max_length: usize,
         ordered: bool,
     ) -> Result<Option<Chunk>, ReadError> {
+        poll_fn(|cx| self.poll_read_chunk(cx, max_length, ordered)).await
+    }
+
+    /// As [`read_chunk`](Self::read_chunk), in one poll.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn poll_read_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        max_length: usize,
+        ordered: bool,
+    ) -> Poll<Result<Option<Chunk>, ReadError>> {
         let next = |chunks: &mut Chunks<'_>| match chunks.next(max_length) {
             Ok(Some(chunk)) => (Some(chunk), None),
             Ok(None) => (None, Some(End::Finished)),
             Err(error) => (None, Some(End::Error(error))),
         };
-        poll_fn(|cx| self.poll_chunks(cx, ordered, next)).await
+        self.poll_chunks(cx, ordered, next)
     }
 
     /// Reads the rest of the stream, in order.
@@ -118,7 +132,12 @@ impl RecvStream {
         Ok(all)
     }
 
-    fn poll_read_some(
+    /// As [`read`](Self::read), in one poll.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn poll_read_some(
         &mut self,
         cx: &mut Context<'_>,
         buf: &mut [u8],

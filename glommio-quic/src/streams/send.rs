@@ -1,6 +1,6 @@
 //! The half of a stream that this side writes.
 
-use crate::connection::{Half, Handle, State};
+use crate::connection::{Half, Handle, State, stopped};
 use crate::{ClosedStream, ConnectionError, StreamId, VarInt, WriteError};
 use futures_io::AsyncWrite;
 use quinn_proto::FinishError;
@@ -69,7 +69,12 @@ impl SendStream {
         Ok(())
     }
 
-    fn poll_write_some(
+    /// As [`write`](Self::write), in one poll: as `AsyncWrite`, with the errors of streams.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn poll_write_some(
         &mut self,
         cx: &mut Context<'_>,
         buf: &[u8],
@@ -149,7 +154,8 @@ impl SendStream {
     }
 
     /// Waits until the peer has stopped the stream, and gives its code; or until it has received
-    /// all of a finished stream, which is `None`.
+    /// all of a finished stream, which is `None`. It goes on when the stream is dropped, but does not
+    /// keep the connection.
     ///
     /// That it was received does not mean that it was read.
     ///
@@ -160,20 +166,10 @@ impl SendStream {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped.
-    pub async fn stopped(&self) -> Result<Option<VarInt>, ConnectionError> {
-        let state = self.state();
-        let stopped = || {
-            let stopped = state.proto.borrow_mut().send_stream(self.id).stopped();
-            match stopped {
-                Err(_) => Some(Ok(None)),
-                Ok(Some(code)) => Some(Ok(Some(code))),
-                Ok(None) => state.check().err().map(Err),
-            }
-        };
-        if let Some(known) = stopped() {
-            return known;
-        }
-        state.stop_waiters(self.id).wait_until(stopped).await
+    pub fn stopped(
+        &self,
+    ) -> impl Future<Output = Result<Option<VarInt>, ConnectionError>> + 'static {
+        stopped(Rc::clone(self.state()), self.id)
     }
 
     /// Sets the priority among the streams of this side, 0 at first. What waits of streams with a

@@ -1,13 +1,15 @@
 //! What is written is read.
 
 use crate::peer::{Result, client, loopback, pair, pattern, run, server, server_config};
-use futures_lite::future::{poll_once, yield_now, zip};
+use futures_lite::future::{or, poll_once, yield_now, zip};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::spawn_local;
 use glommio_quic::{
     Connection, ConnectionError, Endpoint, ReadError, TransportConfig, VarInt, WriteError,
 };
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Sends every stream back, until the connection is lost.
 async fn echo(connection: Connection) {
@@ -214,5 +216,119 @@ fn a_writer_that_waits_for_the_window_of_the_connection_hears_of_a_stop() -> Res
         stop?;
         assert_eq!(write, Err(WriteError::Stopped(VarInt::from_u32(7))));
         Ok(())
+    })
+}
+
+#[test]
+fn a_stream_that_is_dropped_still_tells_that_it_was_received_or_stopped() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        let mut send = connection.open_uni().await?;
+        send.write_all(b"all").await?;
+        let (received, by_number) = (send.stopped(), connection.stopped(send.id()));
+        drop(send);
+        let mut recv = accepted.accept_uni().await?;
+        assert_eq!(recv.read_to_end(10).await?, b"all");
+        assert_eq!((received.await?, by_number.await?), (None, None));
+
+        let mut send = connection.open_uni().await?;
+        send.write_all(b"some").await?;
+        let stopped = spawn_local(send.stopped());
+        yield_now().await;
+        accepted.accept_uni().await?.stop(VarInt::from_u32(3))?;
+        drop(send);
+        assert!(matches!(stopped.await?, Some(code) if code == VarInt::from_u32(3)));
+        Ok(())
+    })
+}
+
+#[test]
+fn what_a_client_may_send_before_it_is_read_is_bounded() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        let (mut sent, mut streams) = (0, Vec::new());
+        for _ in 0..4 {
+            let mut stream = connection.open_uni().await?;
+            let write = async {
+                loop {
+                    sent += stream.write(&[7; 50_000]).await?;
+                    assert!(sent <= 2_500_000, "{sent} bytes");
+                }
+            };
+            let pause = async {
+                glommio::timer::sleep(Duration::from_millis(300)).await;
+                Ok::<_, WriteError>(())
+            };
+            or(write, pause).await?;
+            streams.push(stream);
+        }
+        // It is what the server has chosen.
+        accepted.set_receive_window(VarInt::from_u32(10_000_000));
+        let mut stream = connection.open_uni().await?;
+        let mut more = 0;
+        while more < 1_000_000 {
+            more += stream.write(&[7; 50_000]).await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn keys_and_windows_change_while_data_flows() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        spawn_local(echo(accepted.clone())).detach();
+        connection.set_send_window(100_000);
+        for round in 0..5 {
+            let sent = pattern(round, 300_000);
+            let (mut send, mut recv) = connection.open_bi().await?;
+            let write = async {
+                send.write_all(&sent).await?;
+                send.finish()?;
+                Ok::<_, Box<dyn std::error::Error>>(())
+            };
+            connection.force_key_update();
+            let (written, read) = zip(write, recv.read_to_end(sent.len())).await;
+            written?;
+            assert!(read? == sent, "round {round}");
+        }
+        assert!(connection.min_rtt() <= connection.rtt());
+        assert!(connection.congestion_state().window() > 0);
+        Ok(())
+    })
+}
+
+/// As a program polls that has no futures to keep.
+#[test]
+fn streams_are_opened_accepted_and_read_by_polls() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let (accepted, connection) = pair(&server, &client).await?;
+        let open = async {
+            let mut uni = poll_fn(|cx| connection.poll_open_uni(cx)).await?;
+            let (mut send, recv) = poll_fn(|cx| connection.poll_open_bi(cx)).await?;
+            let written = poll_fn(|cx| uni.poll_write_some(cx, b"uni")).await?;
+            assert_eq!(written, 3);
+            send.write_all(b"bi").await?;
+            Ok::<_, Box<dyn std::error::Error>>((uni, send, recv))
+        };
+        let accept = async {
+            let mut uni = poll_fn(|cx| accepted.poll_accept_uni(cx)).await?;
+            let (_send, mut bi) = poll_fn(|cx| accepted.poll_accept_bi(cx)).await?;
+            let mut buf = [0; 10];
+            assert_eq!(
+                poll_fn(|cx| uni.poll_read_some(cx, &mut buf)).await?,
+                Some(3)
+            );
+            let chunk = poll_fn(|cx| bi.poll_read_chunk(cx, 10, true)).await?;
+            assert_eq!(chunk.ok_or("the end")?.bytes, "bi");
+            Ok::<_, Box<dyn std::error::Error>>(())
+        };
+        let (opened, read) = zip(open, accept).await;
+        opened?;
+        read
     })
 }

@@ -1,12 +1,16 @@
 //! Who gets a connection, and who does not.
 
-use crate::peer::server_config;
-use crate::peer::{Result, client, client_config, impatient, loopback, pair, run, server};
+use crate::peer::{
+    CERTIFICATE, KEY, Result, client, client_config, impatient, loopback, pair, run, server,
+    server_config,
+};
 use futures_lite::future::zip;
 use glommio::spawn_local;
-use glommio_quic::crypto::{HandshakeData, QuicClientConfig, provider};
+use glommio_quic::crypto::{HandshakeData, QuicClientConfig, QuicServerConfig, provider};
 use glommio_quic::quinn_proto::{TokenLog, TokenReuseError, ValidationTokenConfig};
 use glommio_quic::rustls::RootCertStore;
+use glommio_quic::rustls::pki_types::pem::PemObject;
+use glommio_quic::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use glommio_quic::{ConnectError, ConnectionError, Endpoint, TransportConfig, VarInt, rustls};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -338,4 +342,20 @@ fn a_token_log_that_panics_does_not_deafen_the_endpoint() -> Result {
         assert_eq!(other.close_reason(), None);
         Ok(())
     })
+}
+
+/// Anyone on the path can send it again.
+#[test]
+fn a_server_that_would_accept_early_data_is_refused() -> Result {
+    let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
+    let key = PrivateKeyDer::from_pem_slice(KEY)?;
+    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)?;
+    QuicServerConfig::try_from(tls.clone())?;
+    tls.max_early_data_size = u32::MAX;
+    let error = QuicServerConfig::try_from(tls).map(drop).unwrap_err();
+    assert!(error.to_string().contains("early data"), "{error}");
+    Ok(())
 }

@@ -15,8 +15,8 @@ pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 /// No secrets: a test authority that is gone, and a certificate of `localhost`.
 const AUTHORITY: &[u8] = include_bytes!("../keys/authority.pem");
-const CERTIFICATE: &[u8] = include_bytes!("../keys/server.pem");
-const KEY: &[u8] = include_bytes!("../keys/server.key");
+pub const CERTIFICATE: &[u8] = include_bytes!("../keys/server.pem");
+pub const KEY: &[u8] = include_bytes!("../keys/server.key");
 
 pub fn server_config() -> Result<ServerConfig> {
     let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
