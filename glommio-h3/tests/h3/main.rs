@@ -1,0 +1,5 @@
+//! Servers and clients of this crate against each other.
+
+mod ends;
+mod peer;
+mod requests;
