@@ -155,8 +155,9 @@ impl Connections {
             while self.open() > 0 {
                 sleep(POLL).await;
             }
+            Ok(())
         };
-        if timeout(limit, async { Ok(all_ended.await) }).await.is_ok() {
+        if timeout(limit, all_ended).await.is_ok() {
             return 0;
         }
         let closed = self.open();

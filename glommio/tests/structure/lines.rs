@@ -14,6 +14,7 @@ const AREAS: [(&str, &[&str]); 8] = [
     (
         "bridges and macros",
         &[
+            "glommio-h3",
             "glommio-hyper",
             "glommio-macros",
             "glommio-quic",
