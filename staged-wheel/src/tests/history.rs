@@ -289,7 +289,7 @@ impl<Q: Queue> Pair<Q> {
 }
 
 /// Polls that a queue may ask for to give memory back, of a table with some ten thousand entries.
-const SHRINKING_POLLS: usize = 2000;
+const SHRINKING_POLLS: usize = 6000;
 
 /// The furthest that an instant can be added to, whatever the clock's own zero.
 fn last_instant(from: Instant) -> Instant {

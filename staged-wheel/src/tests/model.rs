@@ -107,7 +107,7 @@ macro_rules! queue {
 macro_rules! wheel {
     ($wheel:ty, $handle:ty, $levels:literal, $($tuning:ident)::*) => {
         queue!($wheel, $handle, $levels, $($tuning)::*::MOVES_PER_POLL,
-            Self::with_inline_max, |this| this.len() <= 8 || this.is_inline());
+            Self::with_inline_max, |this| this.len() <= $($tuning)::*::FEW || this.is_inline());
     };
 }
 

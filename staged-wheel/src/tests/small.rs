@@ -8,10 +8,12 @@ pub(crate) mod tuning {
     pub(crate) const SLOT_BITS: u32 = 2;
     pub(crate) const INLINE_MAX: usize = 255;
     pub(crate) const PAGE_BITS: u32 = 2;
-    pub(crate) const FEW: u32 = 4;
+    pub(crate) const FEW: usize = 4;
     pub(crate) const MOVES_PER_POLL: usize = 8;
+    pub(crate) const MOVES_PER_TIMER: usize = 4;
+    pub(crate) const NS_PER_POLL: u64 = 1 << 17;
     pub(crate) const PAGES_PER_POLL: usize = 4;
-    pub(crate) const SHORT_SLOT: u32 = 8;
+    pub(crate) const WINDOW_NS: u64 = 1 << 32;
 }
 
 #[path = "../wheel/mod.rs"]

@@ -31,7 +31,7 @@
 
 mod overdue;
 
-use super::super::tuning::{FEW, MOVES_PER_POLL, SHORT_SLOT};
+use super::super::tuning::{FEW, MOVES_PER_POLL, MOVES_PER_TIMER, NS_PER_POLL};
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{First, Levels, Position};
 use super::near::Near;
@@ -230,7 +230,7 @@ impl Wheel {
         if fired > 0 {
             self.next_ns = UNKNOWN;
         }
-        let mut most = MOVES_AHEAD.max(MOVES_PER_TIMER * fired);
+        let mut most = (2 * FEW).max(MOVES_PER_TIMER * fired);
         self.idle_before_ns = 0;
         if !has_more {
             self.pass(now_ns + 1);
@@ -256,7 +256,7 @@ impl Wheel {
     /// The earliest deadline or a lower bound of it; [`NEVER`] if there is none.
     ///
     /// It is a bound and not exact only where the earliest timer of a slot with more than
-    /// [`SHORT_SLOT`] others was cancelled or re-armed. A poll at that bound empties the slot.
+    /// [`FEW`] others was cancelled or re-armed. A poll at that bound empties the slot.
     #[inline]
     pub(super) fn next_ns<T>(&mut self, slab: &mut Slab<T>) -> u64 {
         if self.next_ns != UNKNOWN {
@@ -327,7 +327,7 @@ impl Wheel {
             head = next;
         }
         if fired > 0 {
-            self.levels.cut(slab, at, fired as u32, head);
+            self.levels.cut(slab, at, fired, head);
         }
         fired
     }
@@ -370,14 +370,14 @@ impl Wheel {
         mut put: impl FnMut(&mut Self, &mut Slab<T>, u32),
     ) {
         let slot = *self.levels.slot(at);
-        let count = (slot.len() as usize).min(*moves_left);
+        let count = slot.len().min(*moves_left);
         let mut head = slot.head;
         for _ in 0..count {
             let next = slab.link(head).next;
             put(self, slab, head);
             head = next;
         }
-        self.levels.cut(slab, at, count as u32, head);
+        self.levels.cut(slab, at, count, head);
         *moves_left -= count;
     }
 
@@ -393,7 +393,7 @@ impl Wheel {
     #[inline]
     fn ahead_ns(&self, first: First) -> u64 {
         let First { at, min_ns, .. } = first;
-        let len = self.levels.slot(at).len() as usize;
+        let len = self.levels.slot(at).len();
         if min_ns == NEVER || len <= MOVES_PER_POLL || !self.cascades(at) {
             return NEVER;
         }
@@ -473,7 +473,7 @@ impl Wheel {
                 return (near_ns, true);
             }
             let slot = self.levels.slot(first.at);
-            if !slot.is_stale() || slot.len() > SHORT_SLOT {
+            if !slot.is_stale() || slot.len() > FEW {
                 return (first.min_ns, !slot.is_stale());
             }
             self.freshen(slab, first.at);
@@ -516,9 +516,3 @@ impl Wheel {
         assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }
 }
-
-/// What a poll moves ahead of time, at least, and for each timer that it fires: as many as a timer may pass levels.
-const MOVES_AHEAD: usize = MOVES_PER_POLL / 8;
-const MOVES_PER_TIMER: usize = 4;
-/// How long an idle executor takes from one poll to the next, at most, while it moves timers ahead.
-const NS_PER_POLL: u64 = 1 << 17;

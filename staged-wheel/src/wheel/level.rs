@@ -291,7 +291,7 @@ impl Levels {
 
     /// Drops `taken` records from the front of a slot's list, of which the first that is left is `head`. They are no longer
     /// the slot's: their links now mean something else.
-    pub(super) fn cut<T>(&mut self, slab: &mut Slab<T>, at: Position, taken: u32, head: u32) {
+    pub(super) fn cut<T>(&mut self, slab: &mut Slab<T>, at: Position, taken: usize, head: u32) {
         let place = Self::place(at);
         if head == NIL {
             return self.clear(place as u16);
@@ -299,7 +299,7 @@ impl Levels {
         let slot = &mut self.slots.as_flattened_mut()[place];
         debug_assert!(taken < slot.len());
         slot.head = head;
-        slot.count -= taken;
+        slot.count -= taken as u32;
         let link = slab.link_mut(head);
         link.prev = NIL;
         if slot.is_in_order() {
@@ -398,7 +398,7 @@ impl Levels {
             assert_eq!({ slot.tail }, prev);
             assert_eq!(slot.len(), count);
             assert!(has_min || slot.is_stale());
-            listed += count as usize;
+            listed += count;
         }
         listed
     }

@@ -16,6 +16,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::super::tuning::FEW;
 use super::entry::{FiredRecord, Key, Order, RecordState};
 use super::slab::Slab;
 use crate::epoch::NEVER;
@@ -129,7 +130,7 @@ impl Near {
             return self.leave_run();
         }
         self.heap_dead += 1;
-        if self.heap_dead > 2 * (self.heap.len() - self.heap_dead) + FEW_KEYS {
+        if self.heap_dead > 2 * (self.heap.len() - self.heap_dead) + FEW {
             self.heap
                 .retain(|&Reverse(key)| slab.is_current(key, RecordState::InHeap));
             self.heap_dead = 0;
@@ -138,14 +139,14 @@ impl Near {
 
     #[inline]
     pub(super) fn has_excess(&self) -> bool {
-        self.heap.capacity() > 2 * (self.heap.len() + FEW_KEYS)
+        self.heap.capacity() > 2 * (self.heap.len() + FEW)
     }
 
     /// Gives back memory that two windows have not used.
     pub(super) fn shrink(&mut self) {
         let keep = self.heap_peak.roll(self.heap.len());
-        if self.heap.capacity() > 2 * (keep + FEW_KEYS) {
-            self.heap.shrink_to(keep + FEW_KEYS);
+        if self.heap.capacity() > 2 * (keep + FEW) {
+            self.heap.shrink_to(keep + FEW);
         }
     }
 
@@ -208,6 +209,3 @@ impl Near {
         live.len()
     }
 }
-
-/// So many keys are neither worth a rebuilding nor memory that goes back.
-const FEW_KEYS: usize = 64;

@@ -8,6 +8,7 @@
 //! Payloads are moved in and out and never dropped here (but with the queue itself): the drop
 //! of a payload may run a task's destructor, and that one may come back to this queue.
 
+use super::super::tuning::{PAGES_PER_POLL, WINDOW_NS};
 use super::entry::PAGE;
 #[cfg(test)]
 use super::entry::{Link, NIL, RecordState, TimerHandle};
@@ -97,8 +98,7 @@ impl<T> ReclaimingSlab<T> {
     }
 
     fn sweep(&mut self) {
-        let mut pages_left = GIVE_BACK_PER_POLL;
-        for _ in 0..SWEEP_PER_POLL {
+        for _ in 0..PAGES_PER_POLL {
             let is_done = self.slab.resident_pages() <= self.pages_wanted;
             if is_done {
                 self.slab.drain_pages(false);
@@ -107,14 +107,12 @@ impl<T> ReclaimingSlab<T> {
             if !self.slab.is_draining() {
                 self.unswept = 0;
             }
-            if pages_left == 0 || !self.is_sweeping() {
+            if !self.is_sweeping() {
                 break;
             }
             // Downwards, so that the end of the page table comes free.
             self.unswept = self.unswept.min(self.slab.table_len()) - 1;
-            if self.slab.give_back(self.unswept) {
-                pages_left -= 1;
-            }
+            self.slab.give_back(self.unswept);
         }
         self.slab.trim_table();
     }
@@ -164,9 +162,3 @@ impl<T> ReclaimingSlab<T> {
         self.slab.check_invariants();
     }
 }
-
-/// How long a page must have stayed unused, at least: time enough for any burst to come again.
-const WINDOW_NS: u64 = 1 << 32;
-const GIVE_BACK_PER_POLL: usize = 16;
-/// Entries of the page table that one poll looks at.
-const SWEEP_PER_POLL: usize = 64;

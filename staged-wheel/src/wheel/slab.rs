@@ -20,7 +20,7 @@
 
 use std::num::NonZeroU32;
 
-use super::super::tuning::PAGE_BITS;
+use super::super::tuning::{PAGE_BITS, PAGES_PER_POLL};
 use super::entry::{
     FiredRecord, Key, Link, NIL, Order, PAGE, Record, RecordState, TimerHandle, split,
 };
@@ -312,13 +312,13 @@ impl<T> Slab<T> {
         self.table.len()
     }
 
-    /// Gives a page back if it holds memory and no timer lives on it, and says whether it did.
-    pub(super) fn give_back(&mut self, number: usize) -> bool {
+    /// Gives a page back if it holds memory and no timer lives on it.
+    pub(super) fn give_back(&mut self, number: usize) {
         let Page {
             live, mut floor, ..
         } = self.table[number];
         if !self.is_open(number) || live > 0 {
-            return false;
+            return;
         }
         let has_room = self.table[number].free != FULL;
         let mut is_spent = false;
@@ -340,12 +340,11 @@ impl<T> Slab<T> {
             self.away.link(&mut self.table, number as u32);
         }
         self.resident -= 1;
-        true
     }
 
     /// Drops the end of the page table as far as its pages are away, but not too much at a time.
     pub(super) fn trim_table(&mut self) {
-        for _ in 0..TRIM_PER_POLL {
+        for _ in 0..PAGES_PER_POLL {
             let Some(last) = self.table.last() else {
                 return;
             };
@@ -499,6 +498,3 @@ impl<T> Slab<T> {
         assert_eq!(resident, self.resident);
     }
 }
-
-/// Entries of the page table that one poll drops.
-const TRIM_PER_POLL: usize = 64;

@@ -31,8 +31,8 @@ impl Slot {
     const UNORDERED: u32 = 1 << Self::UNORDERED_BIT;
 
     #[inline]
-    pub(super) fn len(&self) -> u32 {
-        self.count & (Self::UNORDERED - 1)
+    pub(super) fn len(&self) -> usize {
+        (self.count & (Self::UNORDERED - 1)) as usize
     }
 
     #[inline]

@@ -14,46 +14,6 @@ use load::{Done, Load, PAYLOAD, Payload};
 const PAGE_BYTES: usize = 12 * 1024;
 const TABLES_BYTES: usize = 16 * 1024;
 
-/// The calls below, for any of the queues.
-macro_rules! exercise {
-    ($queue:ident) => {{
-        let epoch = Instant::now();
-        let at = |ms| epoch + Duration::from_millis(ms);
-        let mut queue = $queue::new(epoch);
-        assert!(queue.is_empty());
-        assert_eq!(queue.next_expiry(), None);
-
-        let late = queue.insert(at(300), "late");
-        let soon = queue.insert(at(100), "soon");
-        let tied = queue.insert(at(100), "tied");
-        let gone = queue.insert(at(50), "gone");
-        assert_eq!(queue.len(), 4);
-        assert_eq!(queue.next_expiry(), Some(at(50)));
-        assert_eq!(queue.cancel(gone), Some("gone"));
-        assert_eq!(queue.cancel(gone), None);
-        assert!(!queue.rearm(gone, at(1)));
-        assert_eq!(queue.get_mut(gone), None);
-
-        *queue.get_mut(late).expect("armed") = "later";
-        assert!(queue.rearm(soon, at(100)));
-        assert!(queue.rearm(late, at(100)));
-        let mut expired = Vec::new();
-        assert!(!queue.expire(at(100) - Duration::from_nanos(1), 256, &mut expired));
-        assert!(expired.is_empty());
-        assert!(queue.expire(at(100), 1, &mut expired));
-        assert!(!queue.expire(at(100), 256, &mut expired));
-        assert_eq!(expired, ["tied", "soon", "later"]);
-        assert_eq!(queue.cancel(tied), None);
-        assert_eq!((queue.len(), queue.next_expiry()), (0, None));
-    }};
-}
-
-#[test]
-fn both_queues_answer_alike() {
-    exercise!(ClassicQueue);
-    exercise!(StagedWheel);
-}
-
 /// With some timers and with many, for any of the queues: past, of one deadline, and never.
 macro_rules! exercise_fired {
     ($queue:ident, $count:expr) => {{
@@ -85,12 +45,6 @@ fn what_has_fired_is_told_with_its_handle_and_deadline() {
     exercise_fired!(ClassicQueue, 1000);
     exercise_fired!(StagedWheel, 200);
     exercise_fired!(StagedWheel, 10_000);
-}
-
-#[test]
-fn a_handle_is_eight_bytes_inside_an_option_too() {
-    assert_eq!(size_of::<TimerHandle>(), 8);
-    assert_eq!(size_of::<Option<TimerHandle>>(), 8);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The slab: handles outlive everything, and pages go back in good time.
 
+use super::super::super::tuning::PAGES_PER_POLL;
 use super::super::entry::{PAGE, TimerHandle};
 use super::super::reclaim::{ReclaimingSlab, pages};
 
@@ -53,7 +54,7 @@ fn a_page_whose_generations_are_spent_never_comes_back() {
     let last = fill(&mut memory, 3 * PAGE);
     drain(&mut memory, &last);
     spent.extend(last);
-    for poll in 0..20 {
+    for poll in 0..40 {
         memory.review(poll * SECOND);
         memory.check_invariants();
     }
@@ -81,9 +82,9 @@ fn a_handle_does_not_fit_the_page_that_came_back() {
             "no page leaves but from a poll"
         );
         spent.extend(handles);
-        for poll in 0..20 {
+        for poll in 0..40 {
             let before = memory.resident_pages();
-            memory.review((round * 20 + poll) * SECOND);
+            memory.review((round * 40 + poll) * SECOND);
             assert!(before - memory.resident_pages() <= 16, "a few at a time");
             memory.check_invariants();
         }
@@ -100,7 +101,7 @@ fn a_handle_names_no_record_that_is_still_to_be_written() {
     let handles = fill(&mut memory, 4 * PAGE);
     let (spent, kept) = handles.split_at(3 * PAGE);
     drain(&mut memory, spent);
-    for poll in 0..20 {
+    for poll in 0..40 {
         memory.review(poll * SECOND);
     }
     assert!(memory.resident_pages() <= 2);
@@ -193,7 +194,7 @@ fn survivors_on_every_page_leave_polls_nothing_to_do() {
     let survivors: Vec<TimerHandle> = handles.iter().copied().filter(is_survivor).collect();
     handles.retain(|handle| !is_survivor(handle));
     drain(&mut memory, &handles);
-    let polls_of_a_sweep = PAGES.div_ceil(64);
+    let polls_of_a_sweep = PAGES.div_ceil(PAGES_PER_POLL);
     let mut now_ns = 0;
     for window in 0..10 {
         let mut busy_polls = 0;
