@@ -143,6 +143,7 @@ fn documentation_in_code_has_no_long_sentences() {
     for package in [
         "glommio",
         "glommio-hyper",
+        "glommio-h3",
         "glommio-quic",
         "glommio-tokio",
         "staged-wheel",
