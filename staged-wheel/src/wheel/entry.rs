@@ -1,11 +1,11 @@
 //! A timer as the wheels keep it: the record, its states, and the handle that names it.
 //!
 //! ```text
-//!             arm                     promote, place            cursor arrives
+//!             arm                     promote, place            its list is sorted
 //!   Free ──────────▶ Dense ──────────────────▶ Listed ──────────────────▶ InRun
 //!    ▲ │                                         ▲ │                        │
-//!    │ └─────────── arm ─────────────────────────┘ └── rearm into the ──▶ InHeap
-//!    │                                                 current tick         │
+//!    │ └─────────── arm ─────────────────────────┘ └── rearm into ──────▶ InHeap
+//!    │                                                 the past             │
 //!    └────────────── cancel, fire (generation + 1) ◀────────────────────────┘
 //!                        │ the last generation is spent
 //!                        ▼
@@ -83,7 +83,7 @@ pub(super) enum RecordState {
     Listed,
     /// Nowhere: its deadline is never. It waits for a cancel or a re-arm.
     Parked,
-    /// Named by one key of the run of the current tick.
+    /// Named by one key of the run.
     InRun,
     /// Named by one key of the heap, next to the run.
     InHeap,
