@@ -1,7 +1,7 @@
 //! The one number the queues reckon in: nanoseconds since the queue was made.
 //!
 //! A `u64` of nanoseconds is half an [`Instant`], compares in one instruction and divides into
-//! slots by a shift. It reaches 584 years past the epoch; what lies outside is clamped, and every
+//! ticks by a shift. It reaches 584 years past the epoch; what lies outside is clamped, and every
 //! queue of this module clamps alike, so that they agree on every deadline:
 //!
 //! ```text

@@ -1,8 +1,8 @@
 //! A timer queue for very many timers: deadlines in, payloads out in order, no clock anywhere.
 //!
 //! [`StagedWheel`] keeps up to 255 timers in small dense arrays, and more in a hierarchical timing
-//! wheel (Varghese and Lauck, *Hashed and Hierarchical Timing Wheels*, 1987) whose lists are sorted
-//! when they are due: arming, re-arming and cancelling take O(1), and timers still fire in the exact
+//! wheel (Varghese and Lauck, *Hashed and Hierarchical Timing Wheels*, 1987) whose ticks are sorted
+//! when they come: arming, re-arming and cancelling take O(1), and timers still fire in the exact
 //! order of their deadlines, to the nanosecond. It was made for the reactor of the async runtime
 //! glommio and depends on nothing but the standard library.
 //!
@@ -61,26 +61,19 @@
 //! ```text
 //!   lib.rs ──┬── classic.rs
 //!            └── wheel/mod.rs ──┬── inline.rs                up to 255 timers
-//!                               └── hierarchy.rs             more: level.rs, then near.rs
+//!                               └── hierarchy.rs             more: level.rs, then current_tick.rs
 //!                                          both over reclaim.rs ── slab.rs ── page_table.rs
 //! ```
 
-#![forbid(unsafe_code)]
-#![cfg_attr(
-    any(test, fuzzing),
-    allow(
-        clippy::duplicate_mod,
-        reason = "the tests have the wheel in a small geometry, too"
-    )
-)]
+#![deny(unsafe_code)]
 
 mod classic;
 mod epoch;
 mod fired;
 mod peak;
+mod prefetch;
 #[cfg(any(test, fuzzing))]
 mod tests;
-mod tuning;
 mod wheel;
 
 pub use self::classic::{ClassicHandle, ClassicQueue};

@@ -2,13 +2,12 @@
 
 use super::every_wheel;
 use super::model::{Pair, Queue};
-use crate::tuning::MOVES_PER_POLL;
-use crate::wheel::StagedWheel;
+use crate::wheel::{MOVES_PER_POLL, StagedWheel, TICK_BITS};
 
-const TICK: u64 = 1 << 20;
+const TICK: u64 = 1 << TICK_BITS;
 
-/// A thousand timers for one millisecond: the slot is gathered over several polls, each fires its budget at most, and
-/// the order is that of a sorted map.
+/// A thousand timers for one millisecond, too few for a selection: the slot is gathered over several
+/// polls, each fires its budget at most, and the order is that of a sorted map.
 #[test]
 fn a_crowded_tick_is_gathered_piece_by_piece() {
     const CROWD: usize = 1_100;
@@ -17,15 +16,19 @@ fn a_crowded_tick_is_gathered_piece_by_piece() {
         // In no order, with many ties.
         pair.arm(50 * TICK + n * 7_919 % 1_007);
     }
-    // The first of them do not wait for the others.
-    for polls in 1.. {
-        let (fired, has_more) = pair.poll(51 * TICK, 256);
-        assert!(fired > 0);
-        if !has_more {
-            assert!(polls <= CROWD / MOVES_PER_POLL + CROWD / 256 + 1);
-            break;
-        }
+    let mut empty_polls = 0;
+    let mut fired = 0;
+    while fired == 0 {
+        let (now_fired, has_more) = pair.poll(51 * TICK, 256);
+        assert!(has_more);
+        fired = now_fired;
+        empty_polls += usize::from(now_fired == 0);
     }
+    assert_eq!(empty_polls, CROWD / MOVES_PER_POLL);
+    for _ in 1..CROWD / 256 {
+        assert_eq!(pair.poll(51 * TICK, 256), (256, true));
+    }
+    assert_eq!(pair.poll(51 * TICK, 256), (CROWD % 256, false));
     assert!(pair.queue.is_empty());
     pair.check();
 }
@@ -39,6 +42,7 @@ fn coarse_slots_are_moved_down_ahead_of_the_cursor() {
     const TICKS: u64 = 2000;
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     // A slot of level 1 holds 32 ticks' worth, one of level 2 a thousand.
+    pair.bound_moves(12 * PER_TICK as usize);
     for n in 0..PER_TICK * TICKS {
         pair.arm((1500 + n / PER_TICK) * TICK + n % PER_TICK);
     }
@@ -54,6 +58,7 @@ fn coarse_slots_are_moved_down_ahead_of_the_cursor() {
 #[test]
 fn one_poll_ends_a_stall_of_any_length() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
+        pair.bound_moves(MOVES_PER_POLL);
         for stall_bits in [32, 42, 50, 62] {
             let start_ns = pair.now_ns;
             for n in 1..=20 {
@@ -65,13 +70,14 @@ fn one_poll_ends_a_stall_of_any_length() {
             pair.check();
         }
     }
-    law(Pair::<StagedWheel<usize>>::wheel());
+    every_wheel!(law);
 }
 
-/// With budgets and moves for a few timers to a poll, everything still fires, in order.
+/// With nothing but the moves of a single record to a poll, everything still fires, in order.
 #[test]
-fn a_few_moves_a_poll_are_enough() {
+fn one_move_a_poll_is_enough() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
+        pair.bound_moves(1);
         for n in 0..40 {
             pair.arm(n * n * n * n * 10_007);
             pair.arm(n * 3 * TICK / 2);

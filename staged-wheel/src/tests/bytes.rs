@@ -2,7 +2,7 @@
 //! the rest of it alone as far as possible.
 
 use super::history::{Budget, Op, Step, When, Which};
-use super::model::{Pair, SmallWheel};
+use super::model::{Pair, SmallStagedWheel, SmallWheel};
 use crate::classic::ClassicQueue;
 use crate::wheel::StagedWheel;
 
@@ -17,7 +17,15 @@ pub fn follow_bytes(bytes: &[u8]) {
     let mut wheel = Pair::<StagedWheel<usize>>::wheel();
     let mut staged = Pair::<StagedWheel<usize>>::new();
     let mut small = Pair::<SmallWheel>::wheel();
-    let mut small_staged = Pair::<SmallWheel>::new();
+    let mut small_staged = Pair::<SmallStagedWheel>::new();
+    // Half of the histories give a poll next to no moves.
+    let moves = usize::from(bytes.byte());
+    if moves >= 128 {
+        wheel.bound_moves(moves - 127);
+        staged.bound_moves(moves - 127);
+        small.bound_moves(moves - 127);
+        small_staged.bound_moves(moves - 127);
+    }
     for _ in 0..OPS_MAX {
         let Some(op) = bytes.op() else { break };
         classic.apply(&op);
@@ -53,7 +61,8 @@ impl Bytes<'_> {
             19..=20 => Op::Ask,
             21..=22 => Op::Sleep(self.byte() % 20 + 1),
             23 => Op::Age(self.byte() % 4),
-            24..=25 => Op::CancelAllBut(self.byte()),
+            24 => Op::SkipArms(self.byte() % 8),
+            25 => Op::CancelAllBut(self.byte()),
             26..=28 => Op::Gather(self.step()),
             29 => Op::DisarmAll,
             _ => Op::Doze(self.byte() % 20 + 1),

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use super::bytes::follow_bytes;
 use super::history::{Budget, Op, Step, When, Which};
-use super::model::{Pair, Queue, SmallWheel, TICK_BITS};
+use super::model::{Pair, Queue, SmallStagedWheel, SmallWheel};
 use crate::classic::ClassicQueue;
-use crate::wheel::StagedWheel;
+use crate::wheel::{StagedWheel, TICK_BITS};
 
 fn which() -> impl Strategy<Value = Which> {
     prop_oneof![
@@ -87,6 +87,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (1u8..20).prop_map(Op::Sleep),
         4 => (1u8..20).prop_map(Op::Doze),
         1 => (0u8..4).prop_map(Op::Age),
+        1 => (0u8..8).prop_map(Op::SkipArms),
         1 => Just(Op::DisarmAll),
     ]
 }
@@ -98,7 +99,7 @@ fn crowd_op() -> impl Strategy<Value = Op> {
         4 => many.prop_map(|(n, when, seed)| Op::ArmMany(n, when, seed)),
         2 => any::<u8>().prop_map(Op::CancelMany),
         2 => any::<u8>().prop_map(Op::CancelAllBut),
-        1 => Just(Op::DisarmAll),
+        1 => prop_oneof![(0u8..8).prop_map(Op::SkipArms), Just(Op::DisarmAll)],
         2 => step().prop_map(Op::Gather),
         4 => (1u8..20).prop_map(Op::Doze),
         1 => (1u8..20).prop_map(Op::Sleep),
@@ -108,7 +109,10 @@ fn crowd_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn follow<Q: Queue>(mut pair: Pair<Q>, ops: &[Op]) {
+fn follow<Q: Queue>(mut pair: Pair<Q>, ops: &[Op], moves_per_poll: Option<usize>) {
+    if let Some(moves) = moves_per_poll {
+        pair.bound_moves(moves);
+    }
     for op in ops {
         pair.apply(op);
     }
@@ -120,35 +124,44 @@ proptest! {
 
     #[test]
     fn the_classic_queue_agrees_with_a_sorted_map(ops in vec(op(), 1..120)) {
-        follow(Pair::<ClassicQueue<usize>>::new(), &ops);
+        follow(Pair::<ClassicQueue<usize>>::new(), &ops, None);
     }
 
     #[test]
     fn the_wheel_agrees_with_a_sorted_map(ops in vec(op(), 1..120)) {
-        follow(Pair::<StagedWheel<usize>>::wheel(), &ops);
+        follow(Pair::<StagedWheel<usize>>::wheel(), &ops, None);
     }
 
     #[test]
     fn the_staged_wheel_agrees_with_a_sorted_map(ops in vec(op(), 1..120)) {
-        follow(Pair::<StagedWheel<usize>>::new(), &ops);
+        follow(Pair::<StagedWheel<usize>>::new(), &ops, None);
     }
 
     #[test]
     fn a_small_wheel_agrees_with_a_sorted_map(ops in vec(op(), 1..120)) {
-        follow(Pair::<SmallWheel>::wheel(), &ops);
+        follow(Pair::<SmallWheel>::wheel(), &ops, Some(usize::MAX));
     }
 
     #[test]
     fn a_small_staged_wheel_agrees_with_a_sorted_map(ops in vec(op(), 1..120)) {
-        follow(Pair::<SmallWheel>::new(), &ops);
+        follow(Pair::<SmallStagedWheel>::new(), &ops, None);
     }
 
-    /// Crowds that come, are gathered or made ready, and are cancelled.
     #[test]
-    fn crowds_agree_with_a_sorted_map(ops in vec(crowd_op(), 1..60)) {
-        follow(Pair::<StagedWheel<usize>>::new(), &ops);
-        follow(Pair::<SmallWheel>::new(), &ops);
-        follow(Pair::<ClassicQueue<usize>>::new(), &ops);
+    fn a_wheel_of_few_moves_agrees_with_a_sorted_map(ops in vec(op(), 1..120), moves in 1usize..20) {
+        follow(Pair::<StagedWheel<usize>>::wheel(), &ops, Some(moves));
+        follow(Pair::<SmallWheel>::wheel(), &ops, Some(moves));
+    }
+
+    /// Crowds that come, are gathered or made ready, and are cancelled, with few moves to a poll.
+    #[test]
+    fn crowds_of_a_wheel_of_few_moves_agree_with_a_sorted_map(
+        ops in vec(crowd_op(), 1..60),
+        moves in 1usize..60,
+    ) {
+        follow(Pair::<StagedWheel<usize>>::new(), &ops, Some(moves));
+        follow(Pair::<SmallStagedWheel>::new(), &ops, Some(moves));
+        follow(Pair::<ClassicQueue<usize>>::new(), &ops, None);
     }
 
     /// The histories of the fuzz target.

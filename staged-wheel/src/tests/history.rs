@@ -6,7 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::model::{Pair, Queue, TICK_BITS};
+use super::model::{Pair, Queue};
+use crate::wheel::TICK_BITS;
 
 #[derive(Clone, Debug)]
 pub(super) enum Op {
@@ -36,6 +37,8 @@ pub(super) enum Op {
     Age(u8),
     /// As when an executor ends.
     DisarmAll,
+    /// So many thousand million timers were armed and are gone.
+    SkipArms(u8),
 }
 
 /// A deadline, seen from the latest poll.
@@ -156,6 +159,7 @@ impl<Q: Queue> Pair<Q> {
             }
             Op::Age(left) => self.queue.age(u32::MAX - u32::from(left)),
             Op::DisarmAll => self.disarm_all(),
+            Op::SkipArms(count) => self.queue.skip_arms(u64::from(count) << 30),
         }
         self.check_shape();
     }
@@ -271,8 +275,9 @@ impl<Q: Queue> Pair<Q> {
     /// ahead must end, and must leave it no more to do than there is.
     fn doze(&mut self) {
         // Each moves a record, ends a window, or gives pages back.
-        let mut polls_left =
-            self.moves_at_most() / Q::MOVES.min(1 << 20) + 2 * Q::LEVELS + SHRINKING_POLLS;
+        let mut polls_left = self.moves_at_most() / self.moves_per_poll.min(1 << 20)
+            + 2 * Q::LEVELS
+            + SHRINKING_POLLS;
         while let Some(wake_ns) = self.wake_ns() {
             assert!(polls_left > 0, "woken without end");
             polls_left -= 1;
@@ -289,7 +294,7 @@ impl<Q: Queue> Pair<Q> {
 }
 
 /// Polls that a queue may ask for to give memory back, of a table with some ten thousand entries.
-const SHRINKING_POLLS: usize = 6000;
+const SHRINKING_POLLS: usize = 2000;
 
 /// The furthest that an instant can be added to, whatever the clock's own zero.
 fn last_instant(from: Instant) -> Instant {

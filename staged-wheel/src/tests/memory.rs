@@ -5,10 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::classic::ClassicQueue;
-use crate::tuning::{INLINE_MAX, PAGE_BITS};
-use crate::wheel::{StagedWheel, TimerHandle};
-
-const PAGE: usize = 1 << PAGE_BITS;
+use crate::wheel::{INLINE_MAX, PAGE, StagedWheel, TimerHandle};
 
 /// From each stage, and from a queue that has used no record yet.
 #[test]

@@ -7,27 +7,27 @@
 use proptest::prelude::ProptestConfig;
 
 #[cfg(test)]
-mod bounds;
+mod ahead;
 #[cfg(test)]
-mod bursts;
+mod bounds;
 mod bytes;
 #[cfg(test)]
 mod differential;
 mod history;
 #[cfg(test)]
 mod in_order;
-#[cfg(test)]
+// Counts pages of the usual size.
+#[cfg(all(test, not(small_pages)))]
 mod memory;
 mod model;
-#[cfg(test)]
-mod overdue;
 #[cfg(test)]
 mod parts;
 #[cfg(test)]
 mod reentry;
 #[cfg(test)]
 mod regressions;
-mod small;
+#[cfg(test)]
+mod selection;
 #[cfg(test)]
 mod stages;
 
@@ -50,13 +50,13 @@ macro_rules! every_queue {
 #[cfg(test)]
 macro_rules! every_wheel {
     ($law:ident) => {{
-        use $crate::tests::model::{Pair, SmallWheel};
+        use $crate::tests::model::{Pair, SmallStagedWheel, SmallWheel};
         use $crate::wheel::StagedWheel;
         $law(Pair::<StagedWheel<usize>>::wheel());
         $law(Pair::<StagedWheel<usize>>::new());
         $law(Pair::<StagedWheel<usize>>::crowded());
         $law(Pair::<SmallWheel>::wheel());
-        $law(Pair::<SmallWheel>::crowded());
+        $law(Pair::<SmallStagedWheel>::crowded());
     }};
 }
 

@@ -4,21 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use super::small;
 use crate::classic::{ClassicHandle, ClassicQueue};
-use crate::tuning::INLINE_MAX;
-use crate::wheel::{StagedWheel, TimerHandle};
-
-/// Nanoseconds, as a power of two, in which the histories have crowds: a slot of some level in each geometry.
-pub(super) const TICK_BITS: u32 = 20;
+use crate::wheel::{INLINE_MAX, MOVES_PER_POLL, StagedWheel, TimerHandle};
 
 /// What the tests ask of a queue. The payload is the number of the arm.
 pub(super) trait Queue {
     type Handle: Copy + Eq + Debug;
     /// Empty wakes that one arm may cost at most.
     const LEVELS: usize;
-    /// Moves of a poll.
-    const MOVES: usize;
 
     /// With so many timers in an inline stage at most, if the queue has one.
     fn new(epoch: Instant, inline_max: usize) -> Self;
@@ -38,18 +31,21 @@ pub(super) trait Queue {
     fn check(&self);
     /// Whether the next expiry must be exact with so many timers armed.
     fn is_exact(&self) -> bool;
+    /// Bounds the moves of a poll, if the queue has such a bound.
+    fn set_moves_per_poll(&mut self, moves: usize);
     /// Keys that cancelled and re-armed timers have left behind; each costs a move.
     fn dead_keys(&self) -> usize;
     /// Brings the records that are free up to `generation`, if the queue has such.
     fn age(&mut self, generation: u32);
+    /// Counts so many timers that were armed and are gone.
+    fn skip_arms(&mut self, arms: u64);
 }
 
 macro_rules! queue {
-    ($queue:ty, $handle:ty, $levels:expr, $moves:expr, $new:expr, |$this:ident| $is_exact:expr) => {
-        impl Queue for $queue {
+    ([$($generics:tt)*] $queue:ty, $handle:ty, $levels:expr, $new:expr, |$this:ident| $is_exact:expr) => {
+        impl<$($generics)*> Queue for $queue {
             type Handle = $handle;
             const LEVELS: usize = $levels;
-            const MOVES: usize = $moves;
 
             fn new(epoch: Instant, inline_max: usize) -> Self {
                 $new(epoch, inline_max)
@@ -94,35 +90,30 @@ macro_rules! queue {
                 let $this = self;
                 $is_exact
             }
+            fn set_moves_per_poll(&mut self, moves: usize) {
+                self.set_moves_per_poll(moves);
+            }
             fn dead_keys(&self) -> usize {
                 self.dead_keys()
             }
             fn age(&mut self, generation: u32) {
                 self.age(generation);
             }
+            fn skip_arms(&mut self, arms: u64) {
+                self.skip_arms(arms);
+            }
         }
     };
 }
 
-macro_rules! wheel {
-    ($wheel:ty, $handle:ty, $levels:literal, $($tuning:ident)::*) => {
-        queue!($wheel, $handle, $levels, $($tuning)::*::MOVES_PER_POLL,
-            Self::with_inline_max, |this| this.len() <= $($tuning)::*::FEW || this.is_inline());
-    };
-}
+queue!([] ClassicQueue<usize>, ClassicHandle, 0, |epoch, _| Self::new(epoch), |_this| true);
+queue!([const ROW: usize, const WIDE: usize, const ROWS: usize] StagedWheel<usize, ROW, WIDE, ROWS>, TimerHandle,
+    ROWS - 2 * WIDE + 2,
+    Self::with_inline_max, |this| this.len() <= 8 || this.is_inline());
 
-queue!(
-    ClassicQueue<usize>,
-    ClassicHandle,
-    0,
-    usize::MAX,
-    |epoch, _| Self::new(epoch),
-    |_this| true
-);
-wheel!(StagedWheel<usize>, TimerHandle, 11, crate::tuning);
-wheel!(SmallWheel, small::wheel::TimerHandle, 43, small::tuning);
-
-pub(super) type SmallWheel = small::wheel::StagedWheel<usize>;
+/// The smallest geometries: four slots a level, ratio two, so that timers move all the time.
+pub(super) type SmallWheel = StagedWheel<usize, 4, 1, 43>;
+pub(super) type SmallStagedWheel = StagedWheel<usize, 4, 2, 43>;
 
 /// A queue beside the sorted map, with all handles ever handed out.
 pub(super) struct Pair<Q: Queue> {
@@ -135,6 +126,7 @@ pub(super) struct Pair<Q: Queue> {
     /// By number of the arm.
     timers: Vec<Timer<Q::Handle>>,
     seq: usize,
+    pub(super) moves_per_poll: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -164,6 +156,7 @@ impl<Q: Queue> Pair<Q> {
             model: BTreeMap::new(),
             timers: Vec::new(),
             seq: 0,
+            moves_per_poll: MOVES_PER_POLL,
         }
     }
 
@@ -196,6 +189,10 @@ impl<Q: Queue> Pair<Q> {
     pub(super) fn is_armed_for(&self, deadline_ns: u64) -> bool {
         let at_that_time = (deadline_ns, 0)..=(deadline_ns, usize::MAX);
         self.model.range(at_that_time).next().is_some()
+    }
+
+    pub(super) fn bound_moves(&mut self, moves: usize) {
+        self.moves_per_poll = moves;
     }
 
     /// Polls for so long that an empty queue gives back what it has not used.
@@ -284,6 +281,7 @@ impl<Q: Queue> Pair<Q> {
             .range(..=(due_ns, usize::MAX))
             .map(|(_, &id)| id)
             .collect();
+        self.queue.set_moves_per_poll(self.moves_per_poll);
         let moves = self.moves_at_most();
         let mut expired = Vec::new();
         let has_more = self
@@ -294,7 +292,7 @@ impl<Q: Queue> Pair<Q> {
             due.starts_with(&expired),
             "fired {expired:?} where {due:?} were due",
         );
-        if moves <= Q::MOVES {
+        if moves <= self.moves_per_poll {
             assert_eq!(expired.len(), due.len().min(budget));
             assert_eq!(has_more, due.len() > budget);
         } else {
@@ -313,7 +311,7 @@ impl<Q: Queue> Pair<Q> {
     pub(super) fn poll_all(&mut self, now_ns: u64, budget: usize) -> usize {
         assert!(budget > 0);
         // A poll that fires nothing spends its moves.
-        let mut empty_polls_left = self.moves_at_most() / Q::MOVES + 1;
+        let mut empty_polls_left = self.moves_at_most() / self.moves_per_poll + 1;
         let mut fired = 0;
         loop {
             let (fired_now, has_more) = self.poll(now_ns, budget);

@@ -3,14 +3,12 @@
 use super::history::{Op, When};
 use super::model::{Pair, Queue, SmallWheel};
 use super::{every_queue, every_wheel};
-use crate::classic::ClassicQueue;
-use crate::tuning::MOVES_PER_POLL;
-use crate::wheel::StagedWheel;
+use crate::wheel::{StagedWheel, TICK_BITS};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 const DAY: u64 = 86_400 * SECOND;
-const TICK: u64 = 1 << 20;
+const TICK: u64 = 1 << TICK_BITS;
 
 /// Of 300 ms and 400 ms the second was reported, the first waiting on a coarser level.
 #[test]
@@ -46,7 +44,7 @@ fn a_fraction_of_a_millisecond_counts() {
 #[test]
 fn the_cursors_slot_holds_nothing_after_a_revolution() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
-        for bits in 10..57 {
+        for bits in TICK_BITS..57 {
             let slot_ns = 1 << bits;
             let now_ns = (pair.now_ns / slot_ns + 5) * slot_ns + slot_ns / 3;
             pair.poll_all(now_ns, usize::MAX);
@@ -267,6 +265,7 @@ fn the_next_expiry_is_exact_where_the_cancelled_were_many_for_those_that_fired()
 #[test]
 fn a_crowd_is_not_waited_for_whose_first_has_fired() {
     let mut pair = Pair::<SmallWheel>::wheel();
+    pair.bound_moves(2);
     let at = When::Border {
         level_bits: 28,
         slots: 15,
@@ -283,18 +282,18 @@ fn a_crowd_is_not_waited_for_whose_first_has_fired() {
 fn the_next_expiry_is_exact_again_when_few_are_left() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
         let start_ns = 40 * SECOND;
-        let ids: Vec<usize> = (0..100).map(|n| pair.arm(start_ns + n * MS)).collect();
+        let ids: Vec<usize> = (0..20).map(|n| pair.arm(start_ns + n * MS)).collect();
         pair.cancel(ids[0]);
         assert!(pair.next_ns() <= Some(start_ns + MS));
-        for &id in &ids[4..] {
+        for &id in &ids[8..] {
             pair.cancel(id);
             pair.check();
         }
         assert_eq!(pair.next_ns(), Some(start_ns + MS));
-        for &id in &ids[1..3] {
+        for &id in &ids[1..4] {
             pair.cancel(id);
         }
-        assert_eq!(pair.next_ns(), Some(start_ns + 3 * MS));
+        assert_eq!(pair.next_ns(), Some(start_ns + 4 * MS));
     }
     every_queue!(law);
 }
@@ -345,6 +344,8 @@ fn order_holds_across_polls() {
         for n in 0..600u64 {
             pair.arm(SECOND + n * 7_919 % 601 * 5_000);
         }
+        // The bound of this test is the budget.
+        pair.bound_moves(usize::MAX);
         let now_ns = 2 * SECOND;
         for n in 0..50 {
             assert_eq!(pair.poll(now_ns, 7), (7, true));
@@ -359,9 +360,7 @@ fn order_holds_across_polls() {
         pair.poll_all(3 * SECOND, 256);
         assert_eq!(pair.armed().filter(|&id| !pair.is_never(id)).count(), 0);
     }
-    law(Pair::<ClassicQueue<usize>>::new());
-    law(Pair::<StagedWheel<usize>>::wheel());
-    law(Pair::<StagedWheel<usize>>::crowded());
+    every_queue!(law);
 }
 
 /// The last of a slot is cancelled while the slot is being gathered over several polls: the part
@@ -369,6 +368,7 @@ fn order_holds_across_polls() {
 #[test]
 fn a_slot_whose_rest_is_cancelled_still_fires() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
+        pair.bound_moves(3);
         // Cancelled after so many polls: some of them find the slot half gathered.
         for polls in 0..40 {
             let start_ns = pair.now_ns / TICK * TICK + 5 * TICK;
@@ -406,9 +406,7 @@ fn the_clock_may_run_backwards() {
         assert_eq!(pair.poll(100 * SECOND + 4, usize::MAX), (1, false));
         assert_eq!(pair.poll(100 * SECOND + 5, usize::MAX), (1, false));
     }
-    law(Pair::<ClassicQueue<usize>>::new());
-    law(Pair::<StagedWheel<usize>>::wheel());
-    law(Pair::<StagedWheel<usize>>::crowded());
+    every_queue!(law);
 }
 
 /// What a poll had brought down and its budget left behind was forgotten by an earlier poll that
@@ -479,9 +477,11 @@ fn a_timeout_pushed_back_fires_at_its_last_deadline() {
 #[test]
 fn a_crowd_that_takes_all_moves_is_not_left_behind() {
     const SMALL: u64 = 9;
-    for crowd in MOVES_PER_POLL as u64 - 20..MOVES_PER_POLL as u64 + 20 {
+    const CROWD: u64 = 300;
+    for moves in CROWD..CROWD + 20 {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
-        for (tick, timers) in [(10, SMALL), (11, crowd)] {
+        pair.bound_moves((SMALL + moves) as usize);
+        for (tick, timers) in [(10, SMALL), (11, CROWD)] {
             for n in (0..timers).rev() {
                 pair.arm(tick * TICK + n);
             }

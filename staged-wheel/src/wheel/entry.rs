@@ -1,11 +1,11 @@
 //! A timer as the wheels keep it: the record, its states, and the handle that names it.
 //!
 //! ```text
-//!             arm                     promote, place            its list is sorted
+//!             arm                     promote, place            cursor arrives
 //!   Free ──────────▶ Dense ──────────────────▶ Listed ──────────────────▶ InRun
 //!    ▲ │                                         ▲ │                        │
-//!    │ └─────────── arm ─────────────────────────┘ └── rearm into ──────▶ InHeap
-//!    │                                                 the past             │
+//!    │ └─────────── arm ─────────────────────────┘ └── rearm into the ──▶ InHeap
+//!    │                                                 current tick         │
 //!    └────────────── cancel, fire (generation + 1) ◀────────────────────────┘
 //!                        │ the last generation is spent
 //!                        ▼
@@ -17,8 +17,6 @@
 //! page the record lay on: it then names nothing, for good.
 
 use std::num::NonZeroU32;
-
-use super::super::tuning::PAGE_BITS;
 
 /// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or
 /// was cancelled.
@@ -83,7 +81,7 @@ pub(super) enum RecordState {
     Listed,
     /// Nowhere: its deadline is never. It waits for a cancel or a re-arm.
     Parked,
-    /// Named by one key of the run.
+    /// Named by one key of the run of the current tick.
     InRun,
     /// Named by one key of the heap, next to the run.
     InHeap,
@@ -95,22 +93,10 @@ pub(super) enum RecordState {
 pub(super) struct Key {
     pub(super) deadline_ns: u64,
     pub(super) seq: u64,
-    pub(super) index: u32,
+    pub(crate) index: u32,
 }
 
 impl Key {
-    pub(super) const NONE: Key = Key {
-        deadline_ns: u64::MAX,
-        seq: u64::MAX,
-        index: NIL,
-    };
-
-    /// The order as one number, which is compared without a branch.
-    #[inline]
-    pub(super) fn rank(self) -> u128 {
-        u128::from(self.deadline_ns) << 64 | u128::from(self.seq)
-    }
-
     #[inline]
     pub(super) fn order(self) -> Order {
         Order {
@@ -128,18 +114,33 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// Before every timer but the very first to be armed, for the epoch.
+    pub(super) const FIRST: Order = Order {
+        deadline_ns: 0,
+        seq: 0,
+    };
+
     /// Behind all timers.
     pub(super) const LAST: Order = Order {
         deadline_ns: u64::MAX,
         seq: u64::MAX,
     };
 
-    /// Before every timer due at `ns`.
+    /// The place before this one, which is not the first.
     #[inline]
-    pub(super) fn first_at(ns: u64) -> Self {
+    pub(super) fn previous(self) -> Self {
+        match self.seq.checked_sub(1) {
+            Some(seq) => Order { seq, ..self },
+            None => Order::last_at(self.deadline_ns - 1),
+        }
+    }
+
+    /// Behind every timer due at `ns` or before.
+    #[inline]
+    pub(super) fn last_at(ns: u64) -> Self {
         Order {
             deadline_ns: ns,
-            seq: 0,
+            seq: u64::MAX,
         }
     }
 }
@@ -148,7 +149,13 @@ impl Order {
 pub(super) const NIL: u32 = u32::MAX;
 
 /// Records to a page.
-pub(super) const PAGE: usize = 1 << PAGE_BITS;
+pub(crate) const PAGE: usize = 1 << PAGE_BITS;
+/// Next to nothing where histories are to open, empty and give back pages all the time.
+pub(super) const PAGE_BITS: u32 = if cfg!(any(fuzzing, small_pages)) {
+    2
+} else {
+    8
+};
 
 /// The page an index lies on, and where on it.
 #[inline]

@@ -1,81 +1,141 @@
-//! The wheel proper: the order of the records, and the cursor that moves through it.
+//! The wheel proper: the order of the records, and the cursor that moves through it
+//! (`hierarchy/cursor.rs`).
 //!
 //! ```text
-//!            arm                                                arm, deadline in the past
-//!             │                                                          │
-//!             ▼                                                          ▼
-//!    ┌──────────────────────────────────────┐                    ┌─────┐ ┌──────┐
-//!    │ levels 10 ▸ ... ▸ 2 ▸ 1 ▸ 0          │ ─────────────────▶ │ run │ │ heap │
-//!    └──────────────────┬───────────────────┘  few timers: sort  └──┬──┘ └──┬───┘
-//!      many: cascade    │                                           └───┬───┘
-//!                       ▼ a list in order                               ▼
-//!                    fires as it is                          the smaller head fires
+//!            arm, deadline in a later tick                arm, deadline in this tick or the past
+//!                      │                                                 │
+//!                      ▼                                                 ▼
+//!    ┌──────────────────────────────────────┐   cursor arrives   ┌─────┐ ┌──────┐
+//!    │ levels 9 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
+//!    └──────────────────────────────────────┘   gather, sort     └──┬──┘ └──┬───┘
+//!       refine: the next slot of each level                         └───┬───┘
+//!       moves down ahead of the cursor                    the smaller head fires, if due
 //! ```
 //!
-//! A poll looks at the slot whose earliest deadline comes first, wherever that is: empty time costs nothing. A list that is
-//! in the order of firing, as those of timers with one duration are, fires as it is. Of one that is in no order the timers
-//! are sorted into the run if they are few, and moved down a level if they are many, a *burst*: each of the slots there
-//! has a share of them. So what is to be sorted is always short enough for one poll, and a timer whose list is short does
-//! not pass through the levels below.
+//! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
+//! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
+//! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
+//! standing one tick short of it; the next slot of level 0 is gathered the same way. So the
+//! invariants hold at every moment, a poll may stop in the middle of any slot, and a timer armed
+//! meanwhile for an earlier moment still goes first. A few timers in order, with no others near, fire
+//! straight from the list of their slot, and a poll in an empty tick moves the cursor and nothing
+//! else (`Wheel::passes_quietly`).
 //!
-//! Three things keep polls short where there are many bursts: each poll that fires moves some of the next burst of each level
-//! ahead of time; an executor that sleeps is woken ahead of one; and if the moves of a poll are spent before it has fired, the
-//! first timers that are due are found among the rest (`hierarchy/overdue.rs`).
+//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`); and where
+//! it was not, its first timers are selected before the rest moves (`hierarchy/silence.rs`). Of a
+//! list in the order of firing the first are known, and need neither (`Wheel::open_crowd`).
 //!
-//! Invariants: no timer in a list comes before `listed_from`, and no slot of one ends before the cursor, which is no later;
-//! nothing is due before `idle_before_ns`.
+//! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
+//! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
+//! past; the heap holds timers of the cursor's tick or earlier ones, and what was armed for the time
+//! of a selection or up to the head of a crowd in order; what either holds of later ticks fires when
+//! the cursor comes to these, or when it comes before all that is listed; no timer is due before
+//! `idle_before_ns`.
 //!
-//! Costs: arm and cancel O(1) (O(log n) for what is armed for the past); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or sorted; the next expiry one
-//! slot per occupied level, and cached.
+//! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 16
+//! times as many deadlines looked at; the next expiry one
+//! slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
+//! tick and before each sleep.
 
-mod overdue;
+mod ahead;
+mod cursor;
+mod refinement;
+mod selection;
+mod silence;
 
-use super::super::tuning::{FEW, MOVES_PER_POLL, MOVES_PER_TIMER, NS_PER_POLL};
+use self::selection::Selection;
+use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
-use super::level::{First, Levels, Position};
-use super::near::Near;
+use super::level::{Levels, Position};
+use super::look::{Look, UNKNOWN};
+use super::pace::{Pace, Refinement};
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
-
+use super::tick::Tick;
 use crate::epoch::NEVER;
 
-/// What a poll has left to do its work.
-struct Poll {
-    /// What is due comes before this.
-    due: Order,
-    moves_left: usize,
-    may_scan_pages: bool,
+/// What a look at the queue found.
+enum Due {
+    /// One in run or heap.
+    Timer,
+    /// The first of a slot.
+    Listed(Position),
+    Nothing,
+    /// The poll's moves are spent before the next timer in order was found.
+    Unfinished,
 }
+
+/// Records that one poll may move or gather, besides those it fires.
+pub(crate) const MOVES_PER_POLL: usize = 512;
+
+/// Moves of timers that are not due, in a poll while others may be soon: they take a few microseconds.
+const MOVES_BUSY: usize = 64;
 
 /// The order of the timers in a [`ReclaimingSlab`]'s records.
 #[derive(Debug)]
-pub(super) struct Wheel {
-    /// Where the slots are counted from.
-    cursor_ns: u64,
-    /// Timers before this have left the lists, wherever the cursor is. What is armed for a time before it goes to the heap.
-    listed_from: Order,
+pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
+    /// All ticks up to this one have left the levels.
+    cursor: Tick,
+    /// What is armed for a time up to this goes to the heap: the cursor's tick, the end of the
+    /// latest selection, or the head of a crowd in order.
+    near_until_ns: u64,
+    /// Timers up to this have left the levels, wherever the cursor is.
+    selected: Order,
+    selection: Option<Selection>,
+    /// Of the one before: a load that has crowds again and again takes no memory for each.
+    selection_memory: selection::Memory,
+    /// Polls for which no other begins.
+    selection_pause: u32,
+    pace: Pace,
+    /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
+    /// before it: what is armed meanwhile falls into no slot that is next.
+    refined_until: Tick,
+    refinement: Refinement,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
+    /// A poll before this looks for no crowd to make ready.
+    prepare_ns: u64,
+    /// Which these are, as of the latest look, and how long that holds.
+    crowds: Look,
+    /// A poll before this has no refinement to make.
+    refine_ns: u64,
+    /// All that is due until then is made ready, a crowd being part of it.
+    ready_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
     next_ns: u64,
-    levels: Levels,
-    near: Near,
+    levels: Levels<ROW, WIDE, ROWS>,
+    tick: CurrentTick,
+    moves_per_poll: usize,
+    #[cfg(test)]
+    moves_of_last_poll: usize,
 }
 
-/// A cached time that is to be found again. Below every deadline, so that no minimum replaces it.
-const UNKNOWN: u64 = 0;
-
-impl Wheel {
-    /// An empty wheel at `now_ns`.
+impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+    /// An empty wheel at the tick of `now_ns`.
     pub(super) fn new(now_ns: u64) -> Self {
+        let cursor = Tick::of(now_ns);
         Wheel {
-            cursor_ns: now_ns,
-            listed_from: Order::first_at(now_ns),
+            cursor,
+            near_until_ns: cursor.last_ns(),
+            selected: Order::FIRST,
+            selection: None,
+            selection_memory: selection::Memory::default(),
+            selection_pause: 0,
+            pace: Pace::new(cursor),
+            refined_until: Tick::FIRST,
+            refinement: Refinement::default(),
             idle_before_ns: 0,
+            prepare_ns: 0,
+            crowds: Look::NONE,
+            refine_ns: 0,
+            ready_until_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
-            near: Near::new(),
+            tick: CurrentTick::new(),
+            moves_per_poll: MOVES_PER_POLL,
+            #[cfg(test)]
+            moves_of_last_poll: 0,
         }
     }
 
@@ -91,11 +151,13 @@ impl Wheel {
         if deadline_ns < self.next_ns {
             self.next_ns = deadline_ns;
         }
-        self.wants_poll_at(deadline_ns);
-        if deadline_ns < self.listed_from.deadline_ns || deadline_ns == NEVER {
+        if deadline_ns < self.idle_before_ns {
+            self.idle_before_ns = deadline_ns;
+        }
+        if deadline_ns <= self.near_until_ns || deadline_ns == NEVER {
             return self.insert_unlisted(slab, deadline_ns, seq, payload);
         }
-        let at = Levels::position(self.cursor_ns, deadline_ns);
+        let at = Levels::<ROW, WIDE, ROWS>::position(self.cursor, Tick::of(deadline_ns));
         let (place, tail) = self.levels.tail(at);
         let link = Link {
             deadline_ns,
@@ -112,7 +174,7 @@ impl Wheel {
     pub(super) fn is_behind_later_ones<T>(&mut self, slab: &Slab<T>, index: u32) {
         let record = slab.at(index);
         if record.state == RecordState::Listed {
-            self.levels.mark_unordered(record.place);
+            self.levels.mark_unordered(record.place, true);
         }
     }
 
@@ -143,13 +205,14 @@ impl Wheel {
         let place = record.place;
         record.seq = seq;
         let can_keep = record.state == RecordState::Listed
-            && deadline_ns >= self.listed_from.deadline_ns
-            && (self.levels).can_keep(place, self.cursor_ns, old_ns, deadline_ns);
+            && deadline_ns > self.near_until_ns
+            && self
+                .levels
+                .can_keep(place, self.cursor, old_ns, deadline_ns);
         if can_keep {
             // A timeout pushed back time and again: its neighbours are left alone, the slot sorts
             // it out.
             slab.set_deadline(index, deadline_ns);
-            self.levels.mark_unordered(place);
         } else {
             self.displace(slab, index);
             slab.set_deadline(index, deadline_ns);
@@ -167,96 +230,87 @@ impl Wheel {
         now_ns < self.idle_before_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out. True if more are
-    /// due, or if the poll ran out of moves before it could tell.
+    /// Fires up to `budget` timers due at `now_ns` in order, so many having been armed so far: releases each
+    /// record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
+    #[inline]
     pub(super) fn expire<T>(
         &mut self,
         memory: &mut ReclaimingSlab<T>,
         now_ns: u64,
+        arms: u64,
+        budget: usize,
+        hand_out: impl FnMut(FiredRecord<T>),
+    ) -> bool {
+        !self.passes_quietly(&mut memory.slab, now_ns, arms)
+            && self.fire_due(memory, now_ns, arms, budget, hand_out)
+    }
+
+    #[inline(never)]
+    fn fire_due<T>(
+        &mut self,
+        memory: &mut ReclaimingSlab<T>,
+        now_ns: u64,
+        arms: u64,
         budget: usize,
         mut hand_out: impl FnMut(FiredRecord<T>),
     ) -> bool {
         let slab = &mut memory.slab;
-        let mut poll = Poll {
-            due: Order::first_at(now_ns + 1),
-            moves_left: MOVES_PER_POLL,
-            may_scan_pages: true,
-        };
+        let mut moves_left = self.moves_per_poll;
+        self.refresh_selection();
         let mut fired = 0;
-        let (has_more, first) = loop {
-            let first = self.levels.first(self.cursor_ns);
-            let listed_from = self.listed_from.max(Order::first_at(first.min_ns));
-            let left = budget - fired;
-            let end = poll.due.min(listed_from);
-            let (count, has_more) =
-                (self.near).fire(slab, end, left, &mut poll.moves_left, &mut hand_out);
-            fired += count;
-            let (at, min_ns) = (first.at, first.min_ns);
-            if has_more || min_ns > now_ns {
-                break (has_more, first);
+        let has_more = loop {
+            if !self.tick.is_empty() {
+                let (last, left) = (self.last_ready(now_ns), budget - fired);
+                fired += self
+                    .tick
+                    .fire(slab, last, left, &mut moves_left, &mut hand_out);
             }
-            self.pass(min_ns);
-            let slot = *self.levels.slot(at);
-            if slot.is_in_order() {
-                let end_ns = first
-                    .other_ns
-                    .min(self.near.bound_ns())
-                    .min(poll.due.deadline_ns);
-                let count = self.fire_listed(slab, at, end_ns, budget - fired, &mut hand_out);
-                fired += count;
-                if count > 0 {
-                    continue;
+            match self.next_due(slab, now_ns, &mut moves_left) {
+                Due::Timer | Due::Listed(_) if fired == budget => break true,
+                Due::Timer => {}
+                Due::Listed(at) => {
+                    let left = budget - fired;
+                    fired += self.fire_listed(slab, at, now_ns, left, &mut hand_out);
                 }
-                if fired == budget && slab.link(slot.head).deadline_ns <= now_ns {
-                    break (true, first);
-                }
-            }
-            if poll.moves_left == 0 {
-                if fired == 0 && self.take_overdue(slab, &mut poll) {
-                    continue;
-                }
-                break (true, first);
-            }
-            if slot.is_in_order() && slab.link(slot.head).deadline_ns > min_ns {
-                // Its first one has left.
-                self.levels.set_min(at, slab.link(slot.head).deadline_ns);
-                poll.moves_left -= 1;
-            } else if self.cascades(at) {
-                self.move_down(slab, at, &mut poll.moves_left);
-            } else {
-                self.gather(slab, at, &mut poll.moves_left);
+                Due::Nothing => break false,
+                Due::Unfinished => break true,
             }
         };
         if fired > 0 {
             self.next_ns = UNKNOWN;
         }
-        let mut most = (2 * FEW).max(MOVES_PER_TIMER * fired);
-        self.idle_before_ns = 0;
+        // What comes behind the timers that have fired, as far as moves are left.
+        while has_more && self.select(slab, &mut moves_left) {}
         if !has_more {
-            self.pass(now_ns + 1);
-            let ahead_ns = self.ahead_ns(first);
-            if ahead_ns <= now_ns {
-                most = MOVES_PER_POLL;
-            } else {
-                self.idle_before_ns = first.min_ns.min(self.near.bound_ns()).min(ahead_ns);
-            }
+            // Nothing that is not due is moved before all that is due has fired.
+            self.refine(slab, now_ns, fired, &mut moves_left);
         }
-        self.cascade_ahead(slab, poll.moves_left.min(most));
+        if !has_more && now_ns >= self.prepare_ns {
+            self.prepare(slab, now_ns, arms, fired, &mut moves_left);
+        }
+        #[cfg(test)]
+        {
+            self.moves_of_last_poll = self.moves_per_poll - moves_left;
+        }
+        self.refine_ns = if has_more { 0 } else { self.refine_at() };
+        self.idle_before_ns = match self.refine_ns {
+            0 => 0,
+            _ => self.idle_until(),
+        };
         has_more
     }
 
     /// A poll at `now_ns` or later has something to do for others.
     #[inline]
     pub(super) fn wants_poll_at(&mut self, now_ns: u64) {
-        if now_ns < self.idle_before_ns {
-            self.idle_before_ns = now_ns;
-        }
+        self.idle_before_ns = self.idle_before_ns.min(now_ns);
     }
 
     /// The earliest deadline or a lower bound of it; [`NEVER`] if there is none.
     ///
     /// It is a bound and not exact only where the earliest timer of a slot with more than
-    /// [`FEW`] others was cancelled or re-armed. A poll at that bound empties the slot.
+    /// [`SHORT_SLOT`] others was cancelled or re-armed, or where the first of as many is in a bucket that
+    /// is not sorted yet. A poll at that bound empties the slot, or sorts the bucket.
     #[inline]
     pub(super) fn next_ns<T>(&mut self, slab: &mut Slab<T>) -> u64 {
         if self.next_ns != UNKNOWN {
@@ -270,16 +324,25 @@ impl Wheel {
         next_ns
     }
 
+    /// The same, or [`UNKNOWN`] if there may be keys of cancelled timers in front.
+    #[inline]
+    fn next_ns_if_cheap<T>(&mut self, slab: &mut Slab<T>) -> u64 {
+        if self.next_ns == UNKNOWN && !self.tick.is_empty() {
+            return UNKNOWN;
+        }
+        self.next_ns(slab)
+    }
+
     /// Gives back buffers that two windows have not used.
     pub(super) fn shrink(&mut self) {
-        self.near.shrink();
+        self.tick.shrink();
     }
 
     /// Whether [`shrink`](Self::shrink) would give something back, were all as it is for two
     /// windows.
     #[inline]
     pub(super) fn has_excess(&self) -> bool {
-        self.near.has_excess()
+        self.tick.has_excess()
     }
 
     /// Puts a record that is nowhere to where its deadline belongs.
@@ -288,139 +351,10 @@ impl Wheel {
         let deadline_ns = slab.link(index).deadline_ns;
         if deadline_ns == NEVER {
             slab.at_mut(index).state = RecordState::Parked;
-        } else if deadline_ns >= self.listed_from.deadline_ns {
-            self.levels.link(slab, index, self.cursor_ns);
+        } else if deadline_ns > self.near_until_ns {
+            self.levels.link(slab, index, self.cursor);
         } else {
-            self.near.push(slab, index);
-        }
-    }
-
-    /// All timers that are listed are due at `ns` or later.
-    #[inline]
-    fn pass(&mut self, ns: u64) {
-        self.cursor_ns = self.cursor_ns.max(ns);
-        self.listed_from = self.listed_from.max(Order::first_at(ns));
-    }
-
-    /// Fires up to `budget` timers that are due before `end_ns` from the front of a list in order, while all others come
-    /// later. Returns how many.
-    #[inline]
-    fn fire_listed<T>(
-        &mut self,
-        slab: &mut Slab<T>,
-        at: Position,
-        end_ns: u64,
-        budget: usize,
-        hand_out: &mut impl FnMut(FiredRecord<T>),
-    ) -> usize {
-        let mut head = self.levels.slot(at).head;
-        let mut fired = 0;
-        while head != NIL && fired < budget {
-            let Link {
-                deadline_ns, next, ..
-            } = *slab.link(head);
-            if deadline_ns >= end_ns {
-                break;
-            }
-            hand_out(slab.fire(head, deadline_ns));
-            fired += 1;
-            head = next;
-        }
-        if fired > 0 {
-            self.levels.cut(slab, at, fired, head);
-        }
-        fired
-    }
-
-    /// Takes as many timers of a slot as the moves allow out of its list: into the run, if there is none yet.
-    fn gather<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
-        let (_, last_ns) = Levels::interval(at);
-        let has_run = self.near.has_run();
-        self.take(slab, at, moves_left, |wheel, slab, index| {
-            if slab.link(index).deadline_ns > last_ns {
-                // It was re-armed where it is.
-                wheel.levels.link(slab, index, wheel.cursor_ns);
-            } else if has_run {
-                wheel.near.push(slab, index);
-            } else {
-                wheel.near.push_to_run(slab, index);
-            }
-        });
-        if !has_run {
-            self.near.sort();
-        }
-    }
-
-    /// Moves as many timers of a slot that is near as the moves allow to where they belong now.
-    fn move_down<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
-        debug_assert!(Levels::is_near(at, self.cursor_ns));
-        // Never back into this slot: what it covers is in reach of the level below.
-        self.take(slab, at, moves_left, |wheel, slab, index| {
-            wheel.levels.link(slab, index, wheel.cursor_ns);
-        });
-    }
-
-    /// Takes records from the front of a slot's list, for a move each.
-    #[inline]
-    fn take<T>(
-        &mut self,
-        slab: &mut Slab<T>,
-        at: Position,
-        moves_left: &mut usize,
-        mut put: impl FnMut(&mut Self, &mut Slab<T>, u32),
-    ) {
-        let slot = *self.levels.slot(at);
-        let count = slot.len().min(*moves_left);
-        let mut head = slot.head;
-        for _ in 0..count {
-            let next = slab.link(head).next;
-            put(self, slab, head);
-            head = next;
-        }
-        self.levels.cut(slab, at, count, head);
-        *moves_left -= count;
-    }
-
-    /// When to poll for the sake of a burst that is due next; [`NEVER`] if there is none.
-    pub(super) fn next_ahead_ns(&mut self) -> u64 {
-        let ahead_ns = self.ahead_ns(self.levels.first(self.cursor_ns));
-        self.wants_poll_at(ahead_ns);
-        ahead_ns
-    }
-
-    /// When to begin with the slot that is first, no earlier than the level below reaches all of it: so early that an idle
-    /// executor has the time to move all of it.
-    #[inline]
-    fn ahead_ns(&self, first: First) -> u64 {
-        let First { at, min_ns, .. } = first;
-        let len = self.levels.slot(at).len();
-        if min_ns == NEVER || len <= MOVES_PER_POLL || !self.cascades(at) {
-            return NEVER;
-        }
-        let lead_ns = (len / MOVES_PER_POLL + 1) as u64 * NS_PER_POLL;
-        let (near_ns, _) = Levels::interval(Position {
-            number: at.number.saturating_sub(1),
-            ..at
-        });
-        min_ns.saturating_sub(lead_ns).max(near_ns)
-    }
-
-    /// Whether the timers of a slot are to be moved down before they fire.
-    #[inline]
-    fn cascades(&self, at: Position) -> bool {
-        let slot = self.levels.slot(at);
-        at.level > 0 && slot.len() > FEW && !slot.is_in_order()
-    }
-
-    /// Moves a part of the next burst of each level down, so that the poll in which it is due has less to do.
-    fn cascade_ahead<T>(&mut self, slab: &mut Slab<T>, mut moves_left: usize) {
-        // Upwards, so that what moves down a level does not move twice.
-        for level in self.levels.levels() {
-            for at in Levels::near(level, self.cursor_ns) {
-                if self.cascades(at) {
-                    self.move_down(slab, at, &mut moves_left);
-                }
-            }
+            self.tick.push(slab, index);
         }
     }
 
@@ -459,60 +393,120 @@ impl Wheel {
         let record = slab.at_mut(index);
         let state = std::mem::replace(&mut record.state, RecordState::Parked);
         if state != RecordState::Parked {
-            self.near.forget(slab, state);
+            self.tick.forget(slab, index, state);
         }
     }
 
     /// The earliest deadline or a bound, and whether it is exact.
     fn find_next<T>(&mut self, slab: &mut Slab<T>) -> (u64, bool) {
-        self.near.clean(slab);
-        let near_ns = self.near.bound_ns();
-        loop {
-            let first = self.levels.first(self.cursor_ns);
-            if first.min_ns >= near_ns {
-                return (near_ns, true);
-            }
-            let slot = self.levels.slot(first.at);
-            if !slot.is_stale() || slot.len() > FEW {
-                return (first.min_ns, !slot.is_stale());
-            }
-            self.freshen(slab, first.at);
+        // Cancelled timers in front are a bound as good as another: a poll then drops them. So is the
+        // begin of a bucket, to which more may come, while there are many.
+        let is_bound = self.tick.begins_with_bucket() && self.tick.gathered() > SHORT_SLOT as usize;
+        let is_few = slab.live() <= SHORT_SLOT as usize;
+        let mut keys_left = if is_few { usize::MAX } else { SEARCHED_KEYS };
+        let mut is_exact = !is_bound && self.tick.clean(slab, &mut keys_left);
+        let mut next_ns = self.tick.next_ns();
+        if Tick::of(next_ns) <= self.cursor {
+            // What is in a list is of a later tick.
+            return (next_ns, is_exact);
         }
+        let mut levels = self.levels.active();
+        while levels != 0 {
+            let level = levels.trailing_zeros() as u8;
+            levels &= levels - 1;
+            while self.levels.active() >> level & 1 == 1 {
+                let at = self.levels.first_slot(level, self.cursor);
+                let slot = self.levels.slot(at);
+                if slot.is_stale() && slot.len() <= SHORT_SLOT {
+                    let sent_ns = self.freshen(slab, at);
+                    if sent_ns < next_ns {
+                        (next_ns, is_exact) = (sent_ns, true);
+                    }
+                    if self.levels.slot(at).is_empty() {
+                        continue;
+                    }
+                }
+                let slot = self.levels.slot(at);
+                if slot.min_ns() < next_ns {
+                    (next_ns, is_exact) = (slot.min_ns(), !slot.is_stale());
+                }
+                if level == 0 && Tick::new(at.number) <= self.last_before_coarse() {
+                    return (next_ns, is_exact);
+                }
+                break;
+            }
+        }
+        (next_ns, is_exact)
     }
 
     /// Finds the earliest deadline of a short slot again and sends away what was re-armed to a
-    /// later one.
-    fn freshen<T>(&mut self, slab: &mut Slab<T>, at: Position) {
-        let (_, last_ns) = Levels::interval(at);
+    /// later one. Returns the earliest of those, for their new slots may have been looked at
+    /// already.
+    fn freshen<T>(&mut self, slab: &mut Slab<T>, at: Position) -> u64 {
         let mut min_ns = NEVER;
-        let mut index = self.levels.slot(at).head;
+        let mut sent_ns = NEVER;
+        let mut index = self.levels.slot(at).head();
         while index != NIL {
             let Link {
                 deadline_ns, next, ..
             } = *slab.link(index);
-            if deadline_ns <= last_ns {
+            if Levels::<ROW, WIDE, ROWS>::covers(at, deadline_ns) {
                 min_ns = min_ns.min(deadline_ns);
             } else {
                 self.displace(slab, index);
-                self.levels.link(slab, index, self.cursor_ns);
+                self.levels.link(slab, index, self.cursor);
+                sent_ns = sent_ns.min(deadline_ns);
             }
             index = next;
         }
-        if min_ns != NEVER {
+        if !self.levels.slot(at).is_empty() {
             self.levels.set_min(at, min_ns);
         }
+        sent_ns
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
+        self.moves_per_poll = moves;
+    }
+
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        self.tick.gathered()
+    }
+
+    #[cfg(test)]
+    pub(super) fn moves_of_last_poll(&self) -> usize {
+        self.moves_of_last_poll
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_selecting(&self) -> bool {
+        self.selection.is_some()
     }
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn dead_keys(&self) -> usize {
-        self.near.dead_keys()
+        self.tick.dead_keys()
     }
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
-        assert!(self.listed_from.deadline_ns >= self.cursor_ns);
-        let listed = (self.levels).check_invariants(slab, self.cursor_ns, self.listed_from);
-        let near = self.near.check_invariants(slab);
+        let listed = self
+            .levels
+            .check_invariants(slab, self.cursor, self.listed_after());
+        if self.next_ns != UNKNOWN && self.levels.active() & 1 == 1 {
+            let first = self.levels.first_slot(0, self.cursor);
+            assert!(Levels::<ROW, WIDE, ROWS>::start(first) >= Tick::of(self.next_ns));
+        }
+        let near = self.tick.check_invariants(slab);
         assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }
 }
+
+/// Keys of cancelled timers that are dropped in search of the next expiry. With few timers it is all that are in
+/// front: they may be from when there were more.
+const SEARCHED_KEYS: usize = 64;
+
+/// A slot with so few timers is searched when its earliest one has left; with so few in all, the next expiry is exact.
+const SHORT_SLOT: u32 = 8;

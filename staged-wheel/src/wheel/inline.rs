@@ -14,12 +14,14 @@
 //! Invariants: the record at `indices[p]` is in state `Dense` and has `place == p`; `deadline_ns`
 //! from `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
 
-use super::super::tuning::INLINE_MAX;
 use super::entry::FiredRecord;
 #[cfg(any(test, fuzzing))]
 use super::entry::RecordState;
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
+
+/// Timers that the stage holds; one more and the wheel takes over.
+pub(crate) const INLINE_MAX: usize = 255;
 
 #[derive(Debug)]
 pub(super) struct Dense {

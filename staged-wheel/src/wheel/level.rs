@@ -1,53 +1,53 @@
-//! The levels of the wheel: where a timer waits until it is near.
+//! The levels of the wheel: where a timer waits until its tick is near.
 //!
-//! A level has 64 slots, and those of each level are 32 times as wide as those of the one below, from a microsecond
-//! on:
+//! Time is cut into ticks of 2^20 ns (1.05 ms). Level 0 has a slot for each of the next 255 ticks,
+//! level 1 slots of 128 ticks; the slots of every further level are wider:
 //!
 //! ```text
-//!               cursor
-//!   level 0   ────┤·├─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬ ─ ─ 64 slots of 1 µs
-//!   level 1   ─┤······├───────┬───────┬───────┬─ ─ ─ ─ ─ 64 slots of 33 µs
-//!   level 2   ┤·······························├─ ─ ─ ─ ─ 64 slots of 1 ms
-//!   level 3    ...                                       64 slots of 34 ms
-//!   level 4    ...                                       64 slots of 1.07 s
-//!     ...          · the slot of the cursor              11 levels: all of u64
+//!                cursor
+//!   level 0   ─────┤·├─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬ ─ ─ 255 slots of 1 tick: 0.27 s
+//!   level 1   ──┤···········├───────────┬───────────┬─ ─ ─ 255 slots of 128 ticks: 34 s
+//!   level 2   ┤··············································├─ ─ ─ 31 slots of 2^14 ticks: 9 min
+//!   level 3    ...                                         31 slots of 2^18 ticks: 2.4 h
+//!     ...            · the cursor's slot: always empty     10 levels: all of u64
 //! ```
 //!
+//! The two lowest levels are wide, so that a timeout of up to 34 s moves once in its life. What
+//! waits longer can afford more moves, and narrow levels keep the tables small.
+//!
 //! A timer goes to the lowest level where its slot is ahead of the cursor's by less than the level
-//! has slots, or is the cursor's own. So nothing ever wraps round, the slots of a level are disjoint and ascending from
-//! the cursor, and the first occupied one holds the level's earliest timer. And since a level spans two
-//! slots of the one above, the cursor's slot and the next one of a level can be moved down at any time, piece by piece.
+//! has slots. So nothing ever wraps round, the slots of a level are disjoint and ascending from the
+//! cursor, and the first occupied one holds the level's earliest timer. And since a level spans two
+//! slots of the one above, wherever in its own slot the cursor stands, the whole *next* slot of a
+//! level can be moved down at any time before the cursor arrives: piece by piece, never all at
+//! once.
 //!
 //! Invariants: a bit is set exactly when its list is not empty, the count is the list's length, the
 //! links agree both ways; `min_ns` lies in the slot's interval and is no later than any deadline in
-//! the list, which is in the order of firing unless the slot says otherwise; no slot ends before the cursor; a record may
-//! wait in a slot *before* that of its deadline (it was re-armed to a later one and is placed anew when
+//! the list, which is in the order of firing unless the slot says otherwise; a record may wait in
+//! a slot *before* that of its deadline (it was re-armed to a later one and is placed anew when
 //! the slot is emptied), never in one behind.
 //!
-//! Linking and unlinking touch a record, its neighbours and the slot. Levels of slots, each wider than those below, are
-//! from Varghese and Lauck (SOSP 1987, scheme 7; IEEE/ACM ToN 1997).
+//! Linking and unlinking touch a record, its neighbours and the slot. The slot width of the design
+//! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and
+//! the early moves are what keeps the worst poll short.
 
-use super::super::tuning::{FINEST_BITS, SLOT_BITS};
-#[cfg(any(test, fuzzing))]
-use super::entry::Order;
-use super::entry::{Link, NIL, RecordState};
+use super::entry::{Link, NIL, Order, RecordState};
 use super::slab::Slab;
 use super::slot::Slot;
+use super::tick::{TICK_BITS, Tick};
 use crate::epoch::NEVER;
 
-/// The slots of all levels, from the lowest on.
+/// The slots in rows of `ROW`: `WIDE` rows for each of the two lowest levels, one for each of the
+/// others.
 #[derive(Debug)]
-pub(super) struct Levels {
-    /// A bit for each slot with timers, by level.
-    occupied: [u64; Self::LEVELS],
-    /// A bit for each level with timers.
-    active: u64,
-    slots: [[Slot; SLOTS]; Self::LEVELS],
+pub(super) struct Levels<const ROW: usize, const WIDE: usize, const ROWS: usize> {
+    /// A bit for each slot with timers.
+    occupied: [u64; ROWS],
+    /// A bit for each row with timers.
+    rows: u64,
+    slots: [[Slot; ROW]; ROWS],
 }
-
-const SLOTS: usize = 1 << SLOT_BITS;
-/// How much wider the slots of the next level are: two of them span this level.
-const STEP_BITS: u32 = SLOT_BITS - 1;
 
 /// A slot by level and by how many slots of that width fit between the epoch and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,55 +56,93 @@ pub(super) struct Position {
     pub(super) number: u64,
 }
 
-/// The slot that may have the first timer of all lists.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct First {
-    pub(super) at: Position,
-    /// No timer of a list is due before; [`NEVER`] if there is none.
-    pub(super) min_ns: u64,
-    /// Nor is one of another slot before this.
-    pub(super) other_ns: u64,
-}
+impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
+    pub(super) const LEVELS: usize = ROWS - 2 * WIDE + 2;
 
-impl Levels {
-    /// The top level reaches the last nanosecond without wrapping round.
-    pub(super) const LEVELS: usize =
-        (u64::BITS - FINEST_BITS - SLOT_BITS).div_ceil(STEP_BITS) as usize + 1;
+    /// Ticks to a slot of level 1, as a power of two.
+    pub(super) const COARSE_BITS: u32 = Self::SPANS[1].tick_bits as u32;
+
+    /// By level. As long as a byte reaches, so that no index is checked.
+    const SPANS: [Span; 256] = {
+        assert!(ROW.is_power_of_two() && ROW >= 4 && ROW <= 64);
+        assert!(WIDE.is_power_of_two() && ROWS >= 2 * WIDE && ROWS < 64);
+        assert!(Self::LEVELS <= 64 && ROW * ROWS <= u16::MAX as usize);
+        let mut spans = [Span::NONE; 256];
+        let (mut first, mut tick_bits) = (0, 0);
+        let mut level = 0;
+        while level < Self::LEVELS {
+            let slots = ROW * if level < 2 { WIDE } else { 1 };
+            spans[level] = Span {
+                first: first as u16,
+                mask: slots as u16 - 1,
+                tick_bits: tick_bits as u8,
+            };
+            first += slots;
+            // One bit less than the slots have: two slots of a level span the level below.
+            tick_bits += slots.trailing_zeros() - 1;
+            level += 1;
+        }
+        assert!(
+            spans[Self::LEVELS - 1].bits() >= u64::BITS - TICK_BITS,
+            "the top level must reach the last tick without wrapping round",
+        );
+        assert!(
+            spans[1].tick_bits as u32 + TICK_BITS <= u32::BITS,
+            "the keys of a run reach over the ticks of a slot of level 1",
+        );
+        spans
+    };
+
+    /// The lowest level that reaches as far as a distance with so many leading zeros.
+    const LEVEL_BY_ZEROS: [u8; 65] = {
+        let mut levels = [0; 65];
+        let mut bits = 0;
+        while bits <= u64::BITS - TICK_BITS {
+            let mut level = 0;
+            while bits > Self::SPANS[level].bits() {
+                level += 1;
+            }
+            levels[(u64::BITS - bits) as usize] = level as u8;
+            bits += 1;
+        }
+        levels
+    };
 
     pub(super) fn new() -> Self {
         Levels {
-            occupied: [0; Self::LEVELS],
-            active: 0,
-            slots: [[Slot::EMPTY; SLOTS]; Self::LEVELS],
+            occupied: [0; ROWS],
+            rows: 0,
+            slots: [[Slot::EMPTY; ROW]; ROWS],
         }
     }
 
-    /// Where a timer due at `deadline_ns` belongs while the cursor is at `cursor_ns`, which is no later.
+    /// Where a timer due in `tick` belongs while the cursor is at `cursor`, an earlier tick.
     #[inline]
-    pub(super) fn position(cursor_ns: u64, deadline_ns: u64) -> Position {
-        debug_assert!(deadline_ns >= cursor_ns);
-        let distance = (deadline_ns >> FINEST_BITS) - (cursor_ns >> FINEST_BITS);
-        // The lowest level that reaches so far.
-        let bits = (u64::BITS - distance.leading_zeros()).max(SLOT_BITS);
-        let level = ((bits - 2) / STEP_BITS) as u8;
-        let slots = (deadline_ns >> width_bits(level)) - (cursor_ns >> width_bits(level));
-        // The distance may fit but straddle one slot border too many. No branch: half of the timers would take it.
-        let level = level + u8::from(slots >= SLOTS as u64);
+    pub(super) fn position(cursor: Tick, tick: Tick) -> Position {
+        debug_assert!(tick > cursor);
+        let zeros = tick.since(cursor).leading_zeros();
+        let level = Self::LEVEL_BY_ZEROS[zeros as usize];
+        let span = Self::SPANS[level as usize];
+        let distance = tick.slot(span.bits_of_slot()) - cursor.slot(span.bits_of_slot());
+        // The distance may fit in ticks but straddle one slot border too many. No branch: half of
+        // the timers would take it.
+        let level = level + u8::from(distance > u64::from(span.mask));
         Position {
             level,
-            number: deadline_ns >> width_bits(level),
+            number: tick.slot(Self::SPANS[level as usize].bits_of_slot()),
         }
     }
 
-    /// The place of a slot, and behind which record the next one goes. The caller writes the record, then
-    /// [`attach`](Self::attach)es it.
+    /// Makes room at the end of a slot's list: where the record goes, and behind which one. The
+    /// caller writes the record, then [`attach`](Self::attach)es it.
     #[inline(always)]
     pub(super) fn tail(&self, at: Position) -> (u16, u32) {
         let place = Self::place(at);
         (place as u16, self.slots.as_flattened()[place].tail)
     }
 
-    /// Appends a record, whose link names `tail`, to the list of `place`.
+    /// Appends a record, whose link names `tail`, to the list of `place`. True if the one before it is
+    /// due at the same time: of such two, the first to be armed must come first.
     #[inline(always)]
     pub(super) fn attach<T>(
         &mut self,
@@ -112,43 +150,44 @@ impl Levels {
         index: u32,
         (place, tail): (u16, u32),
         deadline_ns: u64,
-    ) {
+    ) -> bool {
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
         slot.tail = index;
         slot.enter(deadline_ns);
         if tail == NIL {
             slot.head = index;
             self.set_bit(place);
+            false
         } else {
             let last = slab.link_mut(tail);
             last.next = index;
             slot.mark_unordered(last.deadline_ns > deadline_ns);
+            last.deadline_ns == deadline_ns
         }
     }
 
     /// Appends a record that is in no list to that of the slot its deadline belongs to.
     #[inline]
-    pub(super) fn link<T>(&mut self, slab: &mut Slab<T>, index: u32, cursor_ns: u64) {
+    pub(super) fn link<T>(&mut self, slab: &mut Slab<T>, index: u32, cursor: Tick) {
         let deadline_ns = slab.link(index).deadline_ns;
-        let (place, tail) = self.tail(Self::position(cursor_ns, deadline_ns));
+        let at = Self::position(cursor, Tick::of(deadline_ns));
+        let (place, tail) = self.tail(at);
         let link = slab.link_mut(index);
         link.next = NIL;
         link.prev = tail;
         let record = slab.at_mut(index);
         record.place = place;
         record.state = RecordState::Listed;
-        let seq = record.seq;
-        self.attach(slab, index, (place, tail), deadline_ns);
-        // Of two that are due at the same time, the first to be armed must come first.
-        if tail != NIL && slab.link(tail).deadline_ns == deadline_ns && slab.at(tail).seq > seq {
-            self.mark_unordered(place);
+        if self.attach(slab, index, (place, tail), deadline_ns) {
+            let is_unordered = slab.at(tail).seq > slab.at(index).seq;
+            self.mark_unordered(place, is_unordered);
         }
     }
 
-    /// The list at `place` is not in the order of firing any more.
+    /// The list at `place` is not in the order of firing any more, if `is_unordered`.
     #[inline]
-    pub(super) fn mark_unordered(&mut self, place: u16) {
-        self.slots.as_flattened_mut()[place as usize].mark_unordered(true);
+    pub(super) fn mark_unordered(&mut self, place: u16, is_unordered: bool) {
+        self.slots.as_flattened_mut()[place as usize].mark_unordered(is_unordered);
     }
 
     /// Takes a listed record out of its list.
@@ -175,113 +214,128 @@ impl Levels {
         } else {
             slot.head = next;
             if next == NIL {
-                self.clear(place);
+                *slot = Slot::EMPTY;
+                self.clear_bit(place);
             }
         }
     }
 
     /// Gives a listed record a new deadline where it is, if its slot is not behind that deadline's.
-    /// The caller writes the record, and marks the list.
+    /// The caller writes the record.
     #[inline]
     pub(super) fn can_keep(
         &mut self,
         place: u16,
-        cursor_ns: u64,
+        cursor: Tick,
         old_ns: u64,
         deadline_ns: u64,
     ) -> bool {
-        let (begin_ns, _) = Self::interval(Self::position_of(place, cursor_ns));
+        let at = Self::position_of(place, cursor);
+        let tick = Tick::of(deadline_ns);
         // What is never due must not stay in a list, or there would be a next expiry.
-        if deadline_ns < begin_ns || deadline_ns == NEVER {
+        if tick < Self::start(at) || deadline_ns == NEVER {
             return false;
         }
+        let is_inside = Self::covers(at, deadline_ns);
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
+        slot.mark_unordered(true);
         if deadline_ns <= slot.min_ns {
+            // Not below the start of the slot, hence inside it.
+            debug_assert!(is_inside);
             slot.set_min(deadline_ns);
-        } else if old_ns == slot.min_ns {
+        } else if old_ns == slot.min_ns && deadline_ns != old_ns {
             slot.mark_stale();
         }
         true
     }
 
-    /// The levels with timers, from the lowest on.
+    /// The first occupied slot of each level with timers, from the top level down.
     #[inline]
-    pub(super) fn levels(&self) -> impl Iterator<Item = u8> + use<> {
-        let mut left = self.active;
+    pub(super) fn first_slots(&self, cursor: Tick) -> impl Iterator<Item = Position> + '_ {
+        let mut left = self.active();
         std::iter::from_fn(move || {
-            let level = left.trailing_zeros() as u8;
-            let is_there = left != 0;
-            left &= left.wrapping_sub(1);
-            is_there.then_some(level)
+            (left != 0).then(|| {
+                let level = left.ilog2() as u8;
+                left ^= 1 << level;
+                self.first_slot(level, cursor)
+            })
         })
     }
 
-    /// Which slot may have the first timer of all.
+    /// The levels with timers, a bit each.
     #[inline]
-    pub(super) fn first(&self, cursor_ns: u64) -> First {
-        let at = Position {
-            level: 0,
-            number: 0,
-        };
-        let (min_ns, other_ns) = (NEVER, NEVER);
-        let mut first = First {
-            at,
-            min_ns,
-            other_ns,
-        };
-        for level in self.levels() {
-            let at = self.first_slot(level, cursor_ns);
-            let min_ns = self.slot(at).min_ns;
-            if min_ns < first.min_ns {
-                let other_ns = first.min_ns;
-                first = First {
-                    at,
-                    min_ns,
-                    other_ns,
-                };
-            } else {
-                first.other_ns = first.other_ns.min(min_ns);
-            }
-        }
-        first
+    pub(super) fn active(&self) -> u64 {
+        let wide = (1 << WIDE) - 1;
+        let (zero, one) = (self.rows & wide, self.rows >> WIDE & wide);
+        u64::from(zero != 0) | u64::from(one != 0) << 1 | self.rows >> (2 * WIDE) << 2
     }
 
-    /// The first occupied slot of a level that has timers.
+    /// The first occupied slot after the cursor's on a level that has timers.
     #[inline]
-    pub(super) fn first_slot(&self, level: u8, cursor_ns: u64) -> Position {
-        let occupied = self.occupied[level as usize];
-        debug_assert_ne!(occupied, 0);
-        let cursor = cursor_ns >> width_bits(level);
-        let bit = cursor as u32 % SLOTS as u32;
-        // From the cursor's on, and then from the first bit.
-        let ahead = match occupied >> bit {
-            0 => SLOTS as u32 - bit + occupied.trailing_zeros(),
-            later => later.trailing_zeros(),
-        };
+    pub(super) fn first_slot(&self, level: u8, cursor: Tick) -> Position {
+        debug_assert_ne!(self.active() >> level & 1, 0);
+        let span = Self::SPANS[level as usize];
+        let next = cursor.slot(span.bits_of_slot()) + 1;
+        // The rest of the first row, the other rows, and the begin of the first.
+        let place = span.place(next);
+        let mut occupied = self.occupied[place / ROW] >> (place % ROW);
+        let mut number = next;
+        if occupied == 0 {
+            number -= (place % ROW) as u64;
+            while occupied == 0 {
+                number += ROW as u64;
+                occupied = self.occupied[span.place(number) / ROW];
+            }
+        }
         Position {
             level,
-            number: cursor + u64::from(ahead),
+            number: number + u64::from(occupied.trailing_zeros()),
         }
+    }
+
+    /// The occupied slots of a level, from the cursor on.
+    #[inline]
+    pub(super) fn slots(&self, level: u8, cursor: Tick) -> impl Iterator<Item = Position> + '_ {
+        let span = Self::SPANS[level as usize];
+        let cursor = cursor.slot(span.bits_of_slot());
+        let last = cursor + u64::from(span.mask);
+        let place = span.place(cursor + 1);
+        let mut row = cursor + 1 - (place % ROW) as u64;
+        let mut occupied = self.occupied[place / ROW] & (!0 << (place % ROW));
+        std::iter::from_fn(move || {
+            while occupied == 0 && row + ROW as u64 <= last {
+                row += ROW as u64;
+                occupied = self.occupied[span.place(row) / ROW];
+            }
+            let number = row + u64::from(occupied.trailing_zeros());
+            let is_there = occupied != 0 && number <= last;
+            occupied &= occupied.wrapping_sub(1);
+            is_there.then_some(Position { level, number })
+        })
+    }
+
+    /// The tick a slot begins with.
+    #[inline]
+    pub(super) fn start(at: Position) -> Tick {
+        Tick::first_of(at.number, Self::SPANS[at.level as usize].bits_of_slot())
+    }
+
+    /// The last tick of a slot.
+    #[inline]
+    pub(super) fn last(at: Position) -> Tick {
+        Self::start(at).last_of_slot(Self::SPANS[at.level as usize].bits_of_slot())
     }
 
     /// The first and the last nanosecond of a slot.
     #[inline]
     pub(super) fn interval(at: Position) -> (u64, u64) {
-        let begin_ns = at.number << width_bits(at.level);
-        (begin_ns, begin_ns | ((1 << width_bits(at.level)) - 1))
+        (Self::start(at).begin_ns(), Self::last(at).last_ns())
     }
 
-    /// The cursor's slot of a level, and the next: all of them fits the level below.
+    /// Whether no slot lies between this one and the cursor's.
     #[inline]
-    pub(super) fn near(level: u8, cursor_ns: u64) -> [Position; 2] {
-        let number = cursor_ns >> width_bits(level);
-        [number, number + 1].map(|number| Position { level, number })
-    }
-
-    /// Whether all of a slot fits the level below: it is the cursor's or the next one.
-    #[inline]
-    pub(super) fn is_near(at: Position, cursor_ns: u64) -> bool {
-        at.level > 0 && at.number <= (cursor_ns >> width_bits(at.level)) + 1
+    pub(super) fn is_next(at: Position, cursor: Tick) -> bool {
+        at.number == cursor.slot(Self::SPANS[at.level as usize].bits_of_slot()) + 1
     }
 
     #[inline]
@@ -289,60 +343,107 @@ impl Levels {
         &self.slots.as_flattened()[Self::place(at)]
     }
 
-    /// Drops `taken` records from the front of a slot's list, of which the first that is left is `head`. They are no longer
-    /// the slot's: their links now mean something else.
-    pub(super) fn cut<T>(&mut self, slab: &mut Slab<T>, at: Position, taken: usize, head: u32) {
+    /// Drops `taken` records from the ends of a slot's list, of which those from `head` to `tail` are
+    /// left. They are no longer the slot's: their links now mean something else.
+    pub(super) fn cut<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        at: Position,
+        taken: u32,
+        (head, tail): (u32, u32),
+    ) {
         let place = Self::place(at);
-        if head == NIL {
-            return self.clear(place as u16);
-        }
         let slot = &mut self.slots.as_flattened_mut()[place];
-        debug_assert!(taken < slot.len());
-        slot.head = head;
-        slot.count -= taken as u32;
-        let link = slab.link_mut(head);
-        link.prev = NIL;
-        if slot.is_in_order() {
-            slot.set_min(link.deadline_ns);
+        debug_assert!(taken <= slot.len());
+        if taken == slot.len() {
+            *slot = Slot::EMPTY;
+            self.clear_bit(place as u16);
         } else {
-            slot.mark_stale();
+            slot.head = head;
+            slot.tail = tail;
+            slot.count -= taken;
+            slab.link_mut(tail).next = NIL;
+            let link = slab.link_mut(head);
+            link.prev = NIL;
+            if slot.is_in_order() {
+                slot.set_min(link.deadline_ns);
+            } else {
+                slot.mark_stale();
+            }
         }
+    }
+
+    /// A place in the order that everything in the lists comes after, given that the slot at `at`
+    /// begins first and is in order.
+    pub(super) fn before<T>(&self, slab: &Slab<T>, at: Position, cursor: Tick) -> Order {
+        let head = self.slot(at).head();
+        let deadline_ns = slab.link(head).deadline_ns;
+        let first = Order {
+            deadline_ns,
+            seq: slab.at(head).seq,
+        };
+        let others = self.first_slots(cursor).filter(|&other| other != at);
+        let starts = others.map(|other| Order {
+            deadline_ns: Self::start(other).begin_ns(),
+            seq: 0,
+        });
+        starts.fold(first, Order::min).previous()
+    }
+
+    /// Whether a deadline lies in the interval of the slot.
+    #[inline]
+    pub(super) fn covers(at: Position, deadline_ns: u64) -> bool {
+        Tick::of(deadline_ns).slot(Self::SPANS[at.level as usize].bits_of_slot()) == at.number
     }
 
     /// States the earliest deadline of a slot anew.
     pub(super) fn set_min(&mut self, at: Position, min_ns: u64) {
-        self.slots.as_flattened_mut()[Self::place(at)].set_min(min_ns);
+        debug_assert!(Self::covers(at, min_ns));
+        let slot = &mut self.slots.as_flattened_mut()[Self::place(at)];
+        slot.set_min(min_ns);
     }
 
     #[inline]
     fn set_bit(&mut self, place: u16) {
-        let level = place >> SLOT_BITS;
-        self.occupied[level as usize] |= 1 << (place as usize % SLOTS);
-        self.active |= 1 << level;
+        let row = place as usize / ROW;
+        self.occupied[row] |= 1 << (place as usize % ROW);
+        self.rows |= 1 << row;
     }
 
-    /// The list at `place` is empty.
     #[inline]
-    fn clear(&mut self, place: u16) {
-        self.slots.as_flattened_mut()[place as usize] = Slot::EMPTY;
-        let level = place >> SLOT_BITS;
-        let occupied = &mut self.occupied[level as usize];
-        *occupied &= !(1 << (place as usize % SLOTS));
-        self.active &= !(u64::from(*occupied == 0) << level);
+    fn clear_bit(&mut self, place: u16) {
+        let row = place as usize / ROW;
+        self.occupied[row] &= !(1 << (place as usize % ROW));
+        if self.occupied[row] == 0 {
+            self.rows &= !(1 << row);
+        }
     }
 
     /// Where in `slots` a slot is.
     #[inline]
     fn place(at: Position) -> usize {
-        (usize::from(at.level) << SLOT_BITS) | (at.number as usize % SLOTS)
+        Self::SPANS[at.level as usize].place(at.number)
     }
 
-    /// The one slot at that place which is not behind the cursor.
     #[inline]
-    fn position_of(place: u16, cursor_ns: u64) -> Position {
-        let level = (place >> SLOT_BITS) as u8;
-        let cursor = cursor_ns >> width_bits(level);
-        let distance = u64::from(place).wrapping_sub(cursor) % SLOTS as u64;
+    fn level(place: usize) -> u8 {
+        let row = place / ROW;
+        let level = if row < 2 * WIDE {
+            row / WIDE
+        } else {
+            row - 2 * WIDE + 2
+        };
+        level as u8
+    }
+
+    /// The one slot at that place which is ahead of the cursor.
+    #[inline]
+    fn position_of(place: u16, cursor: Tick) -> Position {
+        let level = Self::level(place as usize);
+        let span = Self::SPANS[level as usize];
+        let cursor = cursor.slot(span.bits_of_slot());
+        let distance = u64::from(place - span.first).wrapping_sub(cursor) & u64::from(span.mask);
+        debug_assert_ne!(distance, 0, "the cursor's slot is empty");
         Position {
             level,
             number: cursor + distance,
@@ -354,26 +455,26 @@ impl Levels {
     pub(super) fn check_invariants<T>(
         &self,
         slab: &Slab<T>,
-        cursor_ns: u64,
-        listed_from: Order,
+        cursor: Tick,
+        listed_after: Order,
     ) -> usize {
         let mut listed = 0;
+        let (mut rows, mut active) = (0, 0);
         for (place, slot) in self.slots.as_flattened().iter().enumerate() {
-            let (level, bit) = (place >> SLOT_BITS, place % SLOTS);
-            let is_occupied = self.occupied[level] >> bit & 1 == 1;
-            assert_eq!(self.occupied[level] != 0, self.active >> level & 1 == 1);
+            let is_occupied = self.occupied[place / ROW] >> (place % ROW) & 1 == 1;
             assert_eq!(is_occupied, !slot.is_empty());
             if !is_occupied {
-                assert_eq!(({ slot.head }, { slot.tail }, slot.len()), (NIL, NIL, 0));
+                assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));
                 continue;
             }
-            let at = Self::position_of(place as u16, cursor_ns);
+            rows |= 1 << (place / ROW);
+            active |= 1 << Self::level(place);
+            let at = Self::position_of(place as u16, cursor);
             assert_eq!(Self::place(at), place);
-            let (begin_ns, last_ns) = Self::interval(at);
-            assert!((begin_ns..=last_ns).contains(&{ slot.min_ns }));
+            assert!(Self::covers(at, slot.min_ns));
             let mut count = 0;
             let mut has_min = false;
-            let mut last = Order::first_at(0);
+            let mut last = Order::FIRST;
             let (mut prev, mut index) = (NIL, slot.head);
             while index != NIL {
                 let record = slab.at(index);
@@ -382,13 +483,13 @@ impl Levels {
                 let link = *slab.link(index);
                 assert_eq!(link.prev, prev);
                 assert!(link.deadline_ns >= slot.min_ns);
+                assert!(Tick::of(link.deadline_ns) > cursor);
                 let order = Order {
                     deadline_ns: link.deadline_ns,
                     seq: record.seq,
                 };
-                assert!(order >= listed_from);
-                let is_inside = link.deadline_ns <= last_ns;
-                assert!((order >= last && is_inside) || !slot.is_in_order());
+                assert!(order > listed_after);
+                assert!(order > last || !slot.is_in_order());
                 last = order;
                 has_min |= link.deadline_ns == slot.min_ns;
                 (prev, index) = (index, link.next);
@@ -398,14 +499,45 @@ impl Levels {
             assert_eq!({ slot.tail }, prev);
             assert_eq!(slot.len(), count);
             assert!(has_min || slot.is_stale());
-            listed += count;
+            listed += count as usize;
         }
+        assert_eq!(rows, self.rows);
+        assert_eq!(active, self.active());
         listed
     }
 }
 
-/// Nanoseconds to a slot, as a power of two.
-#[inline]
-fn width_bits(level: u8) -> u32 {
-    FINEST_BITS + STEP_BITS * u32::from(level)
+/// What a level covers.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
+struct Span {
+    /// The place of its first slot.
+    first: u16,
+    /// Its slots less one: a power of two less one.
+    mask: u16,
+    /// Ticks to a slot, as a power of two.
+    tick_bits: u8,
+}
+
+impl Span {
+    const NONE: Span = Span {
+        first: 0,
+        mask: 0,
+        tick_bits: 0,
+    };
+
+    #[inline]
+    fn bits_of_slot(self) -> u32 {
+        u32::from(self.tick_bits)
+    }
+
+    /// How many bits of a distance in ticks the level reaches over.
+    const fn bits(self) -> u32 {
+        self.mask.count_ones() + self.tick_bits as u32
+    }
+
+    #[inline]
+    fn place(self, number: u64) -> usize {
+        usize::from(self.first) + usize::from(number as u16 & self.mask)
+    }
 }

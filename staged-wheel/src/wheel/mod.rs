@@ -23,34 +23,43 @@
 //! The tables of a stage are allocated by the arm that begins it, and never by a poll or a cancel.
 //! Before the first arm nothing at all is allocated.
 
+mod current_tick;
 mod entry;
+mod heap;
 mod hierarchy;
 mod inline;
 mod level;
-mod near;
+mod look;
+mod pace;
 mod page_table;
 mod reclaim;
+mod run;
 mod slab;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod tick;
 
 use std::num::NonZeroU32;
 use std::time::Instant;
 
+#[cfg(all(test, not(small_pages)))]
+pub(super) use self::entry::PAGE;
 pub use self::entry::TimerHandle;
 use self::entry::{FiredRecord, Link, NIL, RecordState};
 use self::hierarchy::Wheel;
 use self::inline::Dense;
+pub(super) use self::inline::INLINE_MAX;
 use self::reclaim::ReclaimingSlab;
-use super::tuning::INLINE_MAX;
-use crate::epoch::{Epoch, NEVER};
+#[cfg(any(test, fuzzing))]
+pub(super) use self::{hierarchy::MOVES_PER_POLL, tick::TICK_BITS};
+use super::epoch::{Epoch, NEVER};
 use crate::fired::Fired;
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.
 #[derive(Debug)]
-pub struct StagedWheel<T> {
+pub struct StagedWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const ROWS: usize = 24> {
     epoch: Epoch,
     /// Arms so far, and at the end of the last window, with the timers there were.
     seq: u64,
@@ -61,17 +70,17 @@ pub struct StagedWheel<T> {
     /// The latest poll.
     now_ns: u64,
     memory: ReclaimingSlab<T>,
-    stage: Stage,
+    stage: Stage<ROW, WIDE, ROWS>,
     /// With so many timers the inline stage is full.
     inline_max: usize,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum Stage<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// No timer is armed: none ever was, or the wheel has gone back.
     Unused,
     Inline(Box<Dense>),
-    Wheel(Box<Wheel>),
+    Wheel(Box<Wheel<ROW, WIDE, ROWS>>),
 }
 
 impl<T> StagedWheel<T> {
@@ -79,9 +88,11 @@ impl<T> StagedWheel<T> {
     pub fn new(epoch: Instant) -> Self {
         Self::with_inline_max(epoch, INLINE_MAX)
     }
+}
 
+impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, ROW, WIDE, ROWS> {
     /// The same with room for so many timers before the wheel begins.
-    pub(crate) fn with_inline_max(epoch: Instant, inline_max: usize) -> Self {
+    pub(super) fn with_inline_max(epoch: Instant, inline_max: usize) -> Self {
         debug_assert!(inline_max <= INLINE_MAX);
         StagedWheel {
             epoch: Epoch::new(epoch),
@@ -225,7 +236,7 @@ impl<T> StagedWheel<T> {
     ) -> bool {
         let memory = &mut self.memory;
         let has_more = match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.expire(memory, now_ns, budget, &mut hand_out),
+            Stage::Wheel(wheel) => wheel.expire(memory, now_ns, self.seq, budget, &mut hand_out),
             Stage::Inline(dense) => {
                 !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, &mut hand_out)
             }
@@ -251,21 +262,23 @@ impl<T> StagedWheel<T> {
         self.epoch.instant(next_ns)
     }
 
-    /// When to poll even if nothing is due: so many timers are due together that they are to be moved before, or memory is
-    /// to go back that a peak has left. `None` if there is no need to; an owner who sleeps may then sleep on.
+    /// When to poll even if nothing is due: a poll has left something to be done after what it fired, a
+    /// crowd is to be made ready before it is due, or memory is to go back that a peak has left. `None` if there is no need to; an owner who sleeps may
+    /// then sleep on.
     #[inline]
     pub fn next_upkeep(&mut self) -> Option<Instant> {
-        let is_empty = self.is_empty();
-        let (ahead_ns, has_excess) = match &mut self.stage {
-            Stage::Wheel(wheel) => (wheel.next_ahead_ns(), wheel.has_excess() || is_empty),
+        let (crowd_ns, has_excess) = match &mut self.stage {
+            Stage::Wheel(wheel) if wheel.refines() => (self.now_ns, false),
+            Stage::Wheel(wheel) => (wheel.next_crowd_ns(self.seq), wheel.has_excess()),
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };
-        let shrink_ns = if self.memory.has_excess() || has_excess {
+        let is_wheel_unused = !self.is_inline() && self.is_empty();
+        let shrink_ns = if self.memory.has_excess() || has_excess || is_wheel_unused {
             self.next_shrink_ns()
         } else {
             NEVER
         };
-        self.epoch.instant(ahead_ns.min(shrink_ns))
+        self.epoch.instant(crowd_ns.min(shrink_ns))
     }
 
     /// Armed timers.
@@ -287,18 +300,24 @@ impl<T> StagedWheel<T> {
         self.memory.slab.release_all()
     }
 
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn is_inline(&self) -> bool {
+    pub(super) fn is_inline(&self) -> bool {
         !matches!(self.stage, Stage::Wheel(_))
     }
 
     #[cfg(test)]
-    pub(crate) fn resident_pages(&self) -> usize {
+    pub(super) fn resident_pages(&self) -> usize {
         self.memory.resident_pages()
     }
 
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn dead_keys(&self) -> usize {
+    pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
+        if let Stage::Wheel(wheel) = &mut self.stage {
+            wheel.set_moves_per_poll(moves);
+        }
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
         match &self.stage {
             Stage::Wheel(wheel) => wheel.dead_keys(),
             _ => 0,
@@ -307,12 +326,42 @@ impl<T> StagedWheel<T> {
 
     /// Brings the free records up to `generation`, and those to come on their pages.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn age(&mut self, generation: u32) {
+    pub(super) fn age(&mut self, generation: u32) {
         self.memory.age(generation);
     }
 
+    /// Counts so many timers that were armed and are gone.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn check_invariants(&self) {
+    pub(super) fn skip_arms(&mut self, arms: u64) {
+        self.seq += arms;
+    }
+
+    /// Timers that have left the levels for the run.
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        match &self.stage {
+            Stage::Wheel(wheel) => wheel.gathered(),
+            _ => 0,
+        }
+    }
+
+    /// Records that the latest poll of the wheel has moved or gathered.
+    #[cfg(test)]
+    pub(super) fn moves_of_last_poll(&self) -> usize {
+        match &self.stage {
+            Stage::Wheel(wheel) => wheel.moves_of_last_poll(),
+            _ => 0,
+        }
+    }
+
+    /// Whether a selection is under way.
+    #[cfg(test)]
+    pub(super) fn is_selecting(&self) -> bool {
+        matches!(&self.stage, Stage::Wheel(wheel) if wheel.is_selecting())
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants(&self) {
         self.memory.slab.check_invariants();
         match &self.stage {
             Stage::Unused => assert!(self.is_empty()),
@@ -436,6 +485,6 @@ impl<T> StagedWheel<T> {
 const QUIET_WINDOWS: u32 = 3;
 
 const _: () = assert!(
-    size_of::<Wheel>() <= 16_384 - 32 && size_of::<Dense>() <= 4_000,
+    size_of::<Wheel<32, 8, 24>>() <= 16_384 - 32 && size_of::<Dense>() <= 4_000,
     "the fixed tables of a stage stay under 16 KiB, allocator's share included",
 );

@@ -8,7 +8,6 @@
 //! Payloads are moved in and out and never dropped here (but with the queue itself): the drop
 //! of a payload may run a task's destructor, and that one may come back to this queue.
 
-use super::super::tuning::{PAGES_PER_POLL, WINDOW_NS};
 use super::entry::PAGE;
 #[cfg(test)]
 use super::entry::{Link, NIL, RecordState, TimerHandle};
@@ -98,7 +97,8 @@ impl<T> ReclaimingSlab<T> {
     }
 
     fn sweep(&mut self) {
-        for _ in 0..PAGES_PER_POLL {
+        let mut pages_left = GIVE_BACK_PER_POLL;
+        for _ in 0..SWEEP_PER_POLL {
             let is_done = self.slab.resident_pages() <= self.pages_wanted;
             if is_done {
                 self.slab.drain_pages(false);
@@ -107,19 +107,21 @@ impl<T> ReclaimingSlab<T> {
             if !self.slab.is_draining() {
                 self.unswept = 0;
             }
-            if !self.is_sweeping() {
+            if pages_left == 0 || !self.is_sweeping() {
                 break;
             }
             // Downwards, so that the end of the page table comes free.
             self.unswept = self.unswept.min(self.slab.table_len()) - 1;
-            self.slab.give_back(self.unswept);
+            if self.slab.give_back(self.unswept) {
+                pages_left -= 1;
+            }
         }
         self.slab.trim_table();
     }
 }
 
 /// What so many timers need; one page stays in any case.
-pub(super) fn pages(timers: usize) -> usize {
+fn pages(timers: usize) -> usize {
     timers.div_ceil(PAGE).max(1)
 }
 
@@ -162,3 +164,9 @@ impl<T> ReclaimingSlab<T> {
         self.slab.check_invariants();
     }
 }
+
+/// How long a page must have stayed unused, at least: time enough for any burst to come again.
+const WINDOW_NS: u64 = 1 << 32;
+const GIVE_BACK_PER_POLL: usize = 16;
+/// Entries of the page table that one poll looks at.
+const SWEEP_PER_POLL: usize = 64;

@@ -20,11 +20,11 @@
 
 use std::num::NonZeroU32;
 
-use super::super::tuning::{PAGE_BITS, PAGES_PER_POLL};
 use super::entry::{
-    FiredRecord, Key, Link, NIL, Order, PAGE, Record, RecordState, TimerHandle, split,
+    FiredRecord, Link, NIL, Order, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split,
 };
 use super::page_table::{FULL, Memory, Page, PageList};
+use crate::prefetch::prefetch;
 
 const FIRST_GENERATION: u32 = 1;
 /// Page numbers end here: a slot counts its timers in 30 bits.
@@ -230,43 +230,35 @@ impl<T> Slab<T> {
         &self.firsts
     }
 
-    /// All timers of the page are about to be looked at.
+    /// All timers of the page have been looked at.
     pub(super) fn set_first(&mut self, number: usize, first: Order) {
         self.firsts[number] = first;
     }
 
-    /// One of them is there.
-    pub(super) fn lower_first(&mut self, number: usize, first: Order) {
-        self.firsts[number] = self.firsts[number].min(first);
-    }
-
-    /// Those of the records of a page.
-    pub(super) fn indices(&self, number: usize) -> std::ops::Range<u32> {
-        let begin = (number << PAGE_BITS) as u32;
-        begin..begin + PAGE as u32
-    }
-
-    /// The key of a record, which is in `state` from now on.
-    #[inline(always)]
-    pub(super) fn key(&mut self, index: u32, state: RecordState) -> Key {
-        let deadline_ns = self.link(index).deadline_ns;
-        let record = self.at_mut(index);
-        record.state = state;
-        Key {
-            deadline_ns,
-            seq: record.seq,
-            index,
-        }
-    }
-
-    /// Whether a key still stands, its record being in `state`.
+    /// Whether a key made for arm `seq` of the record still stands, the record being in `state`.
     ///
     /// The record may have been released and its page given back since the key was made.
     #[inline(always)]
-    pub(super) fn is_current(&self, key: Key, state: RecordState) -> bool {
-        self.is_used(key.index) && {
-            let record = self.at(key.index);
-            record.seq == key.seq && record.state == state
+    pub(super) fn is_current(&self, index: u32, seq: u64, state: RecordState) -> bool {
+        self.is_used(index) && self.at(index).seq == seq && self.at(index).state == state
+    }
+
+    /// Asks for the record at `index`, which a key names, to be in the cache soon.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, index: u32) {
+        if self.is_used(index) {
+            prefetch(self.at(index));
+        }
+    }
+
+    /// Asks for the links of both neighbours of a listed record.
+    #[inline(always)]
+    pub(super) fn prefetch_neighbours(&self, index: u32) {
+        let Link { next, prev, .. } = *self.link(index);
+        for neighbour in [next, prev] {
+            if neighbour != NIL {
+                prefetch(self.link(neighbour));
+            }
         }
     }
 
@@ -312,13 +304,13 @@ impl<T> Slab<T> {
         self.table.len()
     }
 
-    /// Gives a page back if it holds memory and no timer lives on it.
-    pub(super) fn give_back(&mut self, number: usize) {
+    /// Gives a page back if it holds memory and no timer lives on it, and says whether it did.
+    pub(super) fn give_back(&mut self, number: usize) -> bool {
         let Page {
             live, mut floor, ..
         } = self.table[number];
         if !self.is_open(number) || live > 0 {
-            return;
+            return false;
         }
         let has_room = self.table[number].free != FULL;
         let mut is_spent = false;
@@ -340,11 +332,12 @@ impl<T> Slab<T> {
             self.away.link(&mut self.table, number as u32);
         }
         self.resident -= 1;
+        true
     }
 
     /// Drops the end of the page table as far as its pages are away, but not too much at a time.
     pub(super) fn trim_table(&mut self) {
-        for _ in 0..PAGES_PER_POLL {
+        for _ in 0..TRIM_PER_POLL {
             let Some(last) = self.table.last() else {
                 return;
             };
@@ -498,3 +491,6 @@ impl<T> Slab<T> {
         assert_eq!(resident, self.resident);
     }
 }
+
+/// Entries of the page table that one poll drops.
+const TRIM_PER_POLL: usize = 64;

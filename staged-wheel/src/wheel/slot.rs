@@ -31,8 +31,23 @@ impl Slot {
     const UNORDERED: u32 = 1 << Self::UNORDERED_BIT;
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
-        (self.count & (Self::UNORDERED - 1)) as usize
+    pub(super) fn min_ns(&self) -> u64 {
+        self.min_ns
+    }
+
+    #[inline]
+    pub(super) fn head(&self) -> u32 {
+        self.head
+    }
+
+    #[inline]
+    pub(super) fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> u32 {
+        self.count & (Self::UNORDERED - 1)
     }
 
     #[inline]
@@ -51,14 +66,13 @@ impl Slot {
         self.count & Self::UNORDERED == 0
     }
 
-    /// The list is not in the order of firing any more, if `is_unordered`, until it is empty. Without a branch, as in
-    /// [`enter`](Self::enter).
+    /// The list is not in the order of firing any more, if `is_unordered`, until it is empty.
     #[inline]
     pub(super) fn mark_unordered(&mut self, is_unordered: bool) {
         self.count |= u32::from(is_unordered) << Self::UNORDERED_BIT;
     }
 
-    /// Counts one more timer. Without a branch: in a slot with few others, any may be the earliest.
+    /// Counts one more timer. Without branches: in a slot with few others, any may be the earliest.
     #[inline]
     pub(super) fn enter(&mut self, deadline_ns: u64) {
         let min_ns = self.min_ns;

@@ -160,7 +160,7 @@ fn a_sleep_ends_for_what_a_crowd_of_timers_has_left() {
     }
 }
 
-/// A crowd of timers in no order on a coarse level of the wheel is moved down ahead of its time; slack does not
+/// A crowd of timers on a coarse level of the wheel is made ready ahead of its time; slack does not
 /// put that off.
 #[test]
 fn a_sleep_ends_in_time_for_a_crowd_of_timers() {
@@ -168,11 +168,7 @@ fn a_sleep_ends_in_time_for_a_crowd_of_timers() {
     let (_, waker) = counting_waker();
     let deadline = Instant::now() + LONG;
     let mut timers: Vec<_> = (0..20_000).map(|_| timer(&reactor)).collect();
-    // Those that are armed in the order in which they fire need nothing.
-    for (nth, timer) in (0..).zip(&mut timers) {
-        let offset = Duration::from_nanos(nth * 7_919 % 20_000);
-        timer.arm(deadline + offset, &waker);
-    }
+    timers.iter_mut().for_each(|it| it.arm(deadline, &waker));
     let end = end_of(reactor.timers.longest_sleep());
     if cfg!(feature = "timing-wheel") {
         assert!(end < deadline && end > deadline - Duration::from_secs(2));

@@ -1,58 +1,91 @@
-//! Every deadline has one slot, on the lowest level that reaches it.
+//! Every tick has one slot, on the lowest level that reaches it.
 
 use proptest::prelude::*;
 
-use super::super::super::tuning::{FINEST_BITS, SLOT_BITS};
-use super::super::level::Levels;
 use crate::tests::cases;
+use crate::wheel::level::Levels;
+use crate::wheel::tick::{TICK_BITS, Tick};
 
-fn ns() -> impl Strategy<Value = u64> {
+fn ticks() -> impl Strategy<Value = u64> {
+    let last = u64::MAX >> TICK_BITS;
     prop_oneof![
-        any::<u64>(),
-        (0u32..64).prop_flat_map(move |bits| 0..=u64::MAX >> bits),
-        (0u32..64, -2i64..=2).prop_map(|(bits, by)| (1u64 << bits).saturating_add_signed(by)),
+        0..=last,
+        (0u32..44).prop_flat_map(move |bits| 0..=last >> bits),
+        (0u32..44, -2i64..=2).prop_map(move |(bits, offset)| {
+            (1u64 << bits).saturating_add_signed(offset).min(last)
+        }),
     ]
 }
 
-/// Nanoseconds to a slot, as a power of two.
-fn width_bits(level: u8) -> u32 {
-    FINEST_BITS + u32::from(level) * (SLOT_BITS - 1)
+/// Slots and ticks to a slot of each level, as powers of two.
+fn spans<const ROW: usize, const WIDE: usize, const ROWS: usize>() -> Vec<(u32, u32)> {
+    let mut ticks = 0;
+    (0..ROWS - 2 * WIDE + 2)
+        .map(|level| {
+            let slots = (if level < 2 { ROW * WIDE } else { ROW }).ilog2();
+            let span = (slots, ticks);
+            ticks += slots - 1;
+            span
+        })
+        .collect()
 }
 
-/// The slot is ahead of the cursor's by less than a revolution, covers the deadline, and no lower level
+/// The slot is ahead of the cursor's by less than a revolution, covers the tick, and no lower level
 /// has such a slot.
-fn check_position(cursor_ns: u64, deadline_ns: u64) {
-    let at = Levels::position(cursor_ns, deadline_ns);
-    let distance = |level| (deadline_ns >> width_bits(level)) - (cursor_ns >> width_bits(level));
-    assert!((at.level as usize) < Levels::LEVELS);
-    assert!(distance(at.level) < 1 << SLOT_BITS);
-    assert!(at.level == 0 || distance(at.level - 1) >= 1 << SLOT_BITS);
-    let (begin_ns, last_ns) = Levels::interval(at);
-    assert!((begin_ns..=last_ns).contains(&deadline_ns));
+fn check_position<const ROW: usize, const WIDE: usize, const ROWS: usize>(cursor: u64, tick: u64) {
+    let spans = spans::<ROW, WIDE, ROWS>();
+    let at = Levels::<ROW, WIDE, ROWS>::position(Tick::new(cursor), Tick::new(tick));
+    let (slots, ticks) = spans[at.level as usize];
+    let distance = (tick >> ticks) - (cursor >> ticks);
+    assert_eq!(at.number, tick >> ticks);
+    assert!((1..1 << slots).contains(&distance));
+    if at.level > 0 {
+        let (slots, ticks) = spans[at.level as usize - 1];
+        assert!((tick >> ticks) - (cursor >> ticks) >= 1 << slots);
+    }
+    assert!(Levels::<ROW, WIDE, ROWS>::start(at) <= Tick::new(tick));
+    assert!(Levels::<ROW, WIDE, ROWS>::covers(at, tick << TICK_BITS));
+}
+
+/// All that lies in the slot after the cursor's can be placed a level further down.
+fn check_next<const ROW: usize, const WIDE: usize, const ROWS: usize>(
+    cursor: u64,
+    level: usize,
+    at: u64,
+) {
+    let spans = spans::<ROW, WIDE, ROWS>();
+    let level = 1 + level % (spans.len() - 1);
+    let (_, ticks) = spans[level];
+    let next = ((cursor >> ticks) + 1) << ticks;
+    let tick = next + (at & ((1 << ticks) - 1));
+    if tick <= u64::MAX >> TICK_BITS {
+        assert!(
+            Levels::<ROW, WIDE, ROWS>::position(Tick::new(cursor), Tick::new(tick)).level
+                < level as u8
+        );
+    }
 }
 
 proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn a_timer_is_placed_on_the_lowest_level_that_reaches_it(a in ns(), b in ns()) {
-        check_position(a.min(b), a.max(b));
+    fn a_timer_is_placed_on_the_lowest_level_that_reaches_it(a in ticks(), b in ticks()) {
+        prop_assume!(a != b);
+        check_position::<32, 8, 24>(a.min(b), a.max(b));
+        check_position::<64, 1, 9>(a.min(b), a.max(b));
+        check_position::<4, 2, 43>(a.min(b), a.max(b));
+        check_position::<4, 1, 43>(a.min(b), a.max(b));
     }
 
-    /// What lies in the cursor's slot or the next one can be placed a level further down.
     #[test]
-    fn what_is_near_fits_the_level_below(
-        cursor_ns in ns(),
-        level in 1..Levels::LEVELS as u8,
+    fn the_next_slot_fits_the_level_below(
+        cursor in ticks(),
+        level in any::<usize>(),
         at in any::<u64>(),
     ) {
-        for slot in Levels::near(level, cursor_ns) {
-            let begin_ns = u128::from(slot.number) << width_bits(level);
-            let deadline_ns = begin_ns as u64 + (at & ((1 << width_bits(level)) - 1));
-            if begin_ns < 1 << u64::BITS && deadline_ns >= cursor_ns {
-                assert!(Levels::is_near(slot, cursor_ns));
-                assert!(Levels::position(cursor_ns, deadline_ns).level < level);
-            }
-        }
+        check_next::<32, 8, 24>(cursor, level, at);
+        check_next::<4, 2, 43>(cursor, level, at);
+        check_next::<4, 1, 43>(cursor, level, at);
     }
 }

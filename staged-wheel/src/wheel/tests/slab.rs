@@ -1,8 +1,7 @@
 //! The slab: handles outlive everything, and pages go back in good time.
 
-use super::super::super::tuning::PAGES_PER_POLL;
-use super::super::entry::{PAGE, TimerHandle};
-use super::super::reclaim::{ReclaimingSlab, pages};
+use crate::wheel::entry::{PAGE, TimerHandle};
+use crate::wheel::reclaim::ReclaimingSlab;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -54,7 +53,7 @@ fn a_page_whose_generations_are_spent_never_comes_back() {
     let last = fill(&mut memory, 3 * PAGE);
     drain(&mut memory, &last);
     spent.extend(last);
-    for poll in 0..40 {
+    for poll in 0..20 {
         memory.review(poll * SECOND);
         memory.check_invariants();
     }
@@ -82,9 +81,9 @@ fn a_handle_does_not_fit_the_page_that_came_back() {
             "no page leaves but from a poll"
         );
         spent.extend(handles);
-        for poll in 0..40 {
+        for poll in 0..20 {
             let before = memory.resident_pages();
-            memory.review((round * 40 + poll) * SECOND);
+            memory.review((round * 20 + poll) * SECOND);
             assert!(before - memory.resident_pages() <= 16, "a few at a time");
             memory.check_invariants();
         }
@@ -101,7 +100,7 @@ fn a_handle_names_no_record_that_is_still_to_be_written() {
     let handles = fill(&mut memory, 4 * PAGE);
     let (spent, kept) = handles.split_at(3 * PAGE);
     drain(&mut memory, spent);
-    for poll in 0..40 {
+    for poll in 0..20 {
         memory.review(poll * SECOND);
     }
     assert!(memory.resident_pages() <= 2);
@@ -110,11 +109,11 @@ fn a_handle_names_no_record_that_is_still_to_be_written() {
     };
     names_nothing(&memory);
     for page in 0..3 {
-        for _ in 0..PAGE / 4 {
+        for _ in 0..20 {
             fill(&mut memory, 1);
             names_nothing(&memory);
         }
-        fill(&mut memory, PAGE - PAGE / 4);
+        fill(&mut memory, PAGE - 20);
         assert!(memory.resident_pages() <= page + 2);
     }
     names_nothing(&memory);
@@ -178,7 +177,7 @@ fn a_population_scattered_by_a_peak_is_gathered_while_it_turns_over() {
     }
     memory.check_invariants();
     assert!(
-        memory.resident_pages() <= 2 * pages(40),
+        memory.resident_pages() <= 2,
         "{} pages for 40 timers",
         memory.resident_pages()
     );
@@ -194,7 +193,7 @@ fn survivors_on_every_page_leave_polls_nothing_to_do() {
     let survivors: Vec<TimerHandle> = handles.iter().copied().filter(is_survivor).collect();
     handles.retain(|handle| !is_survivor(handle));
     drain(&mut memory, &handles);
-    let polls_of_a_sweep = PAGES.div_ceil(PAGES_PER_POLL);
+    let polls_of_a_sweep = PAGES.div_ceil(64);
     let mut now_ns = 0;
     for window in 0..10 {
         let mut busy_polls = 0;
