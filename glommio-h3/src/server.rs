@@ -5,8 +5,8 @@ use crate::body::{self, Incoming};
 use crate::transport::Transport;
 use bytes::Bytes;
 use futures_lite::FutureExt;
-use glommio::sync::{CancellationToken, Gate};
-use glommio::timer::{sleep, timeout};
+use glommio::sync::{CancellationToken, Gate, Pass};
+use glommio::timer::timeout;
 use glommio_quic::{Connection, StreamId, VarInt};
 use h3::server::RequestResolver;
 use hyper::body::Body;
@@ -51,7 +51,9 @@ struct Shared {
     /// They are to finish, and they are to be closed.
     is_ending: CancellationToken,
     is_over: CancellationToken,
-    open: Cell<usize>,
+    /// Those that a shutdown waits for.
+    open: Gate,
+    open_count: Cell<usize>,
     panics: Cell<u64>,
 }
 
@@ -79,7 +81,8 @@ impl ConnectionsBuilder {
                 options: self,
                 is_ending: CancellationToken::new(),
                 is_over: CancellationToken::new(),
-                open: Cell::new(0),
+                open: Gate::new(),
+                open_count: Cell::new(0),
                 panics: Cell::new(0),
             }),
         }
@@ -130,7 +133,7 @@ impl Connections {
     {
         let open = Open::new(Rc::clone(&self.shared));
         async move {
-            let shared = &open.0;
+            let shared = &open.shared;
             let serve = serve(shared, connection, Rc::new(service));
             let over = async {
                 shared.is_over.cancelled().await;
@@ -144,30 +147,31 @@ impl Connections {
     /// and a connection is closed when the client has all of its responses. After `limit` it is
     /// closed at once. Returns how many were.
     ///
-    /// New connections are treated so, too.
+    /// New connections are treated so, too, but not waited for.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the clients have been asked, and none is closed because of the limit.
-    pub async fn shutdown_within(&self, limit: Duration) -> usize {
+    /// The clients are asked at the call, whether or not the future is polled; the limit begins at the
+    /// first poll. If the future is dropped before its end, none is closed because of the limit.
+    pub fn shutdown_within(&self, limit: Duration) -> impl Future<Output = usize> + use<> {
         self.shared.is_ending.cancel();
-        let all_ended = async {
-            while self.open() > 0 {
-                sleep(POLL).await;
+        let closed = self.shared.open.close();
+        let shared = Rc::clone(&self.shared);
+        async move {
+            // An error says that they have finished before.
+            let finished = async { Ok(drop(closed.await)) };
+            if timeout(limit, finished).await.is_ok() {
+                return 0;
             }
-            Ok(())
-        };
-        if timeout(limit, all_ended).await.is_ok() {
-            return 0;
+            let left = shared.open_count.get();
+            shared.is_over.cancel();
+            left
         }
-        let closed = self.open();
-        self.shared.is_over.cancel();
-        closed
     }
 
-    /// How many there are.
+    /// How many there are that a shutdown waits for.
     pub fn open(&self) -> usize {
-        self.shared.open.get()
+        self.shared.open_count.get()
     }
 
     /// How often a service has panicked, or a body.
@@ -176,22 +180,27 @@ impl Connections {
     }
 }
 
-/// How often a shutdown looks whether all have ended.
-const POLL: Duration = Duration::from_millis(5);
-
 /// One of the connections.
-struct Open(Rc<Shared>);
+struct Open {
+    shared: Rc<Shared>,
+    /// `None` if it has come after a shutdown.
+    pass: Option<Pass>,
+}
 
 impl Open {
     fn new(shared: Rc<Shared>) -> Open {
-        shared.open.set(shared.open.get() + 1);
-        Open(shared)
+        let pass = shared.open.enter().ok();
+        shared
+            .open_count
+            .update(|count| count + usize::from(pass.is_some()));
+        Open { shared, pass }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.open.set(self.0.open.get() - 1);
+        let counted = usize::from(self.pass.is_some());
+        self.shared.open_count.update(|count| count - counted);
     }
 }
 
