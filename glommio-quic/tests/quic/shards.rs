@@ -410,19 +410,19 @@ fn only_connections_of_the_own_shards_are_reset() -> Result {
     run(async {
         let shards = ShardOptions::new().first_number(3).bind(loopback(), 1)?;
         let _endpoint = Endpoint::shard(server_config()?, shards.take()?)?;
-        let stranger = glommio::net::UdpSocket::bind(loopback())?;
-        stranger.connect(shards.local_addr()).await?;
+        let unknown = glommio::net::UdpSocket::bind(loopback())?;
+        unknown.connect(shards.local_addr()).await?;
         for number in [4, 2, 3] {
             let mut packet = [9; 1000];
             packet[..2].copy_from_slice(&[0x40, number]);
-            stranger.send(&packet).await?;
+            unknown.send(&packet).await?;
             // Resets are no more frequent than one in a millisecond.
             glommio::timer::sleep(Duration::from_millis(20)).await;
         }
         let mut answer = [0; 1000];
-        assert!(stranger.recv(&mut answer).await? < 1000);
+        assert!(unknown.recv(&mut answer).await? < 1000);
         assert!(
-            poll_once(stranger.recv(&mut answer)).await.is_none(),
+            poll_once(unknown.recv(&mut answer)).await.is_none(),
             "another answer"
         );
         Ok(())

@@ -25,8 +25,13 @@ impl SimulationBuilder {
     ///
     /// const SECOND: Duration = Duration::from_secs(1);
     /// Simulation::builder()
-    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
+    ///     .node("server", 2, || async { sleep(3600 * SECOND).await })
+    ///     .node("replica", 1, || async { sleep(3600 * SECOND).await })
     ///     .restarts("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .kills("replica", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .stops("replica", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .pauses("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .partitions(30 * SECOND..90 * SECOND, SECOND..5 * SECOND)
     ///     .run_for(600 * SECOND)?;
     /// # Ok::<_, glommio::simulation::Failure>(())
     /// ```
@@ -41,20 +46,6 @@ impl SimulationBuilder {
 
     /// Has the processes of a node be [killed](Fault::Kill) again and again, while its kernel goes on: otherwise as
     /// [`restarts`](Self::restarts).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{simulation::Simulation, timer::sleep};
-    /// use std::time::Duration;
-    ///
-    /// const SECOND: Duration = Duration::from_secs(1);
-    /// Simulation::builder()
-    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
-    ///     .kills("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
-    ///     .run_for(600 * SECOND)?;
-    /// # Ok::<_, glommio::simulation::Failure>(())
-    /// ```
     pub fn kills(
         self,
         node: impl Into<String>,
@@ -66,20 +57,6 @@ impl SimulationBuilder {
 
     /// Has the processes of a node be [stopped](Fault::Stop) again and again, while its kernel goes on: otherwise as
     /// [`pauses`](Self::pauses).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{simulation::Simulation, timer::sleep};
-    /// use std::time::Duration;
-    ///
-    /// const SECOND: Duration = Duration::from_secs(1);
-    /// Simulation::builder()
-    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
-    ///     .stops("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
-    ///     .run_for(600 * SECOND)?;
-    /// # Ok::<_, glommio::simulation::Failure>(())
-    /// ```
     pub fn stops(
         self,
         node: impl Into<String>,
@@ -92,20 +69,6 @@ impl SimulationBuilder {
     /// Has a node [stand still](Fault::Pause) again and again: each time after it has run for a span out of
     /// `every`, for a span out of `length`, both by chance. The moments are those of
     /// [`restarts`](Self::restarts).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{simulation::Simulation, timer::sleep};
-    /// use std::time::Duration;
-    ///
-    /// const SECOND: Duration = Duration::from_secs(1);
-    /// Simulation::builder()
-    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
-    ///     .pauses("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
-    ///     .run_for(600 * SECOND)?;
-    /// # Ok::<_, glommio::simulation::Failure>(())
-    /// ```
     pub fn pauses(
         self,
         node: impl Into<String>,
@@ -119,23 +82,6 @@ impl SimulationBuilder {
     /// other: each time after it has been whole for a span out of `every`, for a span out of `length`. Chance
     /// says which nodes are in which group. Most partitions come right after a node has sent something, which
     /// then does not arrive.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{simulation::Simulation, timer::sleep};
-    /// use std::time::Duration;
-    ///
-    /// const SECOND: Duration = Duration::from_secs(1);
-    /// let replica = || async { sleep(3600 * SECOND).await };
-    /// Simulation::builder()
-    ///     .node("a", 1, replica)
-    ///     .node("b", 1, replica)
-    ///     .node("c", 1, replica)
-    ///     .partitions(10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
-    ///     .run_for(600 * SECOND)?;
-    /// # Ok::<_, glommio::simulation::Failure>(())
-    /// ```
     pub fn partitions(self, every: Range<Duration>, length: Range<Duration>) -> Self {
         self.recurring(What::Partition, None, every, length)
     }

@@ -12,6 +12,7 @@ use glommio::net::{BalancedTcpListener, TcpListener, TcpStream, UnixStream};
 use glommio::simulation::{self, Failure, FailureKind, Simulation, SimulationBuilder};
 use glommio::spawn_local;
 use glommio::timer::sleep;
+use nix::sys::resource::{Resource, setrlimit};
 
 use super::{Log, MILLISECOND, SECOND};
 use crate::common::{in_child, watchdog};
@@ -244,22 +245,13 @@ fn a_process_without_descriptors_ends_the_simulation_and_does_not_change_it() {
         "descriptors::a_process_without_descriptors_ends_the_simulation_and_does_not_change_it",
         || {
             // The limit is raised as far as it may be.
-            set_descriptor_limit(64, 4096);
+            let limit = |soft, hard| setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+            limit(64, 4096);
             assert!(opened(Simulation::builder(), 200).is_ok());
-            set_descriptor_limit(64, 64);
+            limit(64, 64);
             let failure = opened(Simulation::builder(), 200).unwrap_err();
             assert!(matches!(failure.kind(), FailureKind::Setup(_)), "{failure}");
             assert!(failure.to_string().contains("ulimit -n"), "{failure}");
         },
     );
-}
-
-fn set_descriptor_limit(soft: u64, hard: u64) {
-    let limit = libc::rlimit {
-        rlim_cur: soft,
-        rlim_max: hard,
-    };
-    // SAFETY: it reads the limit.
-    let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
-    assert_eq!(set, 0, "{}", io::Error::last_os_error());
 }
