@@ -159,7 +159,10 @@ impl Connections {
         let shared = Rc::clone(&self.shared);
         async move {
             // An error says that they have finished before.
-            let finished = async { Ok(drop(closed.await)) };
+            let finished = async {
+                let _ = closed.await;
+                Ok(())
+            };
             if timeout(limit, finished).await.is_ok() {
                 return 0;
             }

@@ -31,11 +31,9 @@ use std::time::{Duration, Instant};
 const TURN: usize = 90;
 /// After so many connections what they have is sent, and other tasks run if they are to.
 const CONNECTIONS: usize = 64;
-/// After so many connections it is asked whether other tasks are to run.
+/// After so many connections, or datagrams received, it is asked whether other tasks are to run: the first datagram of
+/// a client takes about ten microseconds, and the one that ends a handshake more.
 const AT_ONCE: usize = 8;
-/// After so many datagrams received, too: the first one of a client takes some ten microseconds, and
-/// what ends a handshake more. With fewer, bulk data would be acknowledged in smaller pieces.
-const DATAGRAMS: usize = 32;
 /// Timers that fire before the connections among them are looked at.
 const TIMERS: usize = 256;
 /// A socket that keeps failing to receive is not asked all the time.
@@ -104,7 +102,7 @@ async fn handle(
 ) {
     let mut received_at = now();
     for (count, datagram) in datagrams.enumerate() {
-        if count > 0 && count % DATAGRAMS == 0 && executor().need_preempt() {
+        if count > 0 && count % AT_ONCE == 0 && executor().need_preempt() {
             deliver(shared, touched);
             executor().yield_now().await;
             received_at = now();
@@ -335,9 +333,9 @@ mod tests {
                 }
             };
             let mut touched = Vec::new();
-            let flood = (0..10 * DATAGRAMS).map(slow);
+            let flood = (0..10 * AT_ONCE).map(slow);
             handle(&shared, flood, Shared::receive, &mut touched).await;
-            assert_eq!(shared.stats.get().received, 10 * DATAGRAMS as u64);
+            assert_eq!(shared.stats.get().received, 10 * AT_ONCE as u64);
             assert!(turns.get() >= 9, "{} turns", turns.get());
             Ok(())
         })

@@ -105,7 +105,8 @@ impl Socket {
     ///
     /// None is lost when it is dropped.
     pub(crate) async fn receive(&self, batch: &mut Vec<ReceivedDatagrams>) -> io::Result<()> {
-        self.socket.recv_many(&self.buffers.pool, batch).await?;
+        let receive = self.socket.recv_many(&self.buffers.pool, batch);
+        as_one_operation(receive).await?;
         Ok(())
     }
 
@@ -116,10 +117,14 @@ impl Socket {
         let mut left = outgoing.sends();
         while let Some(first) = left.first() {
             let sent = match left {
-                [one] => self.socket.send_segments(&one.segments()).await.map(|()| 1),
+                [one] => {
+                    let segments = one.segments();
+                    let sent = as_one_operation(self.socket.send_segments(&segments)).await;
+                    sent.map(|()| 1)
+                }
                 several => {
                     let several: Vec<_> = several.iter().map(Prepared::segments).collect();
-                    self.socket.send_many(&several).await
+                    as_one_operation(self.socket.send_many(&several)).await
                 }
             };
             let count = match sent {
@@ -168,6 +173,13 @@ impl Socket {
         }
         Ok(())
     }
+}
+
+/// A call that counts once in the budget, and not for each datagram. The driver asks between datagrams whether
+/// other tasks are to run; asked after each call, bulk data would be acknowledged in smaller pieces.
+async fn as_one_operation<T>(call: impl Future<Output = T>) -> T {
+    glommio::consume_budget().await;
+    glommio::unconstrained(call).await
 }
 
 impl Buffers {
