@@ -53,6 +53,7 @@ use std::os::fd::OwnedFd;
 
 use crate::io::PollableFd;
 use crate::reactor::budget;
+use crate::sys::door::needs_kernel;
 use crate::sys::signal::{self, SignalSet};
 
 type Result<T> = crate::error::Result<T, ()>;
@@ -101,6 +102,7 @@ impl Signals {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
         }
         let set = SignalSet::of(signals)?;
+        needs_kernel("signals")?;
         let fd = PollableFd::new(set.open()?)?;
         set.block()?;
         Ok(Signals { fd })

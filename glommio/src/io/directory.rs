@@ -11,6 +11,7 @@ use super::open_file::OpenFile;
 use super::submit::Submitter;
 use super::{Result, paths};
 use crate::reactor::budget;
+use crate::sys::door::needs_kernel;
 
 /// An open directory: creates and opens files in it, and brings the names of new ones to the
 /// device.
@@ -174,8 +175,11 @@ impl Directory {
     /// As [`std::fs::read_dir`].
     pub fn sync_read_dir(&self) -> Result<std::fs::ReadDir> {
         let path: PathBuf = self.file.to_path().unwrap_or_default();
-        self.file
-            .named(std::fs::read_dir(path), "Reading a directory")
+        let read = needs_kernel("a directory of the standard library");
+        self.file.named(
+            read.and_then(|()| std::fs::read_dir(path)),
+            "Reading a directory",
+        )
     }
 
     /// Brings the names in the directory to the device: what was created, renamed and removed in

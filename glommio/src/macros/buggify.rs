@@ -1,6 +1,6 @@
 //! Faults in the code of users, for simulations.
 
-use crate::sys::door::is_buggified as is_buggified_here;
+use crate::sys::door::{count_sometimes, is_buggified as is_buggified_here};
 
 /// True now and then in a simulation (feature `simulation`), as its seed decides, and never elsewhere: a
 /// place for a fault that only the program itself can cause, such as a queue that is taken for full, a short
@@ -36,4 +36,33 @@ macro_rules! buggify {
 #[inline]
 pub fn is_buggified(place: (&'static str, u32, u32), probability: Option<f64>) -> bool {
     is_buggified_here(place, probability.unwrap_or(0.25))
+}
+
+/// Notes in a simulation (feature `simulation`) whether something is true that has to be true in some seeds: a case that a test
+/// is to reach, such as a follower that takes over, or a queue that is full. Without a simulation it does nothing.
+///
+/// It never fails. How often it was true is in [`Report::coverage`], and in how many seeds in
+/// [`Summary::coverage`]; [`Summary::never`] has those that were reached and never true.
+///
+/// [`Report::coverage`]: https://docs.rs/glommio/latest/glommio/simulation/struct.Report.html#method.coverage
+/// [`Summary::coverage`]: https://docs.rs/glommio/latest/glommio/simulation/struct.Summary.html#method.coverage
+/// [`Summary::never`]: https://docs.rs/glommio/latest/glommio/simulation/struct.Summary.html#method.never
+///
+/// # Examples
+///
+/// ```
+/// # let (retries, limit) = (3, 3);
+/// glommio::sometimes!(retries == limit, "the last attempt");
+/// ```
+#[macro_export]
+macro_rules! sometimes {
+    ($condition:expr, $name:expr $(,)?) => {
+        $crate::__buggify::sometimes($name, $condition)
+    };
+}
+
+/// What [`sometimes!`](crate::sometimes) expands to.
+#[inline]
+pub fn sometimes(name: &'static str, is_true: bool) {
+    count_sometimes(name, is_true);
 }

@@ -9,6 +9,7 @@ use std::process::{self, ExitStatus, Output, Stdio};
 use super::child::Child;
 use super::{Result, orphan};
 use crate::reactor::{budget, current};
+use crate::sys::door::needs_kernel;
 
 /// A program to be started, with its arguments, environment and standard streams.
 ///
@@ -248,6 +249,7 @@ impl Command {
     pub fn spawn(&mut self) -> Result<Child> {
         let reactor = current::expect();
         reactor.assert_own();
+        needs_kernel("a child process")?;
         orphan::reap_left();
         let mut child = self.std.spawn()?;
         let watched = Child::new(&mut child, reactor.origin(), self.kill_on_drop);

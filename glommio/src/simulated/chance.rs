@@ -39,7 +39,7 @@ impl World {
     pub(crate) fn is_buggified(&self, place: (&'static str, u32, u32), probability: f64) -> bool {
         let is_active = *(self.buggified.borrow_mut().entry(place))
             .or_insert_with(|| self.draw(|rng| rng.u32(..ACTIVE) == 0));
-        is_active && self.draw(fastrand::Rng::f64) < probability
+        is_active && !self.is_calm.get() && self.draw(fastrand::Rng::f64) < probability
     }
 
     /// A seed for a random number generator of the user's.

@@ -17,6 +17,14 @@ pub(crate) struct UsedUp {
 #[derive(Default)]
 pub(crate) struct Until(RefCell<BTreeMap<NodeId, Time>>);
 
+impl UsedUp {
+    /// There is enough of everything.
+    pub(super) fn clear(&self) {
+        self.descriptors.0.borrow_mut().clear();
+        self.memory.0.borrow_mut().clear();
+    }
+}
+
 impl Until {
     pub(crate) fn set(&self, node: NodeId, until: Time) {
         let mut of_nodes = self.0.borrow_mut();

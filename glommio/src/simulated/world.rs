@@ -59,6 +59,9 @@ pub(crate) struct World {
     /// The places in the code of users that were come by, and whether they are active.
     pub(super) buggified: RefCell<BTreeMap<(&'static str, u32, u32), bool>>,
     has_random_task_order: Cell<bool>,
+    pub(super) is_calm: Cell<bool>,
+    /// What is true sometimes, and how often it was.
+    sometimes: RefCell<BTreeMap<&'static str, u64>>,
     moments: Moments,
     /// The node whose code runs now.
     here: Cell<Option<NodeId>>,
@@ -151,6 +154,8 @@ impl World {
             host_failure: RefCell::default(),
             buggified: RefCell::default(),
             has_random_task_order: Cell::default(),
+            is_calm: Cell::default(),
+            sometimes: RefCell::default(),
             moments: Moments::default(),
             here: Cell::default(),
         })
@@ -190,6 +195,23 @@ impl World {
     /// What nodes have none left of.
     pub(crate) fn used_up(&self) -> &UsedUp {
         &self.used_up
+    }
+
+    /// Nothing goes wrong any more.
+    pub(crate) fn calm_down(&self) {
+        self.used_up.clear();
+        self.is_calm.set(true);
+    }
+
+    /// See [`sometimes!`](crate::sometimes).
+    pub(crate) fn count_sometimes(&self, name: &'static str, is_true: bool) {
+        let mut sometimes = self.sometimes.borrow_mut();
+        *sometimes.entry(name).or_default() += u64::from(is_true);
+    }
+
+    /// How often each that was reached was true.
+    pub(crate) fn sometimes(&self) -> BTreeMap<&'static str, u64> {
+        self.sometimes.borrow().clone()
     }
 
     /// What nodes do that faults seek.

@@ -30,6 +30,7 @@ impl Simulation {
     pub fn builder() -> SimulationBuilder {
         SimulationBuilder {
             seed: None,
+            has_fixed_seed: false,
             spec: Spec::default(),
         }
     }
@@ -59,6 +60,8 @@ impl Simulation {
 #[must_use = "nothing is simulated before `run`"]
 pub struct SimulationBuilder {
     seed: Option<u64>,
+    /// Another one is not taken.
+    has_fixed_seed: bool,
     pub(super) spec: Spec,
 }
 
@@ -102,17 +105,22 @@ impl SimulationBuilder {
     /// The seed that all chance is drawn from. Default: the number in the environment variable
     /// `GLOMMIO_SEED`, or a random one if that is not set.
     pub fn seed(mut self, seed: u64) -> Self {
-        if self.spec.only.is_none() {
+        if !self.has_fixed_seed {
             self.seed = Some(seed);
         }
         self
     }
 
+    /// With that seed, whatever is set.
+    pub(super) fn with_fixed_seed(mut self, seed: u64) -> Self {
+        (self.seed, self.has_fixed_seed) = (Some(seed), true);
+        self
+    }
+
     /// With that seed, whatever is set, and of the faults with these only.
     pub(super) fn replaying(mut self, seed: u64, faults: Vec<(Duration, Fault)>) -> Self {
-        self.seed = Some(seed);
         self.spec.only = Some(faults);
-        self
+        self.with_fixed_seed(seed)
     }
 
     /// Adds a node with a number of executors, its shards, each of which runs the future that `main`
@@ -333,7 +341,7 @@ impl SimulationBuilder {
     /// Panics if an executor or a simulation is running on this thread.
     pub fn run(self) -> Result<Report, Failure> {
         let limit = self.spec.time_limit;
-        self.run_until(Until::ClientsEnd { limit })
+        self.run_to(Until::ClientsEnd { limit })
     }
 
     /// Runs the simulation for `length` of simulated time, by which the futures of clients have to have ended.
@@ -360,13 +368,53 @@ impl SimulationBuilder {
     /// # Ok::<_, glommio::simulation::Failure>(())
     /// ```
     pub fn run_for(self, length: Duration) -> Result<Report, Failure> {
-        self.run_until(Until::At(length))
+        self.run_to(Until::At(length))
     }
 
-    fn run_until(self, end: Until) -> Result<Report, Failure> {
-        let seed = match self.seed.map_or_else(seed_of_environment, Ok) {
-            Ok(seed) => seed,
-            Err(text) => return Err(Failure::before_start(text)),
+    /// Runs the simulation until `is_reached` is true, which is called after each turn of an executor. Clients need
+    /// not have ended by then.
+    ///
+    /// # Errors
+    ///
+    /// [`FailureKind::NotReached`] if it is not true within the [limit](Self::time_limit); see [`FailureKind`].
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    ///
+    /// const SECOND: Duration = Duration::from_secs(1);
+    /// let count = Rc::new(Cell::new(0));
+    /// let seen = Rc::clone(&count);
+    /// let ticks = move || {
+    ///     let count = Rc::clone(&count);
+    ///     async move {
+    ///         loop {
+    ///             sleep(SECOND).await;
+    ///             count.set(count.get() + 1);
+    ///         }
+    ///     }
+    /// };
+    /// let run = Simulation::builder().node("clock", 1, ticks).run_until(move || seen.get() == 5)?;
+    /// assert_eq!(run.elapsed(), 5 * SECOND);
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn run_until(self, is_reached: impl FnMut() -> bool + 'static) -> Result<Report, Failure> {
+        let limit = self.spec.time_limit;
+        let is_reached = Box::new(is_reached);
+        self.run_to(Until::Reached { is_reached, limit })
+    }
+
+    fn run_to(self, end: Until) -> Result<Report, Failure> {
+        let seed = match (self.seed, environment_seed()) {
+            (Some(seed), _) | (None, Ok(Some(seed))) => seed,
+            (None, Ok(None)) => fastrand::u64(..),
+            (None, Err(text)) => return Err(Failure::before_start(text)),
         };
         if let Err(text) = self.check() {
             return Err(Failure::before_start(text));
@@ -392,6 +440,11 @@ impl SimulationBuilder {
         }
         self.spec.disk.check()?;
         self.spec.network.check()?;
+        if self.spec.invariants.iter().any(|it| it.interval.is_zero()) {
+            return Err(
+                "an invariant is checked each time that more than nothing has passed".into(),
+            );
+        }
         for it in &self.spec.recurring {
             it.check()?;
         }
@@ -406,12 +459,16 @@ impl SimulationBuilder {
     }
 }
 
-fn seed_of_environment() -> Result<u64, String> {
+/// The seed that the environment asks for, if it does.
+pub(super) fn environment_seed() -> Result<Option<u64>, String> {
     match std::env::var("GLOMMIO_SEED") {
-        Ok(text) => text
-            .parse()
-            .map_err(|_| format!("GLOMMIO_SEED is {text:?}, which is no number below 2^64")),
-        Err(_) => Ok(fastrand::u64(..)),
+        Ok(text) => match text.parse() {
+            Ok(seed) => Ok(Some(seed)),
+            Err(_) => Err(format!(
+                "GLOMMIO_SEED is {text:?}, which is no number below 2^64"
+            )),
+        },
+        Err(_) => Ok(None),
     }
 }
 

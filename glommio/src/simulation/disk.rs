@@ -139,10 +139,9 @@ impl Disk {
         self.0.clone()
     }
 
-    /// Without some of what goes wrong, as chance has it.
-    pub(super) fn with_less(mut self, rng: &mut Rng) -> Self {
+    fn rates_mut(&mut self) -> [&mut f64; 9] {
         let it = &mut self.0;
-        for rate in [
+        [
             &mut it.errors.read,
             &mut it.errors.write,
             &mut it.errors.sync,
@@ -152,10 +151,21 @@ impl Disk {
             &mut it.corrupt_writes,
             &mut it.misdirected_writes,
             &mut it.latency.stalls,
-        ] {
+        ]
+    }
+
+    /// Without all of what goes wrong.
+    pub(super) fn calm(mut self) -> Self {
+        self.rates_mut().into_iter().for_each(|rate| *rate = 0.0);
+        self
+    }
+
+    /// Without some of what goes wrong, as chance has it.
+    pub(super) fn with_less(mut self, rng: &mut Rng) -> Self {
+        for rate in self.rates_mut() {
             *rate = if rng.bool() { *rate } else { 0.0 };
         }
-        it.full_at = it.full_at.filter(|_| rng.bool());
+        self.0.full_at = self.0.full_at.filter(|_| rng.bool());
         self
     }
 

@@ -82,6 +82,10 @@ pub enum Fault {
     },
     /// Ends a partition.
     Heal,
+    /// From now on nothing goes wrong by chance: nodes that have ended start, those that stand still go on, partitions
+    /// and shortages are over, clocks keep time, and networks and disks make no errors. Faults that are planned
+    /// happen all the same.
+    Calm,
     /// From now on one direction between two nodes is another one than the rest of the network.
     Link {
         /// The name of the node that sends.
@@ -108,8 +112,28 @@ impl Fault {
                 vec![node]
             }
             Fault::Partition { groups } => groups.iter().flatten().map(String::as_str).collect(),
-            Fault::Heal => Vec::new(),
+            Fault::Heal | Fault::Calm => Vec::new(),
             Fault::Link { from, to, .. } => vec![from, to],
+        }
+    }
+}
+
+impl Fault {
+    /// What it is called where faults are counted.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Fault::PowerCut { .. } => "power cut",
+            Fault::Kill { .. } => "kill",
+            Fault::Pause { .. } => "pause",
+            Fault::Stop { .. } => "stop",
+            Fault::DiskChange { .. } => "disk change",
+            Fault::Drift { .. } => "drift",
+            Fault::NoDescriptors { .. } => "no descriptors",
+            Fault::NoMemory { .. } => "no memory",
+            Fault::Partition { .. } => "partition",
+            Fault::Heal => "heal",
+            Fault::Calm => "calm",
+            Fault::Link { .. } => "link change",
         }
     }
 }
@@ -134,6 +158,7 @@ impl fmt::Display for Fault {
                 write!(f, "partition: {}", groups.join(" | "))
             }
             Fault::Heal => f.write_str("the partition ends"),
+            Fault::Calm => f.write_str("nothing goes wrong any more"),
             Fault::Link { from, to, network } => {
                 write!(f, "link from {from} to {to}: {}", network.link())
             }

@@ -66,7 +66,17 @@ impl Simulation {
             Ok(report) => return Ok(report),
             Err(failure) => failure,
         };
-        let all = first.faults().to_vec();
+        Err(Self::minimise_failure(first, run))
+    }
+
+    /// The same, with how the first run has failed.
+    pub(super) fn minimise_failure(
+        first: Failure,
+        mut run: impl FnMut(SimulationBuilder) -> Result<Report, Failure>,
+    ) -> Minimised {
+        // Without the calm at the end, faults go on that were to be over.
+        let is_calm = |(_, fault): &(_, Fault)| *fault == Fault::Calm;
+        let (calm, all): (Vec<_>, Vec<_>) = first.faults().iter().cloned().partition(is_calm);
         let mut minimised = Minimised {
             of: all.len(),
             faults: all.clone(),
@@ -79,16 +89,17 @@ impl Simulation {
             }
             minimised.runs += 1;
             let seed = minimised.failure.seed;
-            match run(Simulation::builder().replaying(seed, faults.to_vec())) {
+            let faults = [faults, &calm].concat();
+            match run(Simulation::builder().replaying(seed, faults.clone())) {
                 Err(failure) if failure.is_as(&minimised.failure) => {
-                    minimised.faults = faults.to_vec();
+                    minimised.faults = faults;
                     *minimised.failure = failure;
                     true
                 }
                 _ => false,
             }
         });
-        Err(minimised)
+        minimised
     }
 }
 

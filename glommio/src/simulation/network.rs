@@ -113,18 +113,28 @@ impl Network {
         self.0.clone()
     }
 
-    /// Without some of what goes wrong, as chance has it.
-    pub(super) fn with_less(mut self, rng: &mut Rng) -> Self {
+    fn rates(&mut self) -> [&mut f64; 4] {
         let it = &mut self.0;
-        for rate in [
+        [
             &mut it.loss,
             &mut it.duplicate,
             &mut it.reorder,
             &mut it.split,
-        ] {
+        ]
+    }
+
+    /// Without all of what goes wrong.
+    pub(super) fn calm(mut self) -> Self {
+        self.rates().into_iter().for_each(|rate| *rate = 0.0);
+        self
+    }
+
+    /// Without some of what goes wrong, as chance has it.
+    pub(super) fn with_less(mut self, rng: &mut Rng) -> Self {
+        for rate in self.rates() {
             *rate = if rng.bool() { *rate } else { 0.0 };
         }
-        it.bandwidth = it.bandwidth.filter(|_| rng.bool());
+        self.0.bandwidth = self.0.bandwidth.filter(|_| rng.bool());
         self
     }
 

@@ -149,6 +149,11 @@ impl Schedule {
         }
     }
 
+    /// None happens any more.
+    pub(super) fn stop(&mut self) {
+        self.planned.clear();
+    }
+
     pub(super) fn next_time(&self) -> Option<Time> {
         self.planned.iter().map(|it| it.at).min()
     }

@@ -1,5 +1,6 @@
 //! What came of a simulation.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub struct Report {
     pub(super) elapsed: Duration,
     pub(super) digest: u64,
     pub(super) events: u64,
+    pub(super) coverage: BTreeMap<&'static str, u64>,
 }
 
 impl Report {
@@ -49,6 +51,23 @@ impl Report {
     pub fn events(&self) -> u64 {
         self.events
     }
+
+    /// How often each [`sometimes!`](crate::sometimes) that was reached was true, and how often each kind of fault
+    /// has happened, by name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::simulation::Simulation;
+    ///
+    /// let main = || async { glommio::sometimes!(glommio::rng_seed() % 2 == 0, "an even number") };
+    /// let report = Simulation::builder().client("client", main).run()?;
+    /// assert!(report.coverage()["an even number"] <= 1);
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn coverage(&self) -> &BTreeMap<&'static str, u64> {
+        &self.coverage
+    }
 }
 
 /// How a simulation has failed.
@@ -68,6 +87,11 @@ pub enum FailureKind {
     /// Tasks of a node have run for [very many turns](super::SimulationBuilder::busy_after) without waiting for
     /// anything, so that time could not go on: a loop that looks at the clock or at a flag, most likely.
     Busy,
+    /// An [invariant](super::SimulationBuilder::invariant) did not hold: its message.
+    Invariant(String),
+    /// What was [waited for](super::SimulationBuilder::run_until) had not come within the
+    /// [limit](super::SimulationBuilder::time_limit).
+    NotReached,
     /// What was asked for cannot be done: a node that there is not, a number out of range, an executor that
     /// the system has no resources for.
     Setup(String),
@@ -91,7 +115,7 @@ pub enum FailureKind {
 /// assert!(failure.faults().is_empty()); // no power was cut
 /// assert_eq!(failure.digest(), fails().unwrap_err().digest());
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Failure {
     pub(super) kind: FailureKind,
     pub(super) node: Option<String>,
@@ -107,6 +131,7 @@ pub(super) struct Seen {
     pub(super) events: Vec<String>,
     pub(super) faults: Vec<(Duration, Fault)>,
     pub(super) waiting: Vec<String>,
+    pub(super) coverage: BTreeMap<&'static str, u64>,
 }
 
 impl Failure {
@@ -159,6 +184,24 @@ impl Failure {
         &self.seen.waiting
     }
 
+    /// As [`Report::coverage`], of what has happened until then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::simulation::Simulation;
+    ///
+    /// let main = || async {
+    ///     glommio::sometimes!(true, "it fails");
+    ///     Err::<(), _>("as planned")
+    /// };
+    /// let failure = Simulation::builder().client("client", main).run().unwrap_err();
+    /// assert_eq!(failure.coverage()["it fails"], 1);
+    /// ```
+    pub fn coverage(&self) -> &BTreeMap<&'static str, u64> {
+        &self.seen.coverage
+    }
+
     /// The faults that had happened, each with its simulated time.
     pub fn faults(&self) -> &[(Duration, Fault)] {
         &self.seen.faults
@@ -183,6 +226,8 @@ impl fmt::Display for FailureKind {
             FailureKind::Busy => f.write_str(
                 "tasks ran for very many turns without waiting, so that time could not go on",
             ),
+            FailureKind::Invariant(text) => write!(f, "breaks an invariant: {text}"),
+            FailureKind::NotReached => f.write_str("is over before what was waited for"),
             FailureKind::Setup(text) => f.write_str(text),
         }
     }
@@ -200,6 +245,13 @@ impl fmt::Display for Failure {
         let node = self.node.as_deref().unwrap_or("the simulation");
         writeln!(f, "after {seconds:.6} s, {node} {}", self.kind)?;
         write!(f, "to repeat this: GLOMMIO_SEED={}", self.seed)
+    }
+}
+
+/// As [`Display`](fmt::Display): what a test prints that unwraps a result tells how to repeat it, too.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -17,12 +17,14 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::disk::Disk;
 use super::fault::Fault;
 use super::injected;
+use super::network::Network;
 use super::node::{Ended, Node};
 use super::recurring::Schedule;
 use super::report::{Failure, FailureKind, Report, Seen};
-use super::spec::Spec;
+use super::spec::{Invariant, OnStart, Spec};
 use crate::clock::{self, Ticking};
 use crate::panic;
 use crate::simulated::{self, End, Event, Time, World};
@@ -35,13 +37,17 @@ const WITH_PROGRESS: u64 = 200;
 const STEPS: RangeInclusive<u64> = 512..=32_768;
 
 /// How long a simulation goes on.
-#[derive(Clone, Copy)]
 pub(super) enum Until {
     /// Until all clients have ended, which they have to by then.
     ClientsEnd {
         limit: Time,
     },
     At(Time),
+    /// Until that is true, which it has to be by then.
+    Reached {
+        is_reached: Box<dyn FnMut() -> bool>,
+        limit: Time,
+    },
 }
 
 pub(super) struct Run {
@@ -55,6 +61,10 @@ pub(super) struct Run {
     faults: BTreeMap<(Time, u64), Fault>,
     planned: u64,
     recurring: Schedule,
+    on_start: Vec<OnStart>,
+    invariants: Vec<Invariant>,
+    /// What networks and disks are like without errors.
+    calm: (Network, Disk),
     /// What nodes ask for does not happen.
     is_replay: bool,
     happened: Vec<(Time, Fault)>,
@@ -91,6 +101,9 @@ impl Run {
             happened: Vec::new(),
             turns_max: spec.turns_max,
             recurring,
+            on_start: spec.on_start,
+            invariants: spec.invariants,
+            calm: (spec.network.clone().calm(), spec.disk.clone().calm()),
             world,
         };
         for (at, fault) in spec.only.unwrap_or(spec.plan) {
@@ -124,12 +137,24 @@ impl Run {
             elapsed: self.world.now(),
             digest: self.world.digest(),
             events: self.world.events(),
+            coverage: self.coverage(),
         })
+    }
+
+    fn coverage(&self) -> BTreeMap<&'static str, u64> {
+        let mut coverage = self.world.sometimes();
+        for (_, fault) in &self.happened {
+            *coverage.entry(fault.name()).or_default() += 1;
+        }
+        coverage
     }
 
     fn failure(&self, node: Option<usize>, kind: FailureKind) -> Failure {
         let waiting = match kind {
-            FailureKind::NothingLeft | FailureKind::Unfinished(_) | FailureKind::Busy => {
+            FailureKind::NothingLeft
+            | FailureKind::NotReached
+            | FailureKind::Unfinished(_)
+            | FailureKind::Busy => {
                 let nodes = self.nodes.iter();
                 nodes.flat_map(|it| it.waiting(&self.world)).collect()
             }
@@ -144,12 +169,13 @@ impl Run {
             seen: Box::new(Seen {
                 events: self.world.latest_events(),
                 faults: self.happened.clone(),
+                coverage: self.coverage(),
                 waiting,
             }),
         }
     }
 
-    fn run_until(&mut self, end: Until) -> Result<(), Bad> {
+    fn run_until(&mut self, mut end: Until) -> Result<(), Bad> {
         for number in 0..self.nodes.len() {
             self.start(number)?;
         }
@@ -158,11 +184,17 @@ impl Run {
         let limit = match end {
             Until::At(end) => Some(end),
             Until::ClientsEnd { limit } => have_clients.then_some(limit),
+            Until::Reached { limit, .. } => Some(limit),
         };
         let (mut turns, mut turns_without_end, mut ended) = (0, 0, self.world.ended());
         loop {
-            if matches!(end, Until::ClientsEnd { .. }) && have_clients && self.are_clients_over() {
-                return Ok(());
+            let is_over = match &mut end {
+                Until::ClientsEnd { .. } => have_clients && self.are_clients_over(),
+                Until::Reached { is_reached, .. } => is_reached(),
+                Until::At(_) => false,
+            };
+            if is_over {
+                return self.check_invariants(Time::MAX);
             }
             self.take_injected();
             self.recurring.seek(&self.world);
@@ -186,7 +218,14 @@ impl Run {
                 continue;
             }
             (turns, turns_without_end) = (0, 0);
-            match (self.next_time(), limit) {
+            let next = self.next_time();
+            self.check_invariants(next.unwrap_or(Time::MAX).min(limit.unwrap_or(Time::MAX)))?;
+            let is_waited_for = matches!(end, Until::Reached { .. });
+            match (next, limit) {
+                (_, Some(limit)) if is_waited_for && next.is_none_or(|next| next > limit) => {
+                    self.world.move_to(limit.max(self.world.now()));
+                    return Err((None, FailureKind::NotReached));
+                }
                 (Some(next), Some(limit)) if next > limit => return self.finish(limit),
                 (Some(next), _) => self.move_to(next)?,
                 (None, _) if have_clients && !self.are_clients_over() => {
@@ -198,12 +237,34 @@ impl Run {
         }
     }
 
+    /// Looks at what has to be true, where that is to be done by `until`: nothing changes before.
+    fn check_invariants(&mut self, until: Time) -> Result<(), Bad> {
+        for it in self.invariants.iter_mut().filter(|it| it.next <= until) {
+            let intervals = until.as_nanos() / it.interval.as_nanos() + 1;
+            let intervals = u32::try_from(intervals).unwrap_or(u32::MAX);
+            it.next = it.interval.checked_mul(intervals).unwrap_or(Time::MAX);
+            let broken = match panic::catch(&mut it.check) {
+                Ok(broken) => broken,
+                Err(payload) => {
+                    let message = panic::message(&payload).unwrap_or("no message").to_owned();
+                    panic::discard(payload);
+                    Some(message)
+                }
+            };
+            if let Some(text) = broken {
+                return Err((None, FailureKind::Invariant(text)));
+            }
+        }
+        Ok(())
+    }
+
     fn are_clients_over(&self) -> bool {
         let mut clients = self.nodes.iter().filter(|it| it.is_client);
         clients.all(Node::is_over)
     }
 
-    fn finish(&self, end: Time) -> Result<(), Bad> {
+    fn finish(&mut self, end: Time) -> Result<(), Bad> {
+        self.check_invariants(Time::MAX)?;
         if end > self.world.now() {
             self.world.move_to(end);
         }
@@ -317,6 +378,10 @@ impl Run {
             self.recurring.node_is_off(node.id, until);
             return Ok(());
         }
+        let count = self.world.starts(node.id) + 1;
+        for OnStart(hook) in &mut self.on_start {
+            hook(&node.name, count);
+        }
         let started = node.start(&self.world);
         started.map_err(|text| (Some(number), FailureKind::Setup(text)))
     }
@@ -379,6 +444,7 @@ impl Run {
                 world.with_network(|network| network.partition(&groups));
             }
             Fault::Heal => world.with_network(|network| network.heal()),
+            Fault::Calm => self.calm_down(),
             Fault::Link { from, to, network } => {
                 let (from, to) = (self.node(&from).id.into(), self.node(&to).id.into());
                 world.with_network(|it| it.set_link(from, to, network.link()));
@@ -404,6 +470,21 @@ impl Run {
         node.stands_still = false;
         let node = node.id;
         self.recurring.node_is_off(node, starts_at);
+    }
+
+    fn calm_down(&mut self) {
+        let world = Rc::clone(&self.world);
+        let (network, disk) = &self.calm;
+        let now = world.now();
+        world.calm_down();
+        world.with_network(|it| it.calm_down(network.link()));
+        self.recurring.stop();
+        for node in &mut self.nodes {
+            world.set_disk(node.id, disk.settings());
+            node.drift(&world, 0);
+            node.starts_at = node.starts_at.map(|at| at.min(now));
+            node.paused_until = node.paused_until.min(now);
+        }
     }
 
     /// Whether all nodes that it names are there; the name of one that is not.

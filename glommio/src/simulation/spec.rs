@@ -26,6 +26,8 @@ pub(super) struct Spec {
     pub(super) network: Network,
     pub(super) random_task_order: bool,
     pub(super) swarm: bool,
+    pub(super) on_start: Vec<OnStart>,
+    pub(super) invariants: Vec<Invariant>,
     pub(super) descriptors_max: usize,
     /// Turns in a row at the same time, in which no operation ends, after which a simulation is not waited for.
     pub(super) turns_max: u64,
@@ -44,6 +46,8 @@ impl Default for Spec {
             network: Network::default(),
             random_task_order: false,
             swarm: false,
+            on_start: Vec::new(),
+            invariants: Vec::new(),
             descriptors_max: usize::MAX,
             turns_max: 50_000,
             time_limit: Duration::from_secs(24 * 3600),
@@ -59,6 +63,20 @@ impl Spec {
         self.disk = mem::take(&mut self.disk).with_less(&mut rng);
         self.recurring.retain(|_| rng.bool());
     }
+}
+
+/// Called with the name of a node that starts, and how often it has.
+pub(super) type Hook = dyn FnMut(&str, u64);
+
+pub(super) struct OnStart(pub(super) Box<Hook>);
+
+/// What has to be true at any time.
+pub(super) struct Invariant {
+    pub(super) interval: Duration,
+    /// When it is looked at next.
+    pub(super) next: Duration,
+    /// What is wrong.
+    pub(super) check: Box<dyn FnMut() -> Option<String>>,
 }
 
 /// What is known of a node before it starts.

@@ -68,6 +68,22 @@ pub(crate) fn may_open() -> io::Result<()> {
     Ok(())
 }
 
+/// What a simulation does not have, and the kernel must not be asked for from inside of one.
+///
+/// # Errors
+///
+/// Kind `Unsupported` in a simulation.
+pub(crate) fn needs_kernel(what: &str) -> io::Result<()> {
+    door!(node() => Err(missing(what)));
+    Ok(())
+}
+
+/// The error that there is no `what` in a simulation.
+pub(crate) fn missing(what: &str) -> io::Error {
+    let text = format!("{what} cannot be had in a simulation");
+    io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
 /// The descriptor `fd` is about to be closed: so is what it is in a simulation.
 #[inline]
 pub(crate) fn closing(fd: RawFd) {
@@ -116,6 +132,12 @@ pub(crate) fn draw_branch(count: usize) -> Option<usize> {
 pub(crate) fn is_buggified(place: (&'static str, u32, u32), probability: f64) -> bool {
     door!(current().is_buggified(place, probability));
     false
+}
+
+/// Counts something that is to be true sometimes.
+#[inline]
+pub(crate) fn count_sometimes(name: &'static str, is_true: bool) {
+    door!(current().count_sometimes(name, is_true));
 }
 
 /// A seed for a random number generator, if a simulation decides it.

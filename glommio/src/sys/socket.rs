@@ -17,14 +17,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::vec;
 
-use nix::sys::socket::{self, MsgFlags};
+use nix::sys::socket::{self, MsgFlags, getsockopt, sockopt};
 #[cfg(feature = "simulation")]
 pub(crate) use simulated::Socket;
 #[cfg(not(feature = "simulation"))]
 pub(crate) use socket2::Socket;
 use socket2::{SockAddr, SockRef};
 
-use super::door::door;
+use super::door::{door, missing};
 
 pub(crate) const SEND: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 
@@ -155,6 +155,9 @@ pub(crate) fn set_tcp_option(
     option: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
+    if option == libc::TCP_DEFER_ACCEPT {
+        door!(socket(fd) => Err(missing("a deferred accept")));
+    }
     // SAFETY: the kernel reads no more than the number during the call.
     let failed = unsafe {
         libc::setsockopt(
@@ -170,6 +173,14 @@ pub(crate) fn set_tcp_option(
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// The process at the other end of a Unix socket: its user, its group and its number.
+pub(crate) fn peer_credentials(fd: BorrowedFd<'_>) -> io::Result<(u32, u32, i32)> {
+    // Nodes have no users: all processes are those of root.
+    door!(socket(fd) => Ok((0, 0, 1)));
+    let peer = getsockopt(&fd, sockopt::PeerCredentials)?;
+    Ok((peer.uid(), peer.gid(), peer.pid()))
 }
 
 /// Reads what [`set_tcp_option`] sets.

@@ -4,11 +4,13 @@ mod chance;
 #[path = "../common/mod.rs"]
 mod common;
 mod descriptors;
+mod differences;
 mod ends;
 mod executors;
 mod failures;
 mod faults;
 mod files;
+mod hooks;
 mod recurring;
 mod repeat;
 mod seed;

@@ -2,10 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use nix::sys::socket::{getsockopt, sockopt};
+use std::os::fd::AsFd;
 
 use super::UnixStream;
 use crate::net::{Result, RxBuf};
+use crate::sys::socket::peer_credentials;
 
 /// The process at the other end of a [`UnixStream`], as the kernel knows it: what it was when it
 /// connected or began to listen, or made the pair. See [`UnixStream::peer_cred`].
@@ -73,12 +74,11 @@ impl<B: RxBuf> UnixStream<B> {
     /// # }).unwrap();
     /// ```
     pub fn peer_cred(&self) -> Result<UCred> {
-        let peer =
-            getsockopt(self.socket(), sockopt::PeerCredentials).map_err(std::io::Error::from)?;
+        let (uid, gid, pid) = peer_credentials(self.socket().as_fd())?;
         Ok(UCred {
-            uid: peer.uid(),
-            gid: peer.gid(),
-            pid: Some(peer.pid()).filter(|&pid| pid != 0),
+            uid,
+            gid,
+            pid: Some(pid).filter(|&pid| pid != 0),
         })
     }
 }

@@ -265,8 +265,14 @@ impl SimulatedRing {
                 let to_from = self.directory(to.0)?;
                 // SAFETY: as above.
                 let (old, new) = unsafe { (bytes(from.1), bytes(to.1)) };
-                if old.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
-                    let (node, file) = self.file(from.0)?;
+                let fd = match old.strip_prefix(b"/proc/self/fd/") {
+                    Some(number) => std::str::from_utf8(number)
+                        .ok()
+                        .and_then(|it| it.parse().ok()),
+                    None => Some(from.0).filter(|_| flags & libc::AT_EMPTY_PATH != 0),
+                };
+                if let Some(fd) = fd {
+                    let (node, file) = self.file(fd)?;
                     world.with_disk(node, |it| it.link_open(file, to_from, new))?;
                 } else {
                     let from = self.directory(from.0)?;

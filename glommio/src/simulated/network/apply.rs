@@ -23,6 +23,13 @@ impl Network {
         self.routes.default = link;
     }
 
+    /// All links are as `link`, and all nodes reach each other.
+    pub(crate) fn calm_down(&mut self, link: Link) {
+        self.routes.links.clear();
+        self.set_default_link(link);
+        self.heal();
+    }
+
     /// The link of one direction.
     pub(crate) fn set_link(&mut self, from: NodeId, to: NodeId, link: Link) {
         self.routes.links.insert((from, to), link);

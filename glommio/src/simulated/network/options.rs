@@ -63,6 +63,18 @@ impl Network {
             .map(|socket| socket.options.resets_on_close = linger == Some(Duration::ZERO))
     }
 
+    /// Sets `TCP_USER_TIMEOUT`; none is that of Linux.
+    ///
+    /// # Errors
+    ///
+    /// `ENOPROTOOPT` if it is no connection of TCP.
+    pub(crate) fn set_user_timeout(&mut self, id: SocketId, limit: Option<Duration>) -> Result<()> {
+        let connection = self.get_mut(id)?.connection();
+        let connection = connection.ok_or(Errno(libc::ENOPROTOOPT))?;
+        connection.set_user_timeout(limit.filter(|it| !it.is_zero()));
+        Ok(())
+    }
+
     /// Sets `SO_SNDBUF`: Linux takes twice the number, within limits.
     pub(crate) fn set_send_buffer(&mut self, id: SocketId, bytes: usize) -> Result<()> {
         let socket = self.get_mut(id)?;

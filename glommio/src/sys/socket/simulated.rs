@@ -9,7 +9,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{Shutdown, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, TcpListener};
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
@@ -18,11 +18,11 @@ use std::os::unix::net::{self, UnixListener};
 use std::path::Path;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, SockAddr, Type};
+use socket2::{Domain, Protocol, SockAddr, TcpKeepalive, Type};
 
 use crate::simulated::network::{self, Address, Errno, Kind, Network, SocketId, UnixName};
 use crate::simulated::{self, SimulatedSocket};
-use crate::sys::door::{closing, is_simulated, may_open};
+use crate::sys::door::{closing, is_simulated, may_open, missing};
 
 /// A socket: of the kernel, or of a simulated network, as the module has it. What is not among its own methods is
 /// asked of the kernel's.
@@ -162,6 +162,32 @@ impl Socket {
     pub(crate) fn set_recv_buffer_size(&self, bytes: usize) -> io::Result<()> {
         self.simulate(|network, id| network.set_receive_buffer(id, bytes))?;
         self.kernel().set_recv_buffer_size(bytes)
+    }
+
+    pub(crate) fn set_tcp_user_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.simulate(|network, id| network.set_user_timeout(id, limit))?;
+        self.kernel().set_tcp_user_timeout(limit)
+    }
+
+    pub(crate) fn set_tcp_keepalive(&self, keepalive: &TcpKeepalive) -> io::Result<()> {
+        self.needs_kernel("keep-alives")?
+            .set_tcp_keepalive(keepalive)
+    }
+
+    pub(crate) fn join_multicast_v4(&self, group: &Ipv4Addr, at: &Ipv4Addr) -> io::Result<()> {
+        self.needs_kernel("multicast")?.join_multicast_v4(group, at)
+    }
+
+    pub(crate) fn join_multicast_v6(&self, group: &Ipv6Addr, at: u32) -> io::Result<()> {
+        self.needs_kernel("multicast")?.join_multicast_v6(group, at)
+    }
+
+    /// The kernel's, for what a simulated network does not have.
+    fn needs_kernel(&self, what: &str) -> io::Result<&socket2::Socket> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(_) => Err(missing(what)),
+            None => Ok(self.kernel()),
+        }
     }
 
     pub(crate) fn send_to_with_flags(

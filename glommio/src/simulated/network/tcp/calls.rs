@@ -45,6 +45,7 @@ impl Connection {
             timeout: INITIAL_TIMEOUT,
             timeouts: 0,
             silent_since: None,
+            user_timeout: None,
         }
     }
 
@@ -295,6 +296,10 @@ impl Connection {
 
     pub(in super::super) fn set_receive_capacity(&mut self, bytes: usize) {
         self.receive_capacity = bytes;
+    }
+
+    pub(in super::super) fn set_user_timeout(&mut self, limit: Option<Duration>) {
+        self.user_timeout = limit;
     }
 
     /// A third of the buffer is free, so that writers are not woken for every byte.

@@ -105,4 +105,6 @@ pub(in super::super) struct Connection {
     /// Consecutive time-outs without an answer, and when the first one was.
     pub(super) timeouts: u32,
     pub(super) silent_since: Option<Time>,
+    /// How long no answer is waited for, if not for as long as by default.
+    pub(super) user_timeout: Option<Duration>,
 }

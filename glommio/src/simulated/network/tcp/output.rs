@@ -47,7 +47,7 @@ impl Connection {
             (self.highest == self.unacknowledged).then_some((self.unacknowledged + 1, now));
         self.next = self.unacknowledged + 1;
         self.highest = self.next;
-        self.timer = Some((now + self.backed_off(), Timer::Retransmit));
+        self.timer = Some((now + self.patience(now), Timer::Retransmit));
     }
 
     /// The reader has made space: tells the peer when it is worth a segment.
@@ -119,11 +119,11 @@ impl Connection {
                 .timer
                 .is_some_and(|(_, timer)| timer == Timer::Retransmit)
             {
-                self.timer = Some((now + self.backed_off(), Timer::Retransmit));
+                self.timer = Some((now + self.patience(now), Timer::Retransmit));
             }
         } else if self.next < self.fin_number() {
             if !self.timer.is_some_and(|(_, timer)| timer == Timer::Probe) {
-                self.timer = Some((now + self.backed_off(), Timer::Probe));
+                self.timer = Some((now + self.patience(now), Timer::Probe));
             }
         } else {
             self.timer = None;

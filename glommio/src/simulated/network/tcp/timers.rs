@@ -81,12 +81,25 @@ impl Connection {
 
     fn has_given_up(&mut self, now: Time) -> bool {
         let since = *self.silent_since.get_or_insert(now);
-        now - since
-            >= if self.is_orphan {
-                ORPHAN_SILENCE_LIMIT
-            } else {
-                SILENCE_LIMIT
-            }
+        now - since >= self.silence_limit()
+    }
+
+    fn silence_limit(&self) -> Duration {
+        match (self.user_timeout, self.is_orphan) {
+            (Some(limit), _) => limit,
+            (None, true) => ORPHAN_SILENCE_LIMIT,
+            (None, false) => SILENCE_LIMIT,
+        }
+    }
+
+    /// How long the next answer is waited for.
+    pub(super) fn patience(&self, now: Time) -> Duration {
+        let left = match (self.user_timeout, self.silent_since) {
+            (Some(limit), Some(since)) => (since + limit).saturating_sub(now),
+            _ => Duration::MAX,
+        };
+        // As `tcp_clamp_rto_to_user_timeout` has it.
+        self.backed_off().min(left.max(Duration::from_millis(1)))
     }
 
     /// The peer has everything below `ack`, which is more than before.

@@ -164,13 +164,14 @@ impl Network {
         }
     }
 
-    /// The socket has another peer than `previous`: what came from that one is dropped, and a peer
-    /// that was connected to it, too, learns of it.
+    /// The socket has another peer than `previous`: what came from that one is dropped, and if
+    /// there was something, a peer that was connected to it, too, learns of it.
     fn unix_unfollow(&mut self, id: SocketId, previous: SocketId) {
+        let has_lost = (self.unix_ref(id)).is_some_and(|unix| !unix.queue.is_empty());
         self.unix_purge(id);
         if let Some(unix) = self.unix_mut(previous) {
             unix.followers.remove(&id);
-            if unix.peer == Some(id) {
+            if unix.peer == Some(id) && has_lost {
                 unix.error = Some(Errno(libc::ECONNRESET));
                 self.touch(previous);
             }
