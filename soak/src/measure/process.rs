@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fs, io, thread};
 
@@ -28,17 +28,20 @@ pub(crate) fn hold_descriptors(more: i64) {
 
 static HELD: AtomicI64 = AtomicI64::new(0);
 
-/// Resident memory, at a moment at which none is [held](hold_memory).
+/// Resident memory, at a moment at which none is [held](hold_memory), at the latest that of the call before.
 pub(crate) fn resident_bytes() -> io::Result<u64> {
+    static LATEST: AtomicU64 = AtomicU64::new(0);
     // For two seconds.
     for _ in 0..400 {
         let (was_held, bytes) = (is_memory_held(), support::process::resident_bytes()?);
         if !was_held && !is_memory_held() {
+            LATEST.store(bytes, Ordering::Relaxed);
             return Ok(bytes);
         }
         thread::sleep(Duration::from_millis(5));
     }
-    support::process::resident_bytes()
+    // On a machine that is busy or stops, such calls take longer than that.
+    Ok(LATEST.load(Ordering::Relaxed))
 }
 
 pub(crate) fn is_memory_held() -> bool {
