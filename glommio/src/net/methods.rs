@@ -40,7 +40,23 @@ pub(super) use unbuffered_methods;
 
 /// Methods of a stream, `struct S<B> { stream: Stream<B> }`.
 macro_rules! stream_methods {
-    () => {
+    ($Detached:ident) => {
+        /// Takes the connection from this executor, for another one to
+        #[doc = concat!("[attach](", stringify!($Detached), "::attach).")]
+        ///
+        /// The receive buffer with its unread bytes, the timeouts and the options of the socket move
+        /// along. Bytes that arrive meanwhile wait in the socket, so none is lost and none is read twice.
+        ///
+        /// A read or write that waits borrows the stream, and so has ended or was dropped before. What
+        /// a dropped one left in flight is cancelled; it only reports that the socket is ready, and
+        /// takes no data. A time limit under way is forgotten: the first wait on the other executor
+        /// has the full time.
+        pub fn detach(self) -> $Detached<B> {
+            $Detached {
+                detached: self.stream.detach(),
+            }
+        }
+
         /// Shuts down one or both directions of the connection. Does not suspend.
         ///
         /// # Errors
@@ -57,10 +73,6 @@ macro_rules! stream_methods {
         }
 
         /// As [`shutdown`](Self::shutdown), for callers that keep no future. Never pending.
-        ///
-        /// # Errors
-        ///
-        /// As [`shutdown`](Self::shutdown).
         pub fn poll_shutdown(
             &self,
             cx: &mut std::task::Context<'_>,
@@ -126,6 +138,36 @@ macro_rules! stream_methods {
     };
 }
 pub(super) use stream_methods;
+
+/// What becomes a stream on another executor.
+macro_rules! moves_between_executors {
+    ($Stream:ident, $Accepted:ident, $Detached:ident) => {
+        impl $Accepted {
+            /// Makes it a stream of the executor that runs on this thread.
+            ///
+            /// # Panics
+            ///
+            /// Panics if no executor runs on this thread.
+            pub fn bind_to_executor(self) -> $Stream {
+                $Stream::new(self.fd.into())
+            }
+        }
+
+        impl<B: $crate::net::RxBuf> $Detached<B> {
+            /// Makes it a stream of the executor that runs on this thread, with its buffer and timeouts.
+            ///
+            /// # Panics
+            ///
+            /// Panics if no executor runs on this thread.
+            pub fn attach(self) -> $Stream<B> {
+                $Stream {
+                    stream: $crate::net::stream::Stream::attach(self.detached),
+                }
+            }
+        }
+    };
+}
+pub(super) use moves_between_executors;
 
 /// Methods of a datagram socket, `struct D { datagram: Datagram, buffer_size: usize, .. }`.
 /// `Sender` is the address of a datagram's sender.

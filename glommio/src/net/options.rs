@@ -12,6 +12,33 @@ use std::time::Duration;
 use crate::sys::socket::Socket;
 use socket2::Domain;
 
+/// Options that are as `socket2` has them: what is read, and what sets it, with what the error of that may be.
+macro_rules! plain_options {
+    ($(
+        $(#[$about:meta])*
+        $get:ident: $T:ty, $set:ident: $Arg:ty $(, $error:literal)?;
+    )*) => {$(
+        $(#[$about])*
+        ///
+        /// # Errors
+        ///
+        /// What `getsockopt(2)` gives.
+        pub fn $get(&self) -> $crate::net::Result<$T> {
+            Ok(self.socket().$get()?)
+        }
+
+        #[doc = concat!("Sets what [`", stringify!($get), "`](Self::", stringify!($get), ") returns.")]
+        ///
+        /// # Errors
+        ///
+        #[doc = concat!("What `setsockopt(2)` gives", $($error,)? ".")]
+        pub fn $set(&self, value: $Arg) -> $crate::net::Result<()> {
+            Ok(self.socket().$set(value)?)
+        }
+    )*};
+}
+pub(super) use plain_options;
+
 /// Options of a socket of any family.
 macro_rules! socket_options {
     () => {

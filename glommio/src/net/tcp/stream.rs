@@ -10,7 +10,8 @@ use std::time::Duration;
 use super::{AcceptedTcpStream, DetachedTcpStream};
 use crate::clock;
 use crate::net::methods::{
-    address_methods, descriptor_impls, stream_impls, stream_methods, unbuffered_methods,
+    address_methods, descriptor_impls, moves_between_executors, stream_impls, stream_methods,
+    unbuffered_methods,
 };
 use crate::net::stream::Stream;
 use crate::net::{NonBuffered, Result, RxBuf, addr, connect};
@@ -94,7 +95,7 @@ impl TcpStream {
     ///
     /// # Cancel safety
     ///
-    /// As [`connect`](Self::connect).
+    /// As there.
     ///
     /// # Examples
     ///
@@ -141,17 +142,13 @@ impl TcpStream {
     /// If bit 1 of `net.ipv4.tcp_fastopen` is off (it is on by default), this is the same as
     /// `connect`.
     ///
-    /// # Errors
-    ///
-    /// As [`connect`](Self::connect).
-    ///
     /// # Panics
     ///
     /// Panics if no executor runs on this thread.
     ///
     /// # Cancel safety
     ///
-    /// As [`connect`](Self::connect).
+    /// As there.
     ///
     /// # Examples
     ///
@@ -226,10 +223,6 @@ impl TcpStream {
 
     /// As [`recv_tls_record`](Self::recv_tls_record), for callers that keep no future.
     ///
-    /// # Errors
-    ///
-    /// As [`recv_tls_record`](Self::recv_tls_record).
-    ///
     /// # Examples
     ///
     /// ```
@@ -258,44 +251,7 @@ impl TcpStream {
 }
 
 impl<B: RxBuf> TcpStream<B> {
-    /// Takes the connection from this executor, for another one to
-    /// [attach](DetachedTcpStream::attach).
-    ///
-    /// The receive buffer with its unread bytes, the timeouts and the options of the socket move
-    /// along. Bytes that arrive meanwhile wait in the socket, so none is lost and none is read twice.
-    ///
-    /// A read or write that waits borrows the stream, and so has ended or was dropped before. What
-    /// a dropped one left in flight is cancelled; it only reports that the socket is ready, and
-    /// takes no data. A time limit under way is forgotten: the first wait on the other executor
-    /// has the full time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
-    /// use glommio::{LocalExecutor, LocalExecutorBuilder, net::{TcpListener, TcpStream}};
-    ///
-    /// LocalExecutor::default().run(async {
-    ///     let listener = TcpListener::bind("127.0.0.1:0")?;
-    ///     let mut client = TcpStream::connect(listener.local_addr()?).await?;
-    ///     let detached = listener.accept().await?.detach();
-    ///     let worker = LocalExecutorBuilder::default()
-    ///         .spawn(|| async move { detached.attach().write_all(b"from afar").await })?;
-    ///     let mut received = String::new();
-    ///     client.read_to_string(&mut received).await?;
-    ///     assert_eq!(received, "from afar");
-    ///     worker.join()??;
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    pub fn detach(self) -> DetachedTcpStream<B> {
-        DetachedTcpStream {
-            detached: self.stream.detach(),
-        }
-    }
-
-    stream_methods!();
+    stream_methods!(DetachedTcpStream);
     address_methods!(addr, SocketAddr);
 
     /// Sends up to `bytes` bytes that are in `pipe`; the socket is nonblocking.
@@ -310,29 +266,7 @@ impl<B: RxBuf> TcpStream<B> {
     }
 }
 
-impl AcceptedTcpStream {
-    /// Makes it a stream of the executor that runs on this thread.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
-    pub fn bind_to_executor(self) -> TcpStream {
-        TcpStream::new(Socket::from(self.fd))
-    }
-}
-
-impl<B: RxBuf> DetachedTcpStream<B> {
-    /// Makes it a stream of the executor that runs on this thread, with its buffer and timeouts.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
-    pub fn attach(self) -> TcpStream<B> {
-        TcpStream {
-            stream: Stream::attach(self.detached),
-        }
-    }
-}
+moves_between_executors!(TcpStream, AcceptedTcpStream, DetachedTcpStream);
 
 stream_impls! {
     impl<B: RxBuf + Unpin> AsyncRead for TcpStream<B>;

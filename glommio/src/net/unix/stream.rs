@@ -10,7 +10,8 @@ use socket2::{Domain, Type};
 
 use super::{AcceptedUnixStream, DetachedUnixStream, address};
 use crate::net::methods::{
-    address_methods, descriptor_impls, stream_impls, stream_methods, unbuffered_methods,
+    address_methods, descriptor_impls, moves_between_executors, stream_impls, stream_methods,
+    unbuffered_methods,
 };
 use crate::net::stream::Stream;
 use crate::net::{NonBuffered, Result, RxBuf, connect};
@@ -172,10 +173,6 @@ impl UnixStream {
     /// # Cancel safety
     ///
     /// Dropped before it is ready, nothing was received.
-    ///
-    /// # Examples
-    ///
-    /// See [`send_with_fds`](Self::send_with_fds).
     pub async fn recv_with_fds(&mut self, buf: &mut [u8]) -> Result<(usize, Vec<OwnedFd>)> {
         if buf.is_empty() {
             budget::consume().await;
@@ -186,69 +183,11 @@ impl UnixStream {
 }
 
 impl<B: RxBuf> UnixStream<B> {
-    /// Takes the connection from this executor, for another one to
-    /// [attach](DetachedUnixStream::attach).
-    ///
-    /// The receive buffer with its unread bytes, the timeouts and the options of the socket move
-    /// along. Bytes that arrive meanwhile wait in the socket, so none is lost and none is read twice.
-    ///
-    /// A read or write that waits borrows the stream, and so has ended or was dropped before. What
-    /// a dropped one left in flight is cancelled; it only reports that the socket is ready, and
-    /// takes no data. A time limit under way is forgotten: the first wait on the other executor
-    /// has the full time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
-    /// use glommio::{LocalExecutor, LocalExecutorBuilder, net::UnixStream};
-    ///
-    /// LocalExecutor::default().run(async {
-    ///     let (mut client, server) = UnixStream::pair()?;
-    ///     let detached = server.detach();
-    ///     let worker = LocalExecutorBuilder::default()
-    ///         .spawn(|| async move { detached.attach().write_all(b"from afar").await })?;
-    ///     let mut received = String::new();
-    ///     client.read_to_string(&mut received).await?;
-    ///     assert_eq!(received, "from afar");
-    ///     worker.join()??;
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    pub fn detach(self) -> DetachedUnixStream<B> {
-        DetachedUnixStream {
-            detached: self.stream.detach(),
-        }
-    }
-
-    stream_methods!();
+    stream_methods!(DetachedUnixStream);
     address_methods!(address, SocketAddr);
 }
 
-impl AcceptedUnixStream {
-    /// Makes it a stream of the executor that runs on this thread.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
-    pub fn bind_to_executor(self) -> UnixStream {
-        UnixStream::new(Socket::from(self.fd))
-    }
-}
-
-impl<B: RxBuf> DetachedUnixStream<B> {
-    /// Makes it a stream of the executor that runs on this thread, with its buffer and timeouts.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
-    pub fn attach(self) -> UnixStream<B> {
-        UnixStream {
-            stream: Stream::attach(self.detached),
-        }
-    }
-}
+moves_between_executors!(UnixStream, AcceptedUnixStream, DetachedUnixStream);
 
 stream_impls! {
     impl<B: RxBuf + Unpin> AsyncRead for UnixStream<B>;
