@@ -42,6 +42,7 @@ mod remote;
 mod restarts;
 mod run_loop;
 mod scheduler;
+mod settings;
 mod shard;
 #[cfg(feature = "simulation")]
 mod simulated;
@@ -109,8 +110,11 @@ use crate::task::OtherTask;
 ///
 /// let executor = LocalExecutor::default();
 /// let name = String::from("executor");
-/// let length = executor.run(async { name.len() });
-/// assert_eq!(length, 8);
+/// assert_eq!(executor.run(async { name.len() }), 8);
+/// assert_eq!(executor.run(async { glommio::executor().id() }), executor.id());
+///
+/// let task = executor.spawn(async { 6 * 7 });
+/// assert_eq!(executor.run(task), 42);
 /// ```
 #[derive(Debug)]
 pub struct LocalExecutor {
@@ -145,29 +149,12 @@ impl LocalExecutor {
     }
 
     /// The number of this executor: unique in the process, never 0, never reused.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutor, executor};
-    ///
-    /// let local = LocalExecutor::default();
-    /// assert_eq!(local.run(async { executor().id() }), local.id());
-    /// ```
     pub fn id(&self) -> usize {
         self.core.id()
     }
 
     /// Spawns `future` into the default task queue, also while the executor is not running; it is
     /// first polled in the next [`run`](Self::run).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let executor = glommio::LocalExecutor::default();
-    /// let task = executor.spawn(async { 6 * 7 });
-    /// assert_eq!(executor.run(task), 42);
-    /// ```
     #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn<T>(&self, future: impl Future<Output = T> + 'static) -> Task<T>
     where

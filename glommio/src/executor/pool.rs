@@ -13,17 +13,14 @@ use std::fmt::Display;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::placement::PoolPlacement;
 use super::plan::{Config, next_id};
 use super::pool_handles::PoolThreadHandles;
+use super::settings::setting_methods;
 use super::shard::{self, Ends, RestartHook, ShardEnd, Starter};
 use super::stall::StallDetectionHandler;
-use super::task_panic::TaskPanic;
 use crate::error::Result;
-use crate::reactor::TimerPrecision;
-use crate::ring::Driver;
 
 /// Configures and makes a pool of executors, called shards, that run the same program on different
 /// CPUs.
@@ -34,10 +31,25 @@ use crate::ring::Driver;
 /// # Examples
 ///
 /// ```
-/// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, executor};
+/// use glommio::{
+///     DefaultStallDetectionHandler, Driver, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic,
+///     TimerPrecision, executor,
+/// };
+/// use std::time::Duration;
 ///
 /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
 ///     .name("shard")
+///     .driver(Driver::Auto)
+///     .spin_before_park(Duration::from_micros(20))
+///     .timer_slack(Duration::from_micros(500))
+///     .timer_precision(TimerPrecision::Balanced)
+///     .preempt_timer(Duration::from_millis(10))
+///     .on_task_panic(TaskPanic::Isolate)
+///     .io_memory(1 << 20)
+///     .ring_depth(256)
+///     .record_io_latencies(true)
+///     .blocking_thread_pool_placement(PoolPlacement::Unbound(2))
+///     .detect_stalls(Some(Box::new(|| Box::new(DefaultStallDetectionHandler {}))))
 ///     .on_all_shards(|| async { executor().id() })?;
 /// let ids: Vec<usize> = shards.join_all().into_iter().collect::<Result<_, _>>()?;
 /// assert_ne!(ids[0], ids[1]);
@@ -67,140 +79,7 @@ impl LocalExecutorPoolBuilder {
         }
     }
 
-    /// How long a shard looks for work before it sleeps. Default: not at all.
-    ///
-    /// **Ignored for [`PoolPlacement::Unbound`]**: spinning on a CPU that others share only takes
-    /// time from them.
-    #[must_use]
-    pub fn spin_before_park(mut self, spin: Duration) -> Self {
-        self.config.spin_before_park = spin;
-        self
-    }
-
-    /// Maximum delay for coalescing timers. Default zero; at most one second. See
-    /// [`LocalExecutorBuilder::timer_slack`](crate::LocalExecutorBuilder::timer_slack).
-    #[must_use]
-    pub fn timer_slack(mut self, slack: Duration) -> Self {
-        self.config.timer_slack = slack;
-        self
-    }
-
-    /// Whether the shards spend CPU time to have timers fire within a microsecond of their
-    /// deadlines. Default [`TimerPrecision::Balanced`].
-    #[must_use]
-    pub fn timer_precision(mut self, precision: TimerPrecision) -> Self {
-        self.config.timer_precision = precision;
-        self
-    }
-
-    /// Whether the shards use io_uring or epoll. Default [`Driver::Auto`]: io_uring where it is allowed. See
-    /// [`LocalExecutorBuilder::driver`](crate::LocalExecutorBuilder::driver).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{Driver, LocalExecutorPoolBuilder, PoolPlacement, executor};
-    ///
-    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
-    ///     .driver(Driver::Epoll)
-    ///     .on_all_shards(|| async { executor().driver() })?;
-    /// for driver in shards.join_all() {
-    ///     println!("{:?}", driver?);
-    /// }
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    #[must_use]
-    pub fn driver(mut self, driver: Driver) -> Self {
-        self.config.driver = driver;
-        self
-    }
-
-    /// The prefix of the names of the threads: each is called `{name}-{executor id}`. Default
-    /// `unnamed`.
-    #[must_use]
-    pub fn name(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.config.name);
-        self
-    }
-
-    /// The size in bytes of each shard's own arena for direct-I/O buffers. Default 10 MiB; rounded
-    /// and reserved as in
-    /// [`LocalExecutorBuilder::io_memory`](crate::LocalExecutorBuilder::io_memory).
-    #[must_use]
-    pub fn io_memory(mut self, io_memory: usize) -> Self {
-        self.config.io_memory_bytes = io_memory;
-        self
-    }
-
-    /// The entries of the submission queue of each shard's ring. Default 128; rounded and clamped
-    /// as in [`LocalExecutorBuilder::ring_depth`](crate::LocalExecutorBuilder::ring_depth).
-    ///
-    /// # Panics
-    ///
-    /// Panics if it is 0.
-    #[must_use]
-    pub fn ring_depth(mut self, ring_depth: usize) -> Self {
-        self.config.set_ring_depth(ring_depth);
-        self
-    }
-
-    /// How long a task queue for which latency does not matter may run before
-    /// [`need_preempt`](crate::ExecutorProxy::need_preempt) turns true. Default 100 ms.
-    #[must_use]
-    pub fn preempt_timer(mut self, dur: Duration) -> Self {
-        self.config.preempt_timer = dur;
-        self
-    }
-
-    /// What a panic of a task does. Default [`TaskPanic::Unwind`]: it ends the shard. See
-    /// [`LocalExecutorBuilder::on_task_panic`](crate::LocalExecutorBuilder::on_task_panic).
-    #[must_use]
-    pub fn on_task_panic(mut self, policy: TaskPanic) -> Self {
-        self.config.on_task_panic = policy;
-        self
-    }
-
-    /// Whether to record how long file reads take. Default false.
-    #[must_use]
-    pub fn record_io_latencies(mut self, enabled: bool) -> Self {
-        self.config.record_io_latencies = enabled;
-        self
-    }
-
-    /// How many threads run the blocking calls of one shard, and where. Default: one, and more, up to
-    /// 64, when calls have waited for a millisecond, on the CPUs of its shard; see
-    /// [`LocalExecutorBuilder::blocking_thread_pool_placement`](crate::LocalExecutorBuilder::blocking_thread_pool_placement).
-    ///
-    /// The placement applies to each shard separately: with `MaxSpread(2, None)` every shard has
-    /// two threads, and those of all shards are on the same two CPUs.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, TimerPrecision};
-    /// use std::time::Duration;
-    ///
-    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
-    ///     .spin_before_park(Duration::from_micros(20))
-    ///     .timer_slack(Duration::from_micros(500))
-    ///     .timer_precision(TimerPrecision::Balanced)
-    ///     .preempt_timer(Duration::from_millis(10))
-    ///     .on_task_panic(TaskPanic::Isolate)
-    ///     .io_memory(1 << 20)
-    ///     .ring_depth(256)
-    ///     .record_io_latencies(true)
-    ///     .blocking_thread_pool_placement(PoolPlacement::Unbound(2))
-    ///     .on_all_shards(|| async {})?;
-    /// for result in shards.join_all() {
-    ///     result?;
-    /// }
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
-    #[must_use]
-    pub fn blocking_thread_pool_placement(mut self, placement: PoolPlacement) -> Self {
-        self.config.blocking_pool = Some(placement);
-        self
-    }
+    setting_methods!();
 
     /// Makes the stall detection handler of each shard; see
     /// [`LocalExecutorBuilder::detect_stalls`](crate::LocalExecutorBuilder::detect_stalls). Default
@@ -210,20 +89,6 @@ impl LocalExecutorPoolBuilder {
     /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the
     /// shard's thread, for example because the handler's signal is not a valid signal number,
     /// is the shard's entry in [`PoolThreadHandles::join_all`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{
-    ///     DefaultStallDetectionHandler, LocalExecutorPoolBuilder, PoolPlacement,
-    /// };
-    ///
-    /// LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
-    ///     .detect_stalls(Some(Box::new(|| Box::new(DefaultStallDetectionHandler {}))))
-    ///     .on_all_shards(|| async { /* its turns are timed */ })?
-    ///     .join_all();
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     #[must_use]
     pub fn detect_stalls(
         mut self,
@@ -306,10 +171,6 @@ impl LocalExecutorPoolBuilder {
     /// As [`on_all_shards`](Self::on_all_shards), for futures that may fail: a shard whose future
     /// returns an error has died. That is logged, and is what [`on_shard_end`](Self::on_shard_end) is
     /// about. The error of a death that is final is what joining the shard returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`on_all_shards`](Self::on_all_shards).
     ///
     /// # Examples
     ///
