@@ -30,11 +30,11 @@ const DEFERRED_ATTEMPTS: usize = 8;
 
 /// See the module.
 pub(super) struct Driver {
-    io: IoRing,
-    in_flight: RefCell<InFlight>,
-    completions: Completions,
-    standing: Standing,
-    counts: SharedCounts<RunCounts>,
+    pub(super) io: IoRing,
+    pub(super) in_flight: RefCell<InFlight>,
+    pub(super) completions: Completions,
+    pub(super) standing: Standing,
+    pub(super) counts: SharedCounts<RunCounts>,
     /// Nothing new is taken on.
     is_closing: Cell<bool>,
     /// See [`Driver::completions_lost`].
@@ -56,38 +56,13 @@ impl Driver {
     }
 
     #[inline]
-    pub(super) fn io(&self) -> &IoRing {
-        &self.io
-    }
-
-    #[inline]
     pub(super) fn ring(&self) -> &Ring {
         self.io.ring()
-    }
-
-    #[inline]
-    pub(super) fn in_flight(&self) -> &RefCell<InFlight> {
-        &self.in_flight
     }
 
     /// What the operations were counted as.
     pub(super) fn io_counters(&self) -> RefMut<'_, IoCounters> {
         RefMut::map(self.in_flight.borrow_mut(), InFlight::io_counters)
-    }
-
-    #[inline]
-    pub(super) fn completions(&self) -> &Completions {
-        &self.completions
-    }
-
-    #[inline]
-    pub(super) fn standing(&self) -> &Standing {
-        &self.standing
-    }
-
-    #[inline]
-    pub(super) fn counts(&self) -> &SharedCounts<RunCounts> {
-        &self.counts
     }
 
     #[inline]

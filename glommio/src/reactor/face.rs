@@ -56,13 +56,13 @@ impl Reactor {
 
     /// A buffer from the executor's I/O memory, or from the ordinary allocator if that is full.
     pub(crate) fn allocate_dma_buffer(&self, size: usize) -> DmaBuffer {
-        self.driver.io().allocate(size)
+        self.driver.io.allocate(size)
     }
 
     /// Whether the ring of this reactor knows the memory of `buffer`, which is to be used for
     /// direct I/O. Makes it known if it is the first.
     pub(crate) fn is_registered(&self, buffer: &DmaBuffer) -> bool {
-        self.driver.io().is_registered(buffer)
+        self.driver.io.is_registered(buffer)
     }
 
     /// Whether this process was forked from the one that made the reactor, to which its ring
@@ -88,9 +88,7 @@ impl Reactor {
         self.driver.ring().features().has(feature)
     }
 
-    /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what
-    /// was given up. For those who are about to close one: it would stay open behind its number
-    /// until the end of the turn. Wakes no task. No system call if nothing was given up.
+    /// See [`Driver::cancel_now`](super::driver::Driver::cancel_now).
     pub(crate) fn cancel_now(&self) {
         self.driver.cancel_now();
     }
@@ -110,9 +108,7 @@ impl Reactor {
         self.preempt.need_preempt(&self.driver)
     }
 
-    /// The same between two polls, of which several in a young round may share a reading of the
-    /// clock. `woken_wait` tells whether tasks are left that were woken before the round began:
-    /// a hurried one waits for them.
+    /// The same between two polls; see [`Preempt`](super::preempt::Preempt::ends_round).
     #[inline]
     pub(crate) fn ends_round(&self, woken_wait: bool) -> bool {
         self.preempt.ends_round(&self.driver, woken_wait)
@@ -146,8 +142,7 @@ impl Reactor {
         self.round_ends.end_poll();
     }
 
-    /// Has `it` called when the poll of a task is over in which this is called, or, outside of
-    /// polls, that of the next one; in any case before the thread may sleep.
+    /// See [`RoundEnds`](super::round_end::RoundEnds::call_at_poll_end).
     pub(crate) fn call_at_poll_end(&self, it: Rc<dyn RoundEnd>) {
         self.round_ends.call_at_poll_end(it);
     }
@@ -156,20 +151,20 @@ impl Reactor {
     /// From a completion that is delivered in the middle of a round it is the end of the next:
     /// that is the one in which those run who were woken.
     pub(crate) fn call_at_round_end(&self, it: Rc<dyn RoundEnd>) {
-        let is_next = self.turn_time.is_known() && self.driver.completions().is_delivering();
+        let is_next = self.turn_time.is_known() && self.driver.completions.is_delivering();
         self.round_ends.call_at_round_end(it, is_next);
     }
 
     #[inline]
     pub(crate) fn counts(&self) -> &RunCounts {
-        self.driver.counts()
+        &self.driver.counts
     }
 
     /// What the operation of that [key](OpKey) asks the kernel for, if it has not completed.
     #[cfg(feature = "debugging")]
     pub(crate) fn asked(&self, index: u32, generation: u32) -> Option<Asked> {
         let key = OpKey { index, generation };
-        self.driver.in_flight().borrow().asked(key)
+        self.driver.in_flight.borrow().asked(key)
     }
 
     /// Has the metrics of an executor listed, which may be a shard of a pool.
@@ -183,7 +178,7 @@ impl Reactor {
             name: name.to_owned(),
             shard,
             driver: self.driver(),
-            run: self.driver.counts().clone(),
+            run: self.driver.counts.clone(),
             timers: self.timers.counts.clone(),
             ring: self.driver.ring().counts().clone(),
             pools: self.pools.counts(),

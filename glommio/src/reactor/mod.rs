@@ -207,7 +207,7 @@ impl Reactor {
         self.driver.reap();
         let parks = is_idle();
         let slice_end = self.preempt.slice_end();
-        let counts = self.driver.counts();
+        let counts = &self.driver.counts;
         if parks {
             if had_round {
                 counts.round_over(clock::real, slice_end);
@@ -227,7 +227,7 @@ impl Reactor {
         let batch = self.timers.expire_batch(time, is_batch_done);
         self.preempt.begin_round(now, slice(), &self.timers);
         Turn {
-            woke: self.driver.completions().take_woken() || batch.woke,
+            woke: self.driver.completions.take_woken() || batch.woke,
             parked: parks,
             batch_is_partial: batch.is_partial,
             round_start: now,
@@ -311,7 +311,7 @@ impl std::fmt::Debug for Reactor {
             .field("driver", &ring.driver())
             .field("mode", &ring.mode())
             .field("features", &ring.features())
-            .field("in_flight", &self.driver.in_flight().borrow().len())
+            .field("in_flight", &self.driver.in_flight.borrow().len())
             .field("timers", &self.timers.len())
             .finish_non_exhaustive()
     }

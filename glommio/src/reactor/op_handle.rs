@@ -79,7 +79,7 @@ impl Reactor {
                 key: Some(OpKey::NONE),
             };
         }
-        let mut in_flight = self.driver.in_flight().borrow_mut();
+        let mut in_flight = self.driver.in_flight.borrow_mut();
         let key = in_flight.insert(op, target, counter);
         if O::FEATURE.is_some_and(|feature| !self.has(feature)) {
             in_flight.send_elsewhere(key);
@@ -105,20 +105,16 @@ impl<O: Op> OpHandle<O> {
     /// Whether the kernel has not heard of it. Dropped now, it has no effect.
     pub(crate) fn is_queued(&self) -> bool {
         let named = self.named.reactor.upgrade().zip(self.named.key);
-        named.is_some_and(|(reactor, key)| reactor.driver.in_flight().borrow().is_queued(key))
+        named.is_some_and(|(reactor, key)| reactor.driver.in_flight.borrow().is_queued(key))
     }
 
     /// The waker that polled last, if the operation has not completed since.
     pub(crate) fn waiting(&self) -> Option<Waker> {
         let (reactor, key) = self.named.reactor.upgrade().zip(self.named.key)?;
-        let waker = reactor.driver.in_flight().borrow_mut().take_waker(key)?;
+        let waker = reactor.driver.in_flight.borrow_mut().take_waker(key)?;
         // Out of the table, for cloning and waking are user code.
         let clone = waker.clone();
-        let missed = reactor
-            .driver
-            .in_flight()
-            .borrow_mut()
-            .put_waker(key, waker);
+        let missed = reactor.driver.in_flight.borrow_mut().put_waker(key, waker);
         missed.into_iter().for_each(wake);
         Some(clone)
     }
@@ -140,7 +136,7 @@ impl<O: Op> Future for OpHandle<O> {
         };
         let mut spare = None;
         loop {
-            let mut in_flight = reactor.driver.in_flight().borrow_mut();
+            let mut in_flight = reactor.driver.in_flight.borrow_mut();
             let polled = in_flight.poll::<O>(op_key, cx.waker(), &mut spare);
             drop(in_flight);
             match polled {
@@ -171,7 +167,7 @@ impl SinkHandle {
     pub(crate) fn cancel(self) -> bool {
         let Named { reactor, key } = &self.0;
         let named = reactor.upgrade().zip(*key);
-        named.is_some_and(|(reactor, key)| reactor.driver.in_flight().borrow().is_submitted(key))
+        named.is_some_and(|(reactor, key)| reactor.driver.in_flight.borrow().is_submitted(key))
     }
 }
 
@@ -199,7 +195,7 @@ impl Drop for Named {
         if let Some(key) = self.key.take()
             && let Some(reactor) = self.reactor.upgrade()
         {
-            let given_up = reactor.driver.in_flight().borrow_mut().abandon(key);
+            let given_up = reactor.driver.in_flight.borrow_mut().abandon(key);
             panic::fenced(|| drop(given_up));
         }
     }

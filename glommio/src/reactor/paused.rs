@@ -67,7 +67,7 @@ impl PausedClock {
             is_idle()
                 && !timers.has_more_due()
                 && !driver.ring().completions_posted()
-                && !driver.in_flight().borrow().has_backlog()
+                && !driver.in_flight.borrow().has_backlog()
         };
         driver.exchange();
         if is_idle() && driver.work_pending() {
@@ -78,7 +78,7 @@ impl PausedClock {
         if !is_idle() {
             return true;
         }
-        if driver.in_flight().borrow().waits_for_device() {
+        if driver.in_flight.borrow().waits_for_device() {
             return false;
         }
         if pools.made().any(BlockingPool::is_busy) || Arc::strong_count(&self.held) > 1 {

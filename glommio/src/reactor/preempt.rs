@@ -316,7 +316,7 @@ impl Preempt {
     fn settle(&self, driver: &Driver) {
         let end = self.slice_end();
         self.phase.set(Phase::Settled);
-        match driver.standing().slice_timeout().replace(Some(end)) {
+        match driver.standing.slice_timeout.replace(Some(end)) {
             None => {
                 driver.push(|ring| ring.push_timeout(TimeoutCell::Slice, end, PREEMPTION));
             }
@@ -330,14 +330,14 @@ impl Preempt {
         driver.hand_over();
         // The move of the timeout completes at once, and is no reason to stop. An operation is.
         driver.reap();
-        if driver.completions().has_woken() {
+        if driver.completions.has_woken() {
             self.phase.set(Phase::Due);
         }
     }
 
     /// Removes the slice's timeout and takes its completion, which would end a sleep otherwise.
     pub(super) fn disarm_slice_timeout(&self, driver: &Driver) {
-        let armed_at = driver.standing().slice_timeout();
+        let armed_at = &driver.standing.slice_timeout;
         if armed_at.get().is_none() {
             return;
         }
@@ -354,7 +354,7 @@ impl Preempt {
 /// reaped in the middle of the round.
 #[inline]
 fn is_over_in_kernel(driver: &Driver) -> bool {
-    driver.work_pending() || driver.standing().slice_timeout().get().is_none()
+    driver.work_pending() || driver.standing.slice_timeout.get().is_none()
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl RoundEnds {
     fn call_poll_ends(&self) {
         let mut ends = self.after_poll.take();
         ends.drain(..).for_each(|it| it.poll_ended());
-        // Extensions for its allocation, with what was added meanwhile.
+        // Kept for its allocation, with what was added meanwhile.
         ends.extend(self.after_poll.take());
         self.has_after_poll.set(!ends.is_empty());
         self.after_poll.set(ends);
@@ -83,7 +83,7 @@ impl RoundEnds {
         } = self;
         let mut ends = now.take();
         ends.drain(..).for_each(|it| it.round_ended());
-        // Extensions for its allocation, with what was added meanwhile.
+        // Kept for its allocation, with what was added meanwhile.
         ends.extend(now.take());
         let mut later = next.take();
         ends.append(&mut later);

@@ -39,8 +39,8 @@ impl Reactor {
             || self.driver.ring().queued() > 0
             || self.driver.ring().completions_posted()
             || self.driver.ring().needs_enter_to_reap()
-            || self.driver.completions().are_undelivered()
-            || self.driver.in_flight().borrow().has_backlog()
+            || self.driver.completions.are_undelivered()
+            || self.driver.in_flight.borrow().has_backlog()
     }
 
     /// The earliest deadline of its timers, if it is ever to be reached.

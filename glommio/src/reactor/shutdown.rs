@@ -16,9 +16,9 @@ const SILENT: Duration = Duration::from_secs(1);
 /// cannot be cancelled: they are waited for, with a line in the log once a second. Keeps the first
 /// panic of code that is called meanwhile in `panics`: unwinding from here would skip the waiting.
 pub(super) fn shut_down(driver: &Driver, panics: &mut FirstPanic) {
-    let keys = driver.in_flight().borrow().keys();
+    let keys = driver.in_flight.borrow().keys();
     for key in keys {
-        let given_up = driver.in_flight().borrow_mut().abandon(key);
+        let given_up = driver.in_flight.borrow_mut().abandon(key);
         panics.catch(|| drop(given_up));
     }
     drain(driver, SILENT, panics);
@@ -27,11 +27,11 @@ pub(super) fn shut_down(driver: &Driver, panics: &mut FirstPanic) {
 /// Waits until nothing is in flight; every `silent`, the log is told. What is left if the ring
 /// does not work any more is leaked with the table.
 pub(super) fn drain(driver: &Driver, silent: Duration, panics: &mut FirstPanic) {
-    let mut left = driver.in_flight().borrow().len();
+    let mut left = driver.in_flight.borrow().len();
     let mut patience = deadline_after(clock::real(), silent);
     while left > 0 {
         let waited = panics.catch(|| hand_over_and_wait(driver, patience));
-        let before = mem::replace(&mut left, driver.in_flight().borrow().len());
+        let before = mem::replace(&mut left, driver.in_flight.borrow().len());
         let has_lost = driver.has_lost_completions();
         if let Some(Err(error)) = waited
             && !has_lost
@@ -65,7 +65,7 @@ pub(super) fn drain(driver: &Driver, silent: Duration, panics: &mut FirstPanic) 
 
 fn hand_over_and_wait(driver: &Driver, until: Instant) -> io::Result<()> {
     for _ in 0..FLUSH_ATTEMPTS {
-        if driver.in_flight().borrow_mut().flush(driver.ring()).is_ok() {
+        if driver.in_flight.borrow_mut().flush(driver.ring()).is_ok() {
             break;
         }
         driver.try_enter(Wait::Now)?;

@@ -49,8 +49,8 @@ impl Sleep {
         self.watch_wake_ups(driver);
         let may_sleep = is_idle()
             && !timers.has_more_due()
-            && !driver.in_flight().borrow().has_backlog()
-            && driver.standing().watches_wake_ups().get();
+            && !driver.in_flight.borrow().has_backlog()
+            && driver.standing.watches_wake_ups.get();
         if !may_sleep {
             return driver.exchange();
         }
@@ -69,9 +69,9 @@ impl Sleep {
         {
             // Also after a panic: an executor that is said to sleep costs each waker a system call.
             scopeguard::defer! { self.notifier.awake() };
-            driver.counts().parks.add(1);
+            driver.counts.parks.add(1);
             let wait = self.timed_wait.begin(wait);
-            let timeout = driver.standing().sleep_timeout();
+            let timeout = &driver.standing.sleep_timeout;
             driver.enter(timeout.stand_in_for(wait, driver.ring(), round_start));
         }
         driver.take_deferred();
@@ -120,7 +120,7 @@ impl Sleep {
 
     /// Has the ring watch the wake-up descriptor, once for many wakes.
     fn watch_wake_ups(&self, driver: &Driver) {
-        let is_watched = driver.standing().watches_wake_ups();
+        let is_watched = &driver.standing.watches_wake_ups;
         if is_watched.get() {
             return;
         }

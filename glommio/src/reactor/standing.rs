@@ -11,28 +11,13 @@ use crate::ring::Completion;
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// When the slice's timeout expires, if it is armed.
-    slice_timeout: Cell<Option<Instant>>,
-    sleep_timeout: SleepTimeout,
-    watches_wake_ups: Cell<bool>,
+    pub(super) slice_timeout: Cell<Option<Instant>>,
+    pub(super) sleep_timeout: SleepTimeout,
+    /// Whether the ring watches the wake-up descriptor.
+    pub(super) watches_wake_ups: Cell<bool>,
 }
 
 impl Standing {
-    #[inline]
-    pub(super) fn slice_timeout(&self) -> &Cell<Option<Instant>> {
-        &self.slice_timeout
-    }
-
-    #[inline]
-    pub(super) fn sleep_timeout(&self) -> &SleepTimeout {
-        &self.sleep_timeout
-    }
-
-    /// Whether the ring watches the wake-up descriptor.
-    #[inline]
-    pub(super) fn watches_wake_ups(&self) -> &Cell<bool> {
-        &self.watches_wake_ups
-    }
-
     /// Takes note of a completion. False if it is of an operation.
     #[inline]
     pub(super) fn completed(&self, completion: &Completion) -> bool {

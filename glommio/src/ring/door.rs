@@ -41,7 +41,36 @@ macro_rules! of_each {
     };
 }
 
+/// Methods that each ring has.
+macro_rules! methods_of_each {
+    ($(fn $name:ident($($arg:ident: $T:ty),*) $(-> $Out:ty)?;)*) => {$(
+        #[inline]
+        pub(crate) fn $name(&self $(, $arg: $T)*) $(-> $Out)? {
+            of_each!(self, it => it.$name($($arg),*))
+        }
+    )*};
+}
+
 impl Ring {
+    methods_of_each! {
+        fn origin() -> Origin;
+        fn features() -> Features;
+        fn push_memoryless(submission: &Submission<'_>) -> Result<(), QueueFull>;
+        fn entries() -> usize;
+        fn queued() -> usize;
+        fn work_pending() -> bool;
+        fn completions_posted() -> bool;
+        fn needs_enter_to_reap() -> bool;
+        fn has_deferred_work() -> bool;
+        fn enter(wait: Wait) -> io::Result<()>;
+        fn submit_only() -> io::Result<()>;
+        fn assert_own();
+        fn reap(reaped: &mut Vec<Completion>);
+        fn push_timeout(cell: TimeoutCell, deadline: Instant, name: u64) -> Result<(), QueueFull>;
+        fn push_timeout_move(cell: TimeoutCell, deadline: Instant, name: u64, user_data: u64) -> Result<(), QueueFull>;
+        fn push_timeout_removal(name: u64, user_data: u64) -> Result<(), QueueFull>;
+    }
+
     /// A ring of `depth` submissions for the calling thread, for one of `executors` that share the
     /// descriptors of the process.
     ///
@@ -86,11 +115,6 @@ impl Ring {
         !self.origin().is_here()
     }
 
-    #[inline]
-    pub(crate) fn origin(&self) -> Origin {
-        of_each!(self, it => it.origin())
-    }
-
     /// Which it is: a simulated one is like io_uring.
     pub(crate) fn driver(&self) -> Driver {
         match self {
@@ -107,11 +131,6 @@ impl Ring {
         }
     }
 
-    #[inline]
-    pub(crate) fn features(&self) -> Features {
-        of_each!(self, it => it.features())
-    }
-
     /// # Safety
     ///
     /// See [`KernelRing::push`].
@@ -119,11 +138,6 @@ impl Ring {
     pub(crate) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         // SAFETY: the same promise.
         of_each!(self, it => unsafe { it.push(submission) })
-    }
-
-    #[inline]
-    pub(crate) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
-        of_each!(self, it => it.push_memoryless(submission))
     }
 
     /// # Safety
@@ -139,87 +153,11 @@ impl Ring {
     }
 
     #[inline]
-    pub(crate) fn entries(&self) -> usize {
-        of_each!(self, it => it.entries())
-    }
-
-    #[inline]
-    pub(crate) fn queued(&self) -> usize {
-        of_each!(self, it => it.queued())
-    }
-
-    #[inline]
-    pub(crate) fn work_pending(&self) -> bool {
-        of_each!(self, it => it.work_pending())
-    }
-
-    #[inline]
-    pub(crate) fn completions_posted(&self) -> bool {
-        of_each!(self, it => it.completions_posted())
-    }
-
-    #[inline]
-    pub(crate) fn needs_enter_to_reap(&self) -> bool {
-        of_each!(self, it => it.needs_enter_to_reap())
-    }
-
-    #[inline]
-    pub(crate) fn has_deferred_work(&self) -> bool {
-        of_each!(self, it => it.has_deferred_work())
-    }
-
-    #[inline]
-    pub(crate) fn enter(&self, wait: Wait) -> io::Result<()> {
-        of_each!(self, it => it.enter(wait))
-    }
-
-    #[inline]
     pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
         match self {
             Ring::Kernel(it) => it.enter_idle(wait),
             _ => self.enter(wait),
         }
-    }
-
-    #[inline]
-    pub(crate) fn submit_only(&self) -> io::Result<()> {
-        of_each!(self, it => it.submit_only())
-    }
-
-    #[inline]
-    pub(crate) fn assert_own(&self) {
-        of_each!(self, it => it.assert_own());
-    }
-
-    #[inline]
-    pub(crate) fn reap(&self, reaped: &mut Vec<Completion>) {
-        of_each!(self, it => it.reap(reaped))
-    }
-
-    #[inline]
-    pub(crate) fn push_timeout(
-        &self,
-        cell: TimeoutCell,
-        deadline: Instant,
-        name: u64,
-    ) -> Result<(), QueueFull> {
-        of_each!(self, it => it.push_timeout(cell, deadline, name))
-    }
-
-    #[inline]
-    pub(crate) fn push_timeout_move(
-        &self,
-        cell: TimeoutCell,
-        deadline: Instant,
-        name: u64,
-        user_data: u64,
-    ) -> Result<(), QueueFull> {
-        of_each!(self, it => it.push_timeout_move(cell, deadline, name, user_data))
-    }
-
-    #[inline]
-    pub(crate) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
-        of_each!(self, it => it.push_timeout_removal(name, user_data))
     }
 }
 

@@ -94,14 +94,10 @@ impl IoStats {
 pub struct RingIoStats {
     files_opened: u64,
     files_closed: u64,
-    file_reads: Volume,
-    file_deduped_reads: Volume,
-    file_buffered_reads: Volume,
-    file_writes: Volume,
-    file_buffered_writes: Volume,
-    queued_us: DDSketch,
-    in_kernel_us: DDSketch,
-    untaken_us: DDSketch,
+    /// By [`Counted`].
+    volumes: [Volume; 5],
+    /// By [`ReadLatency`], in microseconds.
+    latencies: [DDSketch; 3],
 }
 
 /// Operations, and what they moved.
@@ -116,17 +112,11 @@ impl Volume {
         self.operations += other.operations;
         self.bytes += other.bytes;
     }
-
-    fn as_pair(self) -> (u64, u64) {
-        (self.operations, self.bytes)
-    }
 }
 
 /// What an operation on a file is counted as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
-    Open,
-    Close,
     /// Direct I/O, as opposed to `BufferedRead`.
     Read,
     /// A read that another one under way served.
@@ -135,6 +125,8 @@ pub(crate) enum Counted {
     /// Direct I/O, as opposed to `BufferedWrite`.
     Write,
     BufferedWrite,
+    Open,
+    Close,
 }
 
 impl Counted {
@@ -172,29 +164,24 @@ impl RingIoStats {
 
     /// Counts an operation that has succeeded; `bytes` are what a read or a write moved.
     pub(crate) fn count(&mut self, counted: Counted, bytes: u64) {
-        let volume = match counted {
-            Counted::Open => return self.files_opened += 1,
-            Counted::Close => return self.files_closed += 1,
-            Counted::Read => &mut self.file_reads,
-            Counted::DedupedRead => &mut self.file_deduped_reads,
-            Counted::BufferedRead => &mut self.file_buffered_reads,
-            Counted::Write => &mut self.file_writes,
-            Counted::BufferedWrite => &mut self.file_buffered_writes,
-        };
-        volume.add(Volume {
-            operations: 1,
-            bytes,
-        });
+        match counted {
+            Counted::Open => self.files_opened += 1,
+            Counted::Close => self.files_closed += 1,
+            moved => self.volumes[moved as usize].add(Volume {
+                operations: 1,
+                bytes,
+            }),
+        }
+    }
+
+    fn volume(&self, moved: Counted) -> (u64, u64) {
+        let Volume { operations, bytes } = self.volumes[moved as usize];
+        (operations, bytes)
     }
 
     /// Records how long one leg took.
     pub(crate) fn record(&mut self, latency: ReadLatency, took: Duration) {
-        let sketch = match latency {
-            ReadLatency::Queued => &mut self.queued_us,
-            ReadLatency::InKernel => &mut self.in_kernel_us,
-            ReadLatency::Untaken => &mut self.untaken_us,
-        };
-        sketch.add(took.as_nanos() as f64 / 1e3);
+        self.latencies[latency as usize].add(took.as_nanos() as f64 / 1e3);
     }
 
     /// Files opened.
@@ -209,56 +196,55 @@ impl RingIoStats {
 
     /// Direct reads, and the bytes that they read.
     pub fn file_reads(&self) -> (u64, u64) {
-        self.file_reads.as_pair()
+        self.volume(Counted::Read)
     }
 
     /// Reads that were served by another one that was under way, and their bytes.
     pub fn file_deduped_reads(&self) -> (u64, u64) {
-        self.file_deduped_reads.as_pair()
+        self.volume(Counted::DedupedRead)
     }
 
     /// Reads through the page cache, and the bytes that they read.
     pub fn file_buffered_reads(&self) -> (u64, u64) {
-        self.file_buffered_reads.as_pair()
+        self.volume(Counted::BufferedRead)
     }
 
     /// Direct writes, and the bytes that they wrote.
     pub fn file_writes(&self) -> (u64, u64) {
-        self.file_writes.as_pair()
+        self.volume(Counted::Write)
     }
 
     /// Writes through the page cache, and the bytes that they wrote.
     pub fn file_buffered_writes(&self) -> (u64, u64) {
-        self.file_buffered_writes.as_pair()
+        self.volume(Counted::BufferedWrite)
     }
 
     /// How long reads waited to be handed to the kernel, in microseconds. All three distributions
     /// are accurate to one part in a hundred.
     pub fn pre_reactor_io_scheduler_latency_us(&self) -> &DDSketch {
-        &self.queued_us
+        &self.latencies[ReadLatency::Queued as usize]
     }
 
     /// How long it took from then on until they had completed, in microseconds.
     pub fn io_latency_us(&self) -> &DDSketch {
-        &self.in_kernel_us
+        &self.latencies[ReadLatency::InKernel as usize]
     }
 
     /// How long it took from then on until the waiting task had the result, in microseconds.
     pub fn post_reactor_io_scheduler_latency_us(&self) -> &DDSketch {
-        &self.untaken_us
+        &self.latencies[ReadLatency::Untaken as usize]
     }
 
     fn add(&mut self, other: &RingIoStats) {
         self.files_opened += other.files_opened;
         self.files_closed += other.files_closed;
-        self.file_reads.add(other.file_reads);
-        self.file_deduped_reads.add(other.file_deduped_reads);
-        self.file_buffered_reads.add(other.file_buffered_reads);
-        self.file_writes.add(other.file_writes);
-        self.file_buffered_writes.add(other.file_buffered_writes);
-        merge(&mut self.queued_us, &other.queued_us);
-        merge(&mut self.in_kernel_us, &other.in_kernel_us);
-        merge(&mut self.untaken_us, &other.untaken_us);
+        for (volume, other) in self.volumes.iter_mut().zip(other.volumes) {
+            volume.add(other);
+        }
+        for (sketch, other) in self.latencies.iter_mut().zip(&other.latencies) {
+            let merged = sketch.merge(other);
+            merged.expect("all sketches are built with one configuration");
+        }
     }
 }
 
@@ -270,14 +256,8 @@ impl Default for RingIoStats {
         RingIoStats {
             files_opened: 0,
             files_closed: 0,
-            file_reads: Volume::default(),
-            file_deduped_reads: Volume::default(),
-            file_buffered_reads: Volume::default(),
-            file_writes: Volume::default(),
-            file_buffered_writes: Volume::default(),
-            queued_us: sketch(),
-            in_kernel_us: sketch(),
-            untaken_us: sketch(),
+            volumes: Default::default(),
+            latencies: std::array::from_fn(|_| sketch()),
         }
     }
 }
@@ -293,30 +273,20 @@ impl<'a> Sum<&'a RingIoStats> for RingIoStats {
 
 impl fmt::Debug for RingIoStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RingIoStats")
-            .field("files_opened", &self.files_opened)
-            .field("files_closed", &self.files_closed)
-            .field("file_reads", &self.file_reads.operations)
-            .field("file_bytes_read", &self.file_reads.bytes)
-            .field("file_deduped_reads", &self.file_deduped_reads.operations)
-            .field("file_deduped_bytes_read", &self.file_deduped_reads.bytes)
-            .field("file_buffered_reads", &self.file_buffered_reads.operations)
-            .field("file_buffered_bytes_read", &self.file_buffered_reads.bytes)
-            .field("file_writes", &self.file_writes.operations)
-            .field("file_bytes_written", &self.file_writes.bytes)
-            .field(
-                "file_buffered_writes",
-                &self.file_buffered_writes.operations,
-            )
-            .field(
-                "file_buffered_bytes_written",
-                &self.file_buffered_writes.bytes,
-            )
-            .finish_non_exhaustive()
+        let mut shown = f.debug_struct("RingIoStats");
+        shown.field("files_opened", &self.files_opened);
+        shown.field("files_closed", &self.files_closed);
+        let names = [
+            ["file_reads", "file_bytes_read"],
+            ["file_deduped_reads", "file_deduped_bytes_read"],
+            ["file_buffered_reads", "file_buffered_bytes_read"],
+            ["file_writes", "file_bytes_written"],
+            ["file_buffered_writes", "file_buffered_bytes_written"],
+        ];
+        for ([operations, bytes], volume) in names.iter().zip(&self.volumes) {
+            shown.field(operations, &volume.operations);
+            shown.field(bytes, &volume.bytes);
+        }
+        shown.finish_non_exhaustive()
     }
-}
-
-fn merge(into: &mut DDSketch, from: &DDSketch) {
-    into.merge(from)
-        .expect("all sketches are built with one configuration");
 }

@@ -121,133 +121,50 @@ impl Op for StatxAt {
     }
 }
 
-impl Op for Sync {
-    type Output = ();
+/// Operations of which there is no more to know than that they have succeeded: the [feature](Op::FEATURE) that
+/// each needs, what it submits, and what it [releases](Op::release).
+macro_rules! ops {
+    ($(
+        $Op:ident $([$Feature:ident])?:
+        |$it:ident| $submission:expr
+        $(, releases $descriptor:expr)?;
+    )*) => {$(
+        impl Op for $Op {
+            type Output = ();
 
-    fn submission(&mut self) -> Submission<'_> {
-        Submission::sync(self.fd.as_raw_fd(), self.data_only)
-    }
+            $(const FEATURE: Option<Feature> = Some(Feature::$Feature);)?
 
-    fn release(&mut self) -> Option<Descriptor> {
-        self.fd.release()
-    }
+            fn submission(&mut self) -> Submission<'_> {
+                let $it = self;
+                $submission
+            }
 
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        outcome.result().map(drop)
-    }
+            $(fn release(&mut self) -> Option<Descriptor> {
+                let $it = self;
+                $descriptor
+            })?
+
+            fn complete(self, outcome: Outcome) -> io::Result<()> {
+                outcome.result().map(drop)
+            }
+        }
+    )*};
 }
 
-impl Op for Allocate {
-    type Output = ();
-
-    fn submission(&mut self) -> Submission<'_> {
-        Submission::allocate(self.fd.as_raw_fd(), self.mode, self.offset, self.len)
-    }
-
-    fn release(&mut self) -> Option<Descriptor> {
-        self.fd.release()
-    }
-
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        outcome.result().map(drop)
-    }
-}
-
-impl Op for Truncate {
-    type Output = ();
-
-    const FEATURE: Option<Feature> = Some(Feature::Truncate);
-
-    fn submission(&mut self) -> Submission<'_> {
-        Submission::truncate(self.fd.as_raw_fd(), self.size)
-    }
-
-    fn release(&mut self) -> Option<Descriptor> {
-        self.fd.release()
-    }
-
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        outcome.result().map(drop)
-    }
-}
-
-impl Op for Rename {
-    type Output = ();
-
-    const FEATURE: Option<Feature> = Some(Feature::Paths);
-
-    fn submission(&mut self) -> Submission<'_> {
-        Submission::rename(&self.from, &self.to)
-    }
-
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        outcome.result().map(drop)
-    }
-}
-
-impl Op for Unlink {
-    type Output = ();
-
-    const FEATURE: Option<Feature> = Some(Feature::Paths);
-
-    fn submission(&mut self) -> Submission<'_> {
-        let flags = if self.is_directory {
-            libc::AT_REMOVEDIR
-        } else {
-            0
-        };
-        Submission::unlink(&self.path, flags)
-    }
-
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        outcome.result().map(drop)
-    }
-}
-
-impl Op for HardLink {
-    type Output = ();
-
-    const FEATURE: Option<Feature> = Some(Feature::Links);
-
-    fn submission(&mut self) -> Submission<'_> {
-        let directory = self.open.as_ref();
-        let directory = directory.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
-        Submission::hard_link(directory, &self.from, &self.to, self.flags)
-    }
-
-    fn release(&mut self) -> Option<Descriptor> {
-        self.open.as_mut()?.release()
-    }
-
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        outcome.result().map(drop)
-    }
-}
-
-impl Op for Symlink {
-    type Output = ();
-
-    const FEATURE: Option<Feature> = Some(Feature::Links);
-
-    fn submission(&mut self) -> Submission<'_> {
-        Submission::symlink(&self.target, &self.link)
-    }
-
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        outcome.result().map(drop)
-    }
-}
-
-impl Op for MakeDirectory {
-    type Output = ();
-
-    const FEATURE: Option<Feature> = Some(Feature::MakeDirectory);
-
-    fn submission(&mut self) -> Submission<'_> {
-        Submission::make_directory(&self.path, self.mode)
-    }
-
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        outcome.result().map(drop)
-    }
+ops! {
+    Sync: |it| Submission::sync(it.fd.as_raw_fd(), it.data_only), releases it.fd.release();
+    Allocate: |it| Submission::allocate(it.fd.as_raw_fd(), it.mode, it.offset, it.len),
+        releases it.fd.release();
+    Truncate [Truncate]: |it| Submission::truncate(it.fd.as_raw_fd(), it.size),
+        releases it.fd.release();
+    Rename [Paths]: |it| Submission::rename(&it.from, &it.to);
+    Unlink [Paths]: |it| {
+        Submission::unlink(&it.path, if it.is_directory { libc::AT_REMOVEDIR } else { 0 })
+    };
+    HardLink [Links]: |it| {
+        let directory = it.open.as_ref().map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
+        Submission::hard_link(directory, &it.from, &it.to, it.flags)
+    }, releases it.open.as_mut()?.release();
+    Symlink [Links]: |it| Submission::symlink(&it.target, &it.link);
+    MakeDirectory [MakeDirectory]: |it| Submission::make_directory(&it.path, it.mode);
 }

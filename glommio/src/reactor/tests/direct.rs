@@ -68,7 +68,7 @@ fn finish<O: super::super::op::Op>(
 }
 
 fn state(reactor: &Reactor) -> String {
-    reactor.driver.io().registration()
+    reactor.driver.io.registration()
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn sleep_a_moment(reactor: &Rc<Reactor>) {
 fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
     let reactor = reactor(4);
     begin_settled(&reactor, Duration::from_millis(1));
-    assert!(reactor.driver.standing().slice_timeout().get().is_some());
+    assert!(reactor.driver.standing.slice_timeout.get().is_some());
     drop_completions(&reactor, PREEMPTION);
     sleep_a_moment(&reactor);
     // The next slice ends as it should.
@@ -59,7 +59,7 @@ fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
 fn wake_ups_are_watched_anew_when_the_kernel_has_dropped_completions() {
     let reactor = reactor(4);
     sleep_a_moment(&reactor);
-    assert!(reactor.driver.standing().watches_wake_ups().get());
+    assert!(reactor.driver.standing.watches_wake_ups.get());
     // The end of the watch is among them.
     let end = Submission::cancel(WAKE_UP);
     reactor
@@ -85,17 +85,17 @@ fn the_end_does_not_wait_for_what_the_kernel_has_dropped() {
     let notes = eventfd();
     let lost = reactor.submit(Nop);
     let waits = reactor.submit(readable(&notes));
-    let key = reactor.driver.in_flight().borrow().keys()[0];
+    let key = reactor.driver.in_flight.borrow().keys()[0];
     let flushed = reactor
         .driver
-        .in_flight()
+        .in_flight
         .borrow_mut()
         .flush(reactor.driver.ring());
     assert!(flushed.is_ok());
     drop_completions(&reactor, key.user_data());
     reactor.shutdown(&mut FirstPanic::default());
     assert_eq!(
-        reactor.driver.in_flight().borrow().len(),
+        reactor.driver.in_flight.borrow().len(),
         1,
         "the other one was waited for"
     );

@@ -110,8 +110,8 @@ fn shut_down(reactor: &Reactor) {
     let mut panics = FirstPanic::default();
     reactor.shutdown(&mut panics);
     assert!(panics.take().is_none());
-    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
-    assert!(!reactor.driver.in_flight().borrow().waits_for_device());
+    assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
+    assert!(!reactor.driver.in_flight.borrow().waits_for_device());
 }
 
 /// Counts its wakes.

@@ -52,7 +52,7 @@ impl Notes {
 }
 
 fn in_flight(reactor: &Reactor) -> usize {
-    reactor.driver.in_flight().borrow().len()
+    reactor.driver.in_flight.borrow().len()
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn all_completions_of_an_operation_go_to_its_sink() {
         assert!(notes.last().raw > 0, "it succeeded");
         assert_ne!(notes.last().raw & i32::from(libc::POLLIN), 0);
         assert_eq!(in_flight(&reactor), 1, "more will follow");
-        assert!(!reactor.driver.in_flight().borrow().has_backlog());
+        assert!(!reactor.driver.in_flight.borrow().has_backlog());
     }
     drop(guard);
     turn_until(&reactor, || notes.is_over());
@@ -91,7 +91,7 @@ fn a_failure_is_the_last_completion() {
     assert_eq!((notes.count(), in_flight(&reactor)), (1, 0));
     drop(guard);
     assert!(
-        !reactor.driver.in_flight().borrow().has_cancels(),
+        !reactor.driver.in_flight.borrow().has_cancels(),
         "there is nothing to be cancelled"
     );
 }

@@ -22,9 +22,7 @@ fn thousands_of_waiting_operations_do_not_stop_up_a_ring_of_few_entries() {
         assert!(poll(&mut behind, &waker).is_some());
         // Half of them are given up, the others complete.
         waiting.truncate(1500);
-        turn_until(&reactor, || {
-            reactor.driver.in_flight().borrow().len() == 1500
-        });
+        turn_until(&reactor, || reactor.driver.in_flight.borrow().len() == 1500);
         assert_eq!(woken.get(), 1);
         quiet.write(1).expect("an eventfd takes a small number");
         turn_until(&reactor, || woken.get() == 1501);
@@ -32,7 +30,7 @@ fn thousands_of_waiting_operations_do_not_stop_up_a_ring_of_few_entries() {
             let events = poll(operation, &waker).expect("it is done").unwrap();
             assert_ne!(events & libc::POLLIN as u32, 0);
         }
-        assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
+        assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
     }
 }
 
@@ -44,11 +42,11 @@ fn giving_up_what_was_not_submitted_costs_nothing() {
     drop(kept);
     // However many there were: operations that are gone are no batch.
     (0..100).for_each(|_| drop(reactor.submit(readable(&quiet))));
-    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
-    assert!(!reactor.driver.in_flight().borrow().has_cancels());
+    assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
+    assert!(!reactor.driver.in_flight.borrow().has_cancels());
     let flushed = reactor
         .driver
-        .in_flight()
+        .in_flight
         .borrow_mut()
         .flush(reactor.driver.ring());
     assert!(flushed.is_ok());
@@ -57,7 +55,7 @@ fn giving_up_what_was_not_submitted_costs_nothing() {
         0,
         "the kernel hears nothing of it"
     );
-    assert!(!reactor.driver.in_flight().borrow().has_backlog());
+    assert!(!reactor.driver.in_flight.borrow().has_backlog());
 }
 
 #[test]
@@ -74,14 +72,14 @@ fn half_a_ring_of_operations_reaches_the_kernel_at_once_and_wakes_no_task() {
         operations.push(reactor.submit(Nop));
         // These complete as they are submitted.
         assert!(reactor.driver.ring().completions_posted());
-        assert!(!reactor.driver.in_flight().borrow().has_backlog());
+        assert!(!reactor.driver.in_flight.borrow().has_backlog());
         for operation in &mut operations {
             assert!(poll(operation, &waker).is_none(), "not from there");
         }
         operations.extend((0..10 * half).map(|_| reactor.submit(Nop)));
-        assert!(!reactor.driver.in_flight().borrow().has_backlog());
+        assert!(!reactor.driver.in_flight.borrow().has_backlog());
         turn_until(&reactor, || {
-            let in_flight = reactor.driver.in_flight().borrow();
+            let in_flight = reactor.driver.in_flight.borrow();
             in_flight
                 .keys()
                 .iter()
@@ -104,12 +102,12 @@ fn giving_up_what_was_submitted_keeps_it_until_the_kernel_has_let_go() {
     turn(&reactor);
     drop(operation);
     assert_eq!(
-        reactor.driver.in_flight().borrow().len(),
+        reactor.driver.in_flight.borrow().len(),
         1,
         "the kernel still has it"
     );
-    assert!(reactor.driver.in_flight().borrow().has_cancels());
-    turn_until(&reactor, || reactor.driver.in_flight().borrow().len() == 0);
+    assert!(reactor.driver.in_flight.borrow().has_cancels());
+    turn_until(&reactor, || reactor.driver.in_flight.borrow().len() == 0);
     assert_eq!(woken.get(), 0, "what gave it up is not woken");
     assert_eq!(Arc::strong_count(&woken), 2, "the waker is not kept");
 }
@@ -121,18 +119,18 @@ fn a_key_is_never_that_of_the_next_tenant_of_its_slot() {
     let mut keys = Vec::new();
     for _ in 0..100 {
         let mut operation = reactor.submit(Nop);
-        let key = reactor.driver.in_flight().borrow().keys()[0];
+        let key = reactor.driver.in_flight.borrow().keys()[0];
         assert!(!keys.contains(&key));
         assert_eq!(key.index, 0, "the slot is the same");
         keys.push(key);
         // A key that is out of date names nothing.
         for old in &keys[..keys.len() - 1] {
-            let given_up = reactor.driver.in_flight().borrow_mut().abandon(*old);
+            let given_up = reactor.driver.in_flight.borrow_mut().abandon(*old);
             assert!(given_up.is_nothing());
         }
         assert!(poll(&mut operation, &waker).is_none());
         turn_until(&reactor, || {
-            reactor.driver.in_flight().borrow().is_completed(key)
+            reactor.driver.in_flight.borrow().is_completed(key)
         });
         assert!(poll(&mut operation, &waker).is_some());
     }
@@ -270,7 +268,7 @@ fn the_end_cancels_and_waits_for_everything() {
         // Nothing is taken on any more, and handles are harmless.
         let mut after = reactor.submit(Nop);
         assert!(poll(&mut after, &waker).expect("refused").is_err());
-        assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
+        assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
         drop((sunk, late));
         drop(reactor);
         let gone = poll(&mut waiting[0], &waker).expect("there is no reactor");

@@ -73,11 +73,7 @@ fn a_waker_that_reaps_does_not_overtake_completions() {
         let reactor = in_first.upgrade().expect("it is turning");
         own.start(&reactor, "nested");
         need_preempt(&reactor);
-        assert_eq!(
-            reactor.driver.in_flight().borrow().len(),
-            0,
-            "it was reaped"
-        );
+        assert_eq!(reactor.driver.in_flight.borrow().len(), 0, "it was reaped");
         own.note("first");
     });
     notes.start(&reactor, "second");
@@ -114,7 +110,7 @@ fn connections_accepted_before_a_cancellation_are_delivered() {
         reactor.submit_to(accept, sink.clone())
     });
     given_up.set(operations.collect());
-    turn_until(&reactor, || reactor.driver.in_flight().borrow().len() == 0);
+    turn_until(&reactor, || reactor.driver.in_flight.borrow().len() == 0);
     let accepted = accepted.borrow();
     assert!(accepted.iter().all(Result::is_ok), "{accepted:?}");
     assert_eq!(accepted.len(), clients.len(), "none is lost");
@@ -146,7 +142,7 @@ fn a_sink_or_waker_that_panics_loses_no_other_completion() {
     notes.start(&reactor, "after");
     turn(&reactor);
     assert_eq!(*notes.0.borrow(), ["before", "after"]);
-    assert!(!reactor.driver.completions().are_undelivered());
+    assert!(!reactor.driver.completions.are_undelivered());
 }
 
 /// A log that panics is told of a sink that does.

@@ -221,13 +221,13 @@ fn a_short_round_does_not_trouble_the_kernel() {
     let mut short = 0;
     for _ in 0..1000 {
         // A round before this one may have been long, on a machine that stood still.
-        let armed_at = reactor.driver.standing().slice_timeout().get();
+        let armed_at = reactor.driver.standing.slice_timeout.get();
         let started = Instant::now();
         turn(&reactor);
         let asked = reactor.need_preempt();
         if started.elapsed() < MIN_SLICE {
             assert!(!asked);
-            assert_eq!(reactor.driver.standing().slice_timeout().get(), armed_at);
+            assert_eq!(reactor.driver.standing.slice_timeout.get(), armed_at);
             short += 1;
         }
     }
@@ -252,7 +252,7 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     settle(&reactor);
     let slice_end = reactor.preempt.slice_end();
     assert_eq!(
-        reactor.driver.standing().slice_timeout().get(),
+        reactor.driver.standing.slice_timeout.get(),
         Some(slice_end),
         "armed"
     );
@@ -272,7 +272,7 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     }
     if reactor.preempt.phase() == Phase::Settled {
         assert_eq!(
-            reactor.driver.standing().slice_timeout().get(),
+            reactor.driver.standing.slice_timeout.get(),
             Some(deadline),
             "moved"
         );
@@ -283,19 +283,19 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     // A later round moves it the other way, and going to sleep takes it back.
     settle(&reactor);
     assert_eq!(
-        reactor.driver.standing().slice_timeout().get(),
+        reactor.driver.standing.slice_timeout.get(),
         Some(reactor.preempt.slice_end())
     );
     idle_turn_with_work(&reactor);
     assert_eq!(
-        reactor.driver.standing().slice_timeout().get(),
+        reactor.driver.standing.slice_timeout.get(),
         None,
         "taken back"
     );
     // And it can be armed again.
     turn(&reactor);
     settle(&reactor);
-    assert!(reactor.driver.standing().slice_timeout().get().is_some());
+    assert!(reactor.driver.standing.slice_timeout.get().is_some());
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
     }
     run_until_preempted(&reactor);
     // What a submission in the middle of the round does.
-    while reactor.driver.standing().slice_timeout().get().is_some() {
+    while reactor.driver.standing.slice_timeout.get().is_some() {
         reactor.driver.enter(Wait::Now);
         reactor.driver.reap();
     }

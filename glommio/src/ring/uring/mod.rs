@@ -239,10 +239,6 @@ impl KernelRing {
 
     /// As [`enter`](Self::enter), where no device is waited for: on a kernel that can tell, the sleep
     /// does not count as I/O wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`enter`](Self::enter).
     #[inline]
     pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
         let flags = if self.features.has(Feature::NoIoWait) {
