@@ -2,7 +2,7 @@
 
 mod exact;
 
-use std::cell::{Cell, Ref};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -42,8 +42,12 @@ use crate::sys::file;
 /// file.fdatasync().await?;
 /// file.close().await?;
 ///
-/// let file = BufferedFile::open(&path).await?;
+/// let mut file = BufferedFile::open(&path).await?;
 /// assert_eq!(&*file.read_at(100, 1000).await?, b"hello");
+/// file.rename(path.with_extension("new")).await?;
+/// let other = BufferedFile::open(path.with_extension("new")).await?;
+/// assert!(file.is_same(&other));
+/// file.remove().await?;
 /// file.close().await?;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
@@ -69,49 +73,6 @@ impl BufferedFile {
             file,
             lacks_cached_reads: Cell::new(false),
         }
-    }
-
-    /// Whether both are the same file on disk, by whichever paths or from whatever descriptors they
-    /// were made.
-    pub fn is_same(&self, other: &BufferedFile) -> bool {
-        self.file.shared().is_same(other.file.shared())
-    }
-
-    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`]
-    /// has the other ways.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenOptions::buffered_open`].
-    ///
-    /// # Panics
-    ///
-    /// Panics outside an executor.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`OpenOptions::buffered_open`].
-    pub async fn create<P: AsRef<Path>>(path: P) -> Result<BufferedFile> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        options.buffered_open(path).await
-    }
-
-    /// Opens the file at `path` for reading alone.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenOptions::buffered_open`].
-    ///
-    /// # Panics
-    ///
-    /// Panics outside an executor.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing stays open when it is dropped.
-    pub async fn open<P: AsRef<Path>>(path: P) -> Result<BufferedFile> {
-        OpenOptions::new().read(true).buffered_open(path).await
     }
 
     /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there
@@ -288,37 +249,13 @@ impl BufferedFile {
         looked
     }
 
-    file_methods!(BufferedFile);
+    file_methods!(BufferedFile, buffered_open);
 
     /// As [`DmaFile::rename`](super::DmaFile::rename).
-    ///
-    /// # Errors
-    ///
-    /// As there.
     ///
     /// # Cancel safety
     ///
     /// Dropped in the middle, it may or may not happen; the path that is remembered is the old one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::BufferedFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let mut file = BufferedFile::create(&path).await?;
-    /// file.rename(path.with_extension("new")).await?;
-    /// let other = BufferedFile::open(path.with_extension("new")).await?;
-    /// assert!(file.is_same(&other));
-    /// file.remove().await?;
-    /// assert!(!path.with_extension("new").exists());
-    /// file.close().await?;
-    /// other.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn rename<P: AsRef<Path>>(&mut self, new_path: P) -> Result<()> {
         self.file.rename(new_path.as_ref()).await
     }
@@ -340,13 +277,6 @@ impl BufferedFile {
     /// Starts to close it.
     pub(super) fn start_close(self) -> Closing {
         self.file.start_close()
-    }
-
-    /// The path by which the file was opened, from the root on, or the one that
-    /// [`rename`](Self::rename) gave it. Files without a name and those made of descriptors have
-    /// none.
-    pub fn path(&self) -> Option<Ref<'_, Path>> {
-        self.file.path()
     }
 
     pub(super) fn file(&self) -> &OpenFile {

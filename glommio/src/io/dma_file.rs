@@ -5,7 +5,6 @@ mod exact;
 mod reads;
 mod whole;
 
-use std::cell::Ref;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
@@ -39,20 +38,29 @@ use crate::sys::file;
 /// # Examples
 ///
 /// ```
-/// use glommio::io::DmaFile;
+/// use glommio::io::{CloseResult, DmaFile};
+/// use std::rc::Rc;
 ///
 /// # glommio::LocalExecutor::default().run(async {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("file");
 /// let file = DmaFile::create(&path).await?;
+/// let block = file.alignment();
+/// assert_eq!((file.align_up(block + 1), file.align_down(block + 1)), (2 * block, block));
 /// let mut buffer = file.alloc_dma_buffer(4096);
 /// buffer.as_bytes_mut().fill(7);
 /// assert_eq!(file.write_at(buffer, 0).await?, 4096);
+/// let shared = Rc::new(file.alloc_dma_buffer(4096));
+/// assert_eq!(file.write_rc_at(shared.clone(), 4096).await?, 4096);
 /// file.close().await?;
 ///
 /// let file = DmaFile::open(&path).await?;
 /// assert_eq!(*file.read_at(1000, 3).await?, [7; 3]);
+/// let other = Rc::new(file.dup()?);
+/// assert!(file.is_same(&other) && file.inode() == other.inode());
+/// assert_eq!((file.dev_major(), file.dev_minor()), (other.dev_major(), other.dev_minor()));
 /// file.close().await?;
+/// assert_eq!(other.clone().close_rc().await?, CloseResult::Unreferenced);
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
 /// ```
@@ -112,23 +120,6 @@ impl DmaFile {
     }
 
     /// What positions and lengths are multiples of, in bytes: a power of two, at least 512.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::DmaFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = DmaFile::create(&path).await?;
-    /// let block = file.alignment();
-    /// assert_eq!(file.align_up(block + 1), 2 * block);
-    /// assert_eq!(file.align_down(2 * block - 1), block);
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn alignment(&self) -> u64 {
         self.limits().alignment
     }
@@ -137,51 +128,9 @@ impl DmaFile {
         self.file.shared().limits
     }
 
-    /// Whether both are the same file on disk, by whichever paths they were opened.
-    pub fn is_same(&self, other: &DmaFile) -> bool {
-        self.file.shared().is_same(other.file.shared())
-    }
-
     /// A buffer for this file, from the I/O memory of the executor.
     pub fn alloc_dma_buffer(&self, size: usize) -> DmaBuffer {
         self.file.submitter().allocate(size)
-    }
-
-    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`]
-    /// has the other ways.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenOptions::dma_open`].
-    ///
-    /// # Panics
-    ///
-    /// Panics outside an executor.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`OpenOptions::dma_open`].
-    pub async fn create<P: AsRef<Path>>(path: P) -> Result<DmaFile> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        options.dma_open(path).await
-    }
-
-    /// Opens the file at `path` for reading alone.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenOptions::dma_open`].
-    ///
-    /// # Panics
-    ///
-    /// Panics outside an executor.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing stays open when it is dropped.
-    pub async fn open<P: AsRef<Path>>(path: P) -> Result<DmaFile> {
-        OpenOptions::new().read(true).dma_open(path).await
     }
 
     /// Another descriptor of the same open file, with the same flags. Each of the two is closed by
@@ -190,25 +139,6 @@ impl DmaFile {
     /// # Errors
     ///
     /// What `fcntl(2)` gives, such as `EMFILE`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::DmaFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = DmaFile::create(&path).await?;
-    /// let other = file.dup()?;
-    /// assert!(file.is_same(&other));
-    /// let identity = |file: &DmaFile| (file.dev_major(), file.dev_minor(), file.inode());
-    /// assert_eq!(identity(&file), identity(&other));
-    /// file.close().await?;
-    /// other.close().await?; // it was open until now
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn dup(&self) -> Result<Self> {
         let copy = self
             .file
@@ -242,35 +172,9 @@ impl DmaFile {
     /// As [`write_at`](Self::write_at), of a buffer that others may read meanwhile, or write to
     /// other places.
     ///
-    /// # Errors
-    ///
-    /// As [`write_at`](Self::write_at).
-    ///
     /// # Cancel safety
     ///
-    /// As [`write_at`](Self::write_at).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::DmaFile;
-    /// use std::rc::Rc;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = DmaFile::create(&path).await?;
-    /// let mut buffer = file.alloc_dma_buffer(4096);
-    /// buffer.as_bytes_mut().fill(7);
-    /// let buffer = Rc::new(buffer);
-    /// for block in 0..2 {
-    ///     assert_eq!(file.write_rc_at(buffer.clone(), block * 4096).await?, 4096);
-    /// }
-    /// assert_eq!(file.file_size().await?, 8192);
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
+    /// As there.
     pub async fn write_rc_at(&self, buf: Rc<DmaBuffer>, pos: u64) -> Result<usize> {
         self.write(Bytes::Shared(buf), pos).await
     }
@@ -330,23 +234,6 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// As [`close`](Self::close).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::{CloseResult, DmaFile};
-    /// use std::rc::Rc;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = Rc::new(DmaFile::create(&path).await?);
-    /// let other = file.clone();
-    /// assert_eq!(file.close_rc().await?, CloseResult::Unreferenced);
-    /// assert_eq!(other.close_rc().await?, CloseResult::Closed);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn close_rc(self: Rc<DmaFile>) -> Result<CloseResult> {
         match Rc::into_inner(self) {
             Some(file) => file.close().await.map(|()| CloseResult::Closed),
@@ -355,12 +242,6 @@ impl DmaFile {
                 Ok(CloseResult::Unreferenced)
             }
         }
-    }
-
-    /// The path by which the file was opened, from the root on, or the one that
-    /// [`rename`](Self::rename) gave it. Files without a name have none.
-    pub fn path(&self) -> Option<Ref<'_, Path>> {
-        self.file.path()
     }
 
     /// The number of the file in its filesystem.
@@ -421,23 +302,6 @@ impl OpenOptions {
     ///
     /// Dropped in the middle, it may or may not have created or truncated the file. Nothing stays
     /// open.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::OpenOptions;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let mut options = OpenOptions::new();
-    /// options.read(true).write(true).create(true);
-    /// let file = options.dma_open(&path).await?;
-    /// assert_eq!(file.file_size().await?, 0);
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn dma_open<P: AsRef<Path>>(&self, path: P) -> Result<DmaFile> {
         let file = self.open(path.as_ref(), libc::O_DIRECT).await?;
         DmaFile::of(file, self.op())

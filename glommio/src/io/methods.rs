@@ -3,7 +3,56 @@
 
 /// What is done to a file as a whole.
 macro_rules! file_methods {
-    ($File:ident) => {
+    ($File:ident, $open:ident) => {
+        /// Creates the file at `path`, or empties it if it is there, for writing alone.
+        /// [`OpenOptions`](crate::io::OpenOptions) has the other ways.
+        ///
+        /// # Errors
+        ///
+        #[doc = concat!("As [`OpenOptions::", stringify!($open), "`](crate::io::OpenOptions::", stringify!($open), ").")]
+        ///
+        /// # Panics
+        ///
+        /// Panics outside an executor.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropped in the middle, it may or may not have created or emptied the file. Nothing stays open.
+        pub async fn create<P: AsRef<std::path::Path>>(path: P) -> $crate::io::Result<$File> {
+            let mut options = $crate::io::OpenOptions::new();
+            options.write(true).create(true).truncate(true);
+            options.$open(path).await
+        }
+
+        /// Opens the file at `path` for reading alone.
+        ///
+        /// # Errors
+        ///
+        #[doc = concat!("As [`OpenOptions::", stringify!($open), "`](crate::io::OpenOptions::", stringify!($open), ").")]
+        ///
+        /// # Panics
+        ///
+        /// Panics outside an executor.
+        ///
+        /// # Cancel safety
+        ///
+        /// Nothing stays open when it is dropped.
+        pub async fn open<P: AsRef<std::path::Path>>(path: P) -> $crate::io::Result<$File> {
+            $crate::io::OpenOptions::new().read(true).$open(path).await
+        }
+
+        /// Whether both are the same file on disk, by whichever paths or from whatever descriptors they
+        /// were made.
+        pub fn is_same(&self, other: &$File) -> bool {
+            self.file.shared().is_same(other.file.shared())
+        }
+
+        /// The path by which the file was opened, from the root on, or the one that
+        /// [`rename`](Self::rename) gave it. Files without a name have none.
+        pub fn path(&self) -> Option<std::cell::Ref<'_, std::path::Path>> {
+            self.file.path()
+        }
+
         /// Sets the size of the file: what is beyond it is dropped, and what is missing reads as zeros.
         ///
         /// # Errors

@@ -46,6 +46,26 @@
 
 #![forbid(unsafe_code)]
 
+/// What a guard is, with the value in its field `value`.
+macro_rules! guard_impls {
+    ($Guard:ident) => {
+        impl<T> std::ops::Deref for $Guard<'_, T> {
+            type Target = T;
+
+            #[inline]
+            fn deref(&self) -> &T {
+                &self.value
+            }
+        }
+
+        impl<T: std::fmt::Debug> std::fmt::Debug for $Guard<'_, T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_tuple(stringify!($Guard)).field(&**self).finish()
+            }
+        }
+    };
+}
+
 mod cancellation;
 mod gate;
 mod mutex;

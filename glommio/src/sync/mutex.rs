@@ -2,7 +2,7 @@
 
 use std::cell::{RefCell, RefMut};
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::DerefMut;
 
 use super::semaphore::{Permit, Semaphore};
 use super::{LockResult, TryLockResult};
@@ -74,17 +74,6 @@ impl<T> Mutex<T> {
     /// # Errors
     ///
     /// `Closed` if the lock is closed, else `WouldBlock` if it is held or awaited.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let mutex = glommio::sync::Mutex::new(1);
-    /// let guard = mutex.try_lock()?;
-    /// assert!(mutex.try_lock().is_err());
-    /// drop(guard);
-    /// assert_eq!(mutex.into_inner()?, 1);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let turn = self.turn.try_acquire_permit(1)?;
         Ok(self.guard(turn))
@@ -99,6 +88,9 @@ impl<T> Mutex<T> {
     /// use glommio::sync::Mutex;
     ///
     /// let mut queue = Mutex::new(vec![1]);
+    /// let guard = queue.try_lock()?;
+    /// assert!(queue.try_lock().is_err());
+    /// drop(guard);
     /// queue.close();
     /// assert!(queue.is_closed() && queue.try_lock().is_err());
     /// queue.get_mut()?.push(2); // without locking, also of a closed lock
@@ -167,24 +159,11 @@ pub struct MutexGuard<'a, T> {
     _turn: Permit<'a>,
 }
 
-impl<T> Deref for MutexGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
+guard_impls!(MutexGuard);
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MutexGuard").field(&**self).finish()
     }
 }

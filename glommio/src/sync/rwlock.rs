@@ -12,7 +12,7 @@ use std::cell::{Ref, RefCell, RefMut};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::DerefMut;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -105,18 +105,6 @@ impl<T> RwLock<T> {
     /// # Errors
     ///
     /// `Closed` if the lock is closed, else `WouldBlock` if this would have to wait.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{GlommioError, sync::RwLock};
-    ///
-    /// let lock = RwLock::new(1);
-    /// let guard = lock.try_read()?;
-    /// assert_eq!(*lock.try_read()? + *guard, 2);
-    /// assert!(matches!(lock.try_write(), Err(GlommioError::WouldBlock(_))));
-    /// # Ok::<_, GlommioError<()>>(())
-    /// ```
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         self.try_lock()
     }
@@ -126,18 +114,6 @@ impl<T> RwLock<T> {
     /// # Errors
     ///
     /// As [`try_read`](Self::try_read).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::sync::RwLock;
-    ///
-    /// let mut numbers = RwLock::new(vec![1]);
-    /// numbers.try_write()?.push(2);
-    /// numbers.get_mut()?.push(3); // without locking: nothing else refers to it
-    /// assert_eq!(*numbers.try_read()?, [1, 2, 3]);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         self.try_lock()
     }
@@ -172,9 +148,12 @@ impl<T> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// let lock = glommio::sync::RwLock::new(1);
+    /// let mut lock = glommio::sync::RwLock::new(vec![1]);
+    /// lock.try_write()?.push(2);
+    /// lock.get_mut()?.push(3); // without locking: nothing else refers to it
     /// let guard = lock.try_read()?;
-    /// assert!(lock.close().is_err());
+    /// assert_eq!((guard.len(), lock.try_read()?.len()), (3, 3));
+    /// assert!(lock.try_write().is_err() && lock.close().is_err());
     /// drop(guard);
     /// lock.close()?;
     /// assert!(lock.is_closed() && lock.try_read().is_err());
@@ -330,39 +309,13 @@ pub struct RwLockWriteGuard<'a, T> {
     _hold: Hold<'a>,
 }
 
-impl<T> Deref for RwLockReadGuard<'_, T> {
-    type Target = T;
+guard_impls!(RwLockReadGuard);
 
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> Deref for RwLockWriteGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
+guard_impls!(RwLockWriteGuard);
 
 impl<T> DerefMut for RwLockWriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RwLockReadGuard").field(&**self).finish()
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RwLockWriteGuard").field(&**self).finish()
     }
 }

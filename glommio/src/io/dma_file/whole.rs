@@ -11,7 +11,7 @@ use crate::stats::Counted;
 use crate::sys::file;
 
 impl DmaFile {
-    file_methods!(DmaFile);
+    file_methods!(DmaFile, dma_open);
 
     /// Copies `bytes` bytes at `source_offset` of `source` to `offset` of this file, within the kernel, and
     /// returns how many were copied: fewer at the end of `source`, or if the kernel prefers to.
@@ -72,10 +72,6 @@ impl DmaFile {
 
     /// As [`fdatasync`](Self::fdatasync), with all attributes.
     ///
-    /// # Errors
-    ///
-    /// As [`fdatasync`](Self::fdatasync).
-    ///
     /// # Cancel safety
     ///
     /// Dropped in the middle, it may or may not happen, and has or has not when
@@ -94,6 +90,8 @@ impl DmaFile {
     /// file.fdatasync().await?; // the data, and the size that reading it needs
     /// let _ = file.hint_extent_size(1 << 20).await; // only XFS takes the hint
     /// file.fsync().await?; // the time of the write and the like, too
+    /// file.rename(path.with_extension("new")).await?;
+    /// assert!(path.with_extension("new").exists());
     /// file.close().await?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
@@ -131,24 +129,6 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// Dropped in the middle, it may or may not happen; the path that is remembered is the old one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::DmaFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = DmaFile::create(&path).await?;
-    /// file.rename(path.with_extension("new")).await?;
-    /// assert!(path.with_extension("new").exists());
-    /// file.remove().await?;
-    /// assert!(!path.with_extension("new").exists());
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
         self.file.rename(new_path.as_ref()).await
     }
