@@ -51,23 +51,14 @@ pub trait ByteSliceMutExt {
     /// use glommio::ByteSliceMutExt;
     ///
     /// let mut buffer = [0; 5];
+    /// buffer.memset(0xff);
     /// assert_eq!(buffer.write_at(3, &[7, 8, 9]), 2);
-    /// assert_eq!(buffer, [0, 0, 0, 7, 8]);
+    /// assert_eq!(buffer, [0xff, 0xff, 0xff, 7, 8]);
     /// assert_eq!(buffer.write_at(5, &[7]), 0);
     /// ```
     fn write_at<S: AsRef<[u8]> + ?Sized>(&mut self, offset: usize, src: &S) -> usize;
 
     /// Sets every byte to `value`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::ByteSliceMutExt;
-    ///
-    /// let mut buffer = vec![0; 4];
-    /// buffer.memset(0xff);
-    /// assert_eq!(buffer, [0xff; 4]);
-    /// ```
     fn memset(&mut self, value: u8);
 }
 

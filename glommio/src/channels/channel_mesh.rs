@@ -25,6 +25,36 @@
 //! # Ok::<_, glommio::GlommioError<()>>(())
 //! ```
 //!
+//! With the roles of producers and consumers:
+//!
+//! ```
+//! use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+//! use glommio::channels::channel_mesh::{MeshBuilder, Role};
+//! use std::sync::atomic::{AtomicBool, Ordering};
+//!
+//! static HAS_PRODUCER: AtomicBool = AtomicBool::new(false);
+//! let mesh = MeshBuilder::partial(2, 8);
+//! assert_eq!(mesh.nr_peers(), 2);
+//! let peers = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2)).on_all_shards(|| async move {
+//!     // The first to come produces.
+//!     if !HAS_PRODUCER.swap(true, Ordering::Relaxed) {
+//!         let (senders, _) = mesh.join(Role::Producer).await.expect("two join a mesh of two");
+//!         assert_eq!((senders.producer_id(), senders.nr_consumers()), (Some(0), 1));
+//!         senders.try_send_to(0, 42).expect("there is room");
+//!         senders.close();
+//!     } else {
+//!         let (_, receivers) = mesh.join(Role::Consumer).await.expect("two join a mesh of two");
+//!         assert_eq!((receivers.consumer_id(), receivers.nr_producers()), (Some(0), 1));
+//!         assert_eq!(receivers.recv_from(0).await.expect("there is a producer"), Some(42));
+//!         assert_eq!(receivers.recv_from(0).await.expect("there is a producer"), None);
+//!     }
+//! })?;
+//! for peer in peers.join_all() {
+//!     peer?;
+//! }
+//! # Ok::<_, glommio::GlommioError<()>>(())
+//! ```
+//!
 //! Peers are numbered in the order of their executors' ids, so that a peer has the same number in
 //! all meshes over the same executors. A peer whose executor ends, or that gives up when all have
 //! joined, reads as one that has closed its channels. If one ends before, the others fail to join.
@@ -132,33 +162,6 @@ impl<T: 'static + Send> MeshBuilder<T, Full> {
 impl<T: 'static + Send> MeshBuilder<T, Partial> {
     /// A mesh of `nr_peers` executors, in which each producer has a channel to each consumer that
     /// holds `channel_size` messages, rounded up to a power of two.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
-    /// use glommio::channels::channel_mesh::{MeshBuilder, Role};
-    /// use std::sync::atomic::{AtomicBool, Ordering};
-    ///
-    /// let mesh = MeshBuilder::partial(2, 8);
-    /// let has_producer = std::sync::Arc::new(AtomicBool::new(false));
-    /// let executors = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2)).on_all_shards(|| async move {
-    ///     // The first to come produces.
-    ///     if !has_producer.swap(true, Ordering::Relaxed) {
-    ///         let (senders, _) = mesh.join(Role::Producer).await.expect("two join a mesh of two");
-    ///         assert_eq!(senders.nr_consumers(), 1);
-    ///         senders.send_to(0, "hello").await.expect("the consumer is there");
-    ///     } else {
-    ///         let (_, receivers) = mesh.join(Role::Consumer).await.expect("two join a mesh of two");
-    ///         assert_eq!(receivers.recv_from(0).await.expect("there is one producer"), Some("hello"));
-    ///         assert_eq!(receivers.recv_from(0).await.expect("there is one producer"), None);
-    ///     }
-    /// })?;
-    /// for ended in executors.join_all() {
-    ///     ended?;
-    /// }
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn partial(nr_peers: usize, channel_size: usize) -> Self {
         Self::new(nr_peers, channel_size, &Partial)
     }
@@ -193,14 +196,6 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
     }
 
     /// How many executors are to join.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::channels::channel_mesh::FullMesh;
-    ///
-    /// assert_eq!(FullMesh::<u8>::full(3, 8).nr_peers(), 3);
-    /// ```
     pub fn nr_peers(&self) -> usize {
         self.peers
     }
@@ -296,36 +291,6 @@ impl<T: Send> Senders<T> {
     ///
     /// As [`ConnectedSender::try_send`], and `IoError` of kind `InvalidInput` if `idx` is this peer
     /// or none. The message is dropped then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
-    /// use glommio::channels::channel_mesh::{MeshBuilder, Role};
-    /// use std::sync::atomic::{AtomicBool, Ordering};
-    ///
-    /// // One executor produces, the other one consumes.
-    /// static HAS_PRODUCER: AtomicBool = AtomicBool::new(false);
-    /// let mesh = MeshBuilder::partial(2, 8);
-    /// assert_eq!(mesh.nr_peers(), 2);
-    /// let peers = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2)).on_all_shards(|| async move {
-    ///     if !HAS_PRODUCER.swap(true, Ordering::Relaxed) {
-    ///         let (senders, _) = mesh.join(Role::Producer).await.expect("two join a mesh of two");
-    ///         assert_eq!((senders.producer_id(), senders.nr_consumers()), (Some(0), 1));
-    ///         senders.try_send_to(0, 42).expect("there is room");
-    ///         senders.close();
-    ///     } else {
-    ///         let (_, receivers) = mesh.join(Role::Consumer).await.expect("two join a mesh of two");
-    ///         assert_eq!((receivers.consumer_id(), receivers.nr_producers()), (Some(0), 1));
-    ///         assert_eq!(receivers.recv_from(0).await.expect("there is a producer"), Some(42));
-    ///         assert_eq!(receivers.recv_from(0).await.expect("there is a producer"), None);
-    ///     }
-    /// })?;
-    /// for peer in peers.join_all() {
-    ///     peer?;
-    /// }
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn try_send_to(&self, idx: usize, msg: T) -> Result<(), GlommioError<T>> {
         match self.side.channels.get(idx) {
             Some(Some(sender)) => sender.try_send(msg),
@@ -376,20 +341,6 @@ impl<T: Send> Receivers<T> {
     /// # Cancel safety
     ///
     /// Dropping the future loses no message.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::channels::channel_mesh::Receivers;
-    ///
-    /// async fn sum_of_first(receivers: &Receivers<u64>) -> Result<u64, glommio::GlommioError<()>> {
-    ///     let mut sum = 0;
-    ///     while let Some(number) = receivers.recv_from(0).await? {
-    ///         sum += number;
-    ///     }
-    ///     Ok(sum)
-    /// }
-    /// ```
     pub async fn recv_from(&self, idx: usize) -> Result<Option<T>, GlommioError<()>> {
         match self.receiver(idx) {
             Ok(receiver) => Ok(receiver.recv().await),
@@ -463,17 +414,6 @@ impl<T: Send> Receivers<T> {
     }
 
     /// The number of this peer among those with its role; `None` for a producer.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::channels::channel_mesh::Receivers;
-    ///
-    /// fn name<T: Send>(receivers: &Receivers<T>) -> String {
-    ///     let consumer = receivers.consumer_id().map_or("none".into(), |it| it.to_string());
-    ///     format!("consumer {consumer} of {} producers", receivers.nr_producers())
-    /// }
-    /// ```
     pub fn consumer_id(&self) -> Option<usize> {
         self.side.id_in_role
     }

@@ -82,21 +82,6 @@ use crate::reactor::budget;
 /// # Panics
 ///
 /// As [`spsc_queue::make`](super::spsc_queue::make).
-///
-/// # Examples
-///
-/// ```
-/// use glommio::{LocalExecutor, channels::shared_channel};
-///
-/// let (sender, receiver) = shared_channel::new_bounded(1);
-/// LocalExecutor::default().run(async {
-///     // Both ends may be on one executor.
-///     let (sender, receiver) = futures_lite::future::zip(sender.connect(), receiver.connect()).await;
-///     sender.try_send(1).unwrap();
-///     assert!(sender.try_send(2).is_err(), "it holds one");
-///     assert_eq!(receiver.recv().await, Some(1));
-/// });
-/// ```
 pub fn new_bounded<T: Send + Sized>(size: usize) -> (SharedSender<T>, SharedReceiver<T>) {
     let (sending, receiving) = ends::make(size);
     (
@@ -245,6 +230,7 @@ impl<T: Send + Sized> ConnectedSender<T> {
     ///
     /// let (sender, receiver) = shared_channel::new_bounded(4);
     /// LocalExecutor::default().run(async {
+    ///     // Both ends may be on one executor.
     ///     let (sender, receiver) = futures_lite::future::zip(sender.connect(), receiver.connect()).await;
     ///     sender.try_send(1).unwrap();
     ///     sender.close();
@@ -284,10 +270,6 @@ impl<T: Send + Sized> ConnectedSender<T> {
 
 impl<T: Send> ForeignSender<T> {
     /// As [`ConnectedSender::try_send`], from any thread.
-    ///
-    /// # Errors
-    ///
-    /// As [`ConnectedSender::try_send`].
     pub fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
         self.end.try_send(item)
     }

@@ -26,6 +26,16 @@
 //!     }
 //! }
 //! # thread.join().unwrap();
+//!
+//! let (producer, consumer) = spsc_queue::make(3); // rounded up to four
+//! for number in 0..4 {
+//!     assert_eq!(producer.try_push(number), None);
+//! }
+//! assert_eq!(producer.try_push(4), Some(4), "it is full");
+//! assert_eq!((consumer.try_pop(), producer.free_space()), (Some(0), 1));
+//! assert!(!producer.disconnect() && consumer.producer_disconnected());
+//! assert!(!consumer.disconnect() && producer.consumer_disconnected());
+//! assert_eq!(producer.try_push(5), Some(5), "too late");
 //! ```
 //!
 //! # Implementation
@@ -99,16 +109,6 @@ use crate::panic::drop_all;
 /// # Panics
 ///
 /// Panics if a `usize` cannot hold the rounded capacity, or if there is not so much memory.
-///
-/// # Examples
-///
-/// ```
-/// let (producer, _consumer) = glommio::channels::spsc_queue::make(3);
-/// for number in 0..4 {
-///     assert_eq!(producer.try_push(number), None);
-/// }
-/// assert_eq!(producer.try_push(4), Some(4), "it holds four");
-/// ```
 pub fn make<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     let (producer, consumer) = make_ends(capacity, || ());
     (Producer { end: producer }, Consumer { end: consumer })
@@ -285,17 +285,6 @@ impl<T, B> Ring<T, B> {
 
 impl<T> Producer<T> {
     /// Stores `v`. Returns it if the ring is full, or if the consumer has disconnected.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (producer, consumer) = glommio::channels::spsc_queue::make(1);
-    /// assert_eq!(producer.try_push("stored"), None);
-    /// assert_eq!(producer.try_push("refused"), Some("refused"));
-    /// consumer.try_pop();
-    /// consumer.disconnect();
-    /// assert_eq!(producer.try_push("too late"), Some("too late"));
-    /// ```
     #[inline]
     pub fn try_push(&self, v: T) -> Option<T> {
         self.end.try_push(v)
@@ -304,45 +293,17 @@ impl<T> Producer<T> {
     /// Tells the consumer that nothing more will come. Storing is possible all the same.
     ///
     /// Returns whether it had been told already.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (producer, consumer) = glommio::channels::spsc_queue::make::<u8>(1);
-    /// assert!(!producer.disconnect());
-    /// assert!(producer.disconnect());
-    /// assert!(consumer.producer_disconnected());
-    /// ```
     pub fn disconnect(&self) -> bool {
         self.end.disconnect()
     }
 
     /// Whether the consumer has disconnected.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (producer, consumer) = glommio::channels::spsc_queue::make::<u8>(1);
-    /// assert!(!producer.consumer_disconnected());
-    /// consumer.disconnect();
-    /// assert!(producer.consumer_disconnected());
-    /// ```
     #[inline]
     pub fn consumer_disconnected(&self) -> bool {
         self.end.consumer_disconnected()
     }
 
     /// How many values can be stored. The consumer may be making more room at this moment.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (producer, consumer) = glommio::channels::spsc_queue::make(4);
-    /// producer.try_push(1);
-    /// assert_eq!(producer.free_space(), 3);
-    /// consumer.try_pop();
-    /// assert_eq!(producer.free_space(), 4);
-    /// ```
     pub fn free_space(&self) -> usize {
         self.end.free_space()
     }
@@ -350,16 +311,6 @@ impl<T> Producer<T> {
 
 impl<T> Consumer<T> {
     /// Takes the oldest value, if there is one; also after either side has disconnected.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (producer, consumer) = glommio::channels::spsc_queue::make(2);
-    /// producer.try_push(1);
-    /// producer.disconnect();
-    /// assert_eq!(consumer.try_pop(), Some(1));
-    /// assert_eq!(consumer.try_pop(), None);
-    /// ```
     #[inline]
     pub fn try_pop(&self) -> Option<T> {
         self.end.try_pop()
@@ -376,16 +327,6 @@ impl<T> Consumer<T> {
     /// Whether the producer has disconnected. There may be values left.
     ///
     /// What it stored before is there for the [`try_pop`](Self::try_pop) that follows this.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (producer, consumer) = glommio::channels::spsc_queue::make(1);
-    /// producer.try_push(7);
-    /// producer.disconnect();
-    /// assert!(consumer.producer_disconnected());
-    /// assert_eq!(consumer.try_pop(), Some(7), "what was stored before is there");
-    /// ```
     #[inline]
     pub fn producer_disconnected(&self) -> bool {
         self.end.producer_disconnected()

@@ -233,6 +233,7 @@ impl<T, S: Storage> Receiver<T, S> {
     /// ```
     /// let (_sender, receiver) = glommio::channels::watch::watch(vec![1, 2]);
     /// assert_eq!(receiver.with_current(|numbers| numbers.len()), 2);
+    /// assert_eq!(receiver.borrow().len(), 2);
     /// ```
     pub fn with_current<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         self.channel.lend(|_| (), f)
@@ -281,13 +282,6 @@ impl<T, S: Storage> Receiver<T, S> {
 impl<T> Receiver<T> {
     /// Lends the value, which does not count as seen by that. [`Sender::send`] panics while it is
     /// lent, so do not hold this across an await.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (_sender, receiver) = glommio::channels::watch::watch(String::from("idle"));
-    /// assert_eq!(receiver.borrow().len(), 4);
-    /// ```
     pub fn borrow(&self) -> Ref<'_, T> {
         self.channel.borrow()
     }

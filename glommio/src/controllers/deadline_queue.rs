@@ -37,10 +37,6 @@ pub enum ControllerStatus {
 }
 
 /// Work with a deadline, which knows how far it is.
-///
-/// # Examples
-///
-/// See [`DeadlineQueue`].
 pub trait DeadlineSource {
     /// How much there is to do, in units of its own. May grow.
     fn total_units(&self) -> u64;
@@ -217,22 +213,6 @@ impl<T: 'static> DeadlineQueue<T> {
 
     /// Sees to it that the controller gives at least 250 shares until the returned value is
     /// dropped, and all other such values, too. Has no effect while it is disabled.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{controllers::DeadlineQueue, executor};
-    /// use std::time::Duration;
-    ///
-    /// let queue = DeadlineQueue::<()>::new("flush", Duration::from_millis(250));
-    /// let bump = queue.bump_priority(); // a request waits for the flush
-    /// // The work is pushed, and awaited.
-    /// drop(bump);
-    /// println!("{:?}", executor().task_queue_stats(queue.task_queue())?);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn bump_priority(&self) -> PriorityBump<T> {
         let bumps = &self.controller.bumps;
         bumps.set(bumps.get() + 1);
@@ -251,6 +231,9 @@ impl<T: 'static> DeadlineQueue<T> {
     /// use std::time::Duration;
     ///
     /// let queue = DeadlineQueue::<()>::new("flush", Duration::from_millis(250));
+    /// println!("the shares of {:?}", queue.task_queue());
+    /// let bump = queue.bump_priority(); // a request waits for the flush
+    /// drop(bump);
     /// queue.disable(100); // a fixed number of shares
     /// assert!(matches!(queue.status(), ControllerStatus::Disabled(100)));
     /// queue.enable();

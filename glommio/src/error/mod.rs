@@ -118,16 +118,6 @@ impl<T> GlommioError<T> {
     /// Takes back the item that a channel did not accept.
     ///
     /// `None` for errors that carry no item.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{GlommioError, ResourceType};
-    ///
-    /// let closed = GlommioError::Closed(ResourceType::Channel(7));
-    /// assert_eq!(closed.into_inner(), Some(7));
-    /// assert_eq!(GlommioError::<u8>::Closed(ResourceType::Gate).into_inner(), None);
-    /// ```
     pub fn into_inner(self) -> Option<T> {
         match self {
             GlommioError::Closed(ResourceType::Channel(item))

@@ -39,22 +39,6 @@ impl<T: 'static> JoinSet<T> {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{Latency, Shares, executor, task::JoinSet};
-    ///
-    /// glommio::LocalExecutor::default().run(async {
-    ///     let background =
-    ///         executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "background");
-    ///     let mut set = JoinSet::new();
-    ///     set.spawn_into(async { 1 + 1 }, background)?;
-    ///     assert_eq!(set.join_next().await, Some(Ok(2)));
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_into(
         &mut self,
@@ -118,13 +102,17 @@ impl<T> JoinSet<T> {
     ///
     /// ```
     /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::task::JoinSet;
+    /// use glommio::{executor, task::JoinSet};
     /// use std::future::poll_fn;
     ///
     /// let mut set = JoinSet::new();
-    /// set.spawn(async { 7 });
+    /// set.spawn_into(async { 7 }, executor().current_task_queue()).unwrap();
     /// assert_eq!(poll_fn(|cx| set.poll_join_next(cx)).await, Some(Ok(7)));
     /// assert_eq!(poll_fn(|cx| set.poll_join_next(cx)).await, None, "the set is empty");
+    ///
+    /// set.spawn(std::future::pending());
+    /// set.shutdown().await;
+    /// assert!(set.is_empty());
     /// # });
     /// ```
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
@@ -142,19 +130,6 @@ impl<T> JoinSet<T> {
     /// # Cancel safety
     ///
     /// All are cancelled with the first poll.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::task::JoinSet;
-    ///
-    /// let mut set = JoinSet::new();
-    /// set.spawn(std::future::pending::<()>());
-    /// set.shutdown().await;
-    /// assert!(set.is_empty());
-    /// # });
-    /// ```
     pub async fn shutdown(&mut self) {
         self.abort_all();
         while self.join_next().await.is_some() {}

@@ -19,8 +19,8 @@ use crate::stats::{ExecutorStats, IoStats, TaskQueueStats};
 /// # glommio::LocalExecutor::default().run(async {
 /// use glommio::executor;
 ///
-/// let task = executor().spawn_local(async { executor().id() });
-/// assert_eq!(task.await, executor().id());
+/// assert_eq!(executor().spawn_local(async { 6 * 7 }).await, 42);
+/// glommio::yield_if_needed().await;
 /// # });
 /// ```
 pub fn executor() -> ExecutorProxy {
@@ -31,32 +31,45 @@ pub fn executor() -> ExecutorProxy {
 ///
 /// Unless said otherwise, methods panic with `no LocalExecutor is running on this thread` outside a
 /// call of [`LocalExecutor::run`](crate::LocalExecutor::run).
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{Latency, Shares, executor, io::BufferedFile};
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// assert!(executor().id() > 0 && executor().driver() != glommio::Driver::Auto);
+/// let queue = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "import");
+/// let task = executor().spawn_local_into(async { executor().current_task_queue() }, queue)?;
+/// assert!(executor().remove_task_queue(queue).is_err(), "it has an unfinished task");
+/// assert_eq!(task.await, queue);
+/// executor().yield_task_queue_now().await;
+///
+/// BufferedFile::open("/proc/self/comm").await?.close().await?;
+/// assert_eq!(executor().io_stats().all_rings().files_opened(), 1);
+/// assert_eq!(executor().io_stats().all_rings().files_opened(), 0, "reading resets");
+/// let this_queue = executor().current_task_queue();
+/// assert_eq!(executor().task_queue_io_stats(this_queue)?.all_rings().files_closed(), 1);
+///
+/// let stats = executor().task_queue_stats(queue)?;
+/// println!("{} turns, {:?}", stats.queue_selected(), stats.runtime());
+/// assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 2);
+/// executor().yield_now().await;
+/// assert!(executor().executor_stats().tasks_executed() > 0);
+/// executor().remove_task_queue(queue)?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct ExecutorProxy {}
 
 impl ExecutorProxy {
     /// The number of the executor; see [`LocalExecutor::id`](crate::LocalExecutor::id).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// assert!(glommio::executor().id() > 0);
-    /// # });
-    /// ```
     pub fn id(&self) -> usize {
         current::expect().id()
     }
 
     /// What the executor uses: [`Driver::IoUring`] or [`Driver::Epoll`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// assert_ne!(glommio::executor().driver(), glommio::Driver::Auto);
-    /// # });
-    /// ```
     pub fn driver(&self) -> Driver {
         current::expect().reactor().driver()
     }
@@ -123,21 +136,6 @@ impl ExecutorProxy {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::executor;
-    ///
-    /// let mut sum = 0_u64;
-    /// for number in 0..10_000 {
-    ///     sum += number;
-    ///     executor().yield_if_needed().await;
-    /// }
-    /// assert_eq!(sum, 49_995_000);
-    /// # });
-    /// ```
     #[inline]
     pub async fn yield_if_needed(&self) {
         if self.need_preempt() {
@@ -151,28 +149,6 @@ impl ExecutorProxy {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{executor, spawn_local};
-    /// use std::{cell::RefCell, rc::Rc};
-    ///
-    /// let order = Rc::new(RefCell::new(Vec::new()));
-    /// let other = spawn_local({
-    ///     let order = order.clone();
-    ///     async move {
-    ///         executor().yield_now().await;
-    ///         order.borrow_mut().push("other");
-    ///     }
-    /// });
-    /// executor().yield_now().await;
-    /// order.borrow_mut().push("this");
-    /// other.await;
-    /// assert_eq!(*order.borrow(), ["other", "this"]);
-    /// # });
-    /// ```
     pub async fn yield_now(&self) {
         let has_yielded = Cell::new(false);
         poll_fn(|cx| {
@@ -191,27 +167,6 @@ impl ExecutorProxy {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{Latency, Shares, executor, spawn_local_into};
-    /// use std::{cell::Cell, rc::Rc};
-    ///
-    /// let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "other");
-    /// let has_run = Rc::new(Cell::new(false));
-    /// let other = spawn_local_into({
-    ///     let has_run = has_run.clone();
-    ///     async move { has_run.set(true) }
-    /// }, queue)?;
-    /// while !has_run.get() {
-    ///     executor().yield_task_queue_now().await;
-    /// }
-    /// other.await;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn yield_task_queue_now(&self) {
         current::with(|core| core.map(|core| core.yield_current_queue()));
         self.yield_now().await;
@@ -219,21 +174,6 @@ impl ExecutorProxy {
 
     /// Adds a task queue. Its index is one more than that of the queue before it; `label` names it
     /// in reports of stalls.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{Latency, Shares, executor, spawn_local_into};
-    ///
-    /// glommio::LocalExecutor::default().run(async {
-    ///     let background =
-    ///         executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "background");
-    ///     let task = spawn_local_into(async { 1 + 1 }, background)?;
-    ///     assert_eq!(task.await, 2);
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn create_task_queue(
         &self,
         shares: Shares,
@@ -248,41 +188,11 @@ impl ExecutorProxy {
     /// # Errors
     ///
     /// As [`LocalExecutor::remove_task_queue`](crate::LocalExecutor::remove_task_queue).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{Latency, Shares, executor, spawn_local_into};
-    ///
-    /// let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "import");
-    /// let task = spawn_local_into(std::future::pending::<()>(), queue)?;
-    /// assert!(executor().remove_task_queue(queue).is_err(), "it has an unfinished task");
-    /// task.cancel().await;
-    /// # // The queue has its turn until the task that it ran last is over.
-    /// executor().yield_task_queue_now().await;
-    /// executor().remove_task_queue(queue)?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn remove_task_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
         current::expect().remove_queue(handle)
     }
 
     /// The queue of the task that is being polled.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{Latency, Shares, executor, spawn_local_into};
-    ///
-    /// let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "import");
-    /// let task = spawn_local_into(async { executor().current_task_queue() }, queue)?;
-    /// assert_eq!(task.await, queue);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn current_task_queue(&self) -> TaskQueueHandle {
         current::expect().current_queue()
     }
@@ -294,19 +204,6 @@ impl ExecutorProxy {
     /// [preemption interval](crate::LocalExecutorBuilder::preempt_timer). So they do not contain
     /// what the calling task has just done, and right after the start they are zero. The counts
     /// contain the poll that is in progress.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::executor;
-    ///
-    /// glommio::LocalExecutor::default().run(async {
-    ///     executor().executor_stats();
-    ///     executor().yield_now().await;
-    ///     assert_eq!(executor().executor_stats().tasks_executed(), 1);
-    ///     assert_eq!(executor().executor_stats().tasks_executed(), 0, "reading resets");
-    /// });
-    /// ```
     pub fn executor_stats(&self) -> ExecutorStats {
         current::expect().take_stats()
     }
@@ -318,19 +215,6 @@ impl ExecutorProxy {
     /// # Errors
     ///
     /// `QueueError` of kind `NotFound` if there is no such queue.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{TaskQueueHandle, executor};
-    ///
-    /// executor().yield_task_queue_now().await;
-    /// let stats = executor().task_queue_stats(TaskQueueHandle::default())?;
-    /// println!("{} turns, {:?}", stats.queue_selected(), stats.runtime());
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn task_queue_stats(&self, handle: TaskQueueHandle) -> Result<TaskQueueStats, ()> {
         let queue = current::expect().queue(handle)?;
         Ok(queue.take_stats())
@@ -338,16 +222,6 @@ impl ExecutorProxy {
 
     /// As [`task_queue_stats`](Self::task_queue_stats) for every queue that there is, the default
     /// queue included: extends `output` by one entry for each, in no particular order.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let stats = glommio::executor().all_task_queue_stats(Vec::new());
-    /// assert_eq!(stats.len(), 1);
-    /// assert_eq!(stats[0].current_shares(), 1000);
-    /// # });
-    /// ```
     pub fn all_task_queue_stats<V>(&self, mut output: V) -> V
     where
         V: Extend<TaskQueueStats>,
@@ -362,21 +236,6 @@ impl ExecutorProxy {
     ///
     /// It is counted when it has completed with success. See [`RingIoStats`](crate::RingIoStats)
     /// for what is counted; nothing on sockets is.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{executor, io::BufferedFile};
-    ///
-    /// let file = BufferedFile::open("/proc/self/comm").await?;
-    /// file.close().await?;
-    /// let stats = executor().io_stats().all_rings();
-    /// assert_eq!((stats.files_opened(), stats.files_closed()), (1, 1));
-    /// assert_eq!(executor().io_stats().all_rings().files_opened(), 0, "reading resets");
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn io_stats(&self) -> IoStats {
         current::expect().reactor().io_counters().take()
     }
@@ -387,21 +246,6 @@ impl ExecutorProxy {
     /// # Errors
     ///
     /// `QueueError` of kind `NotFound` if there is no such queue.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{executor, io::BufferedFile};
-    ///
-    /// let file = BufferedFile::open("/proc/self/comm").await?;
-    /// let queue = executor().current_task_queue();
-    /// let stats = executor().task_queue_io_stats(queue)?.all_rings();
-    /// assert_eq!(stats.files_opened(), 1);
-    /// # file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn task_queue_io_stats(&self, handle: TaskQueueHandle) -> Result<IoStats, ()> {
         let core = current::expect();
         core.queue(handle)?;
@@ -414,19 +258,6 @@ impl ExecutorProxy {
 /// # Cancel safety
 ///
 /// Nothing is lost when it is dropped.
-///
-/// # Examples
-///
-/// ```
-/// # glommio::LocalExecutor::default().run(async {
-/// let mut sum = 0_u64;
-/// for number in 0..10_000 {
-///     sum += number;
-///     glommio::yield_if_needed().await;
-/// }
-/// assert_eq!(sum, 49_995_000);
-/// # });
-/// ```
 #[inline]
 pub async fn yield_if_needed() {
     executor().yield_if_needed().await;

@@ -195,15 +195,6 @@ impl<T> Task<T> {
 
     /// Lets the task run on by itself. The returned handle can be awaited for the output or
     /// dropped, which changes nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let handle = glommio::spawn_local(async { 7 }).detach();
-    /// assert_eq!(handle.await, Some(7));
-    /// # });
-    /// ```
     pub fn detach(mut self) -> JoinHandle<T> {
         self.0.take().expect("only taken here and in `cancel`")
     }
@@ -223,6 +214,7 @@ impl<T> Task<T> {
     ///
     /// assert_eq!(spawn_local(std::future::pending::<()>()).cancel().await, None);
     /// assert_eq!(spawn_local(async { 7 }).cancel().await, Some(7), "it was done before");
+    /// assert_eq!(spawn_local(async { 7 }).detach().await, Some(7));
     /// # });
     /// ```
     pub async fn cancel(self) -> Option<T> {

@@ -44,20 +44,6 @@ impl ExecutorProxy {
     /// # Errors
     ///
     /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{Latency, Shares, executor};
-    ///
-    /// let background =
-    ///     executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "background");
-    /// let task = executor().spawn_local_into(async { 6 * 7 }, background)?;
-    /// assert_eq!(task.await, 42);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_local_into<T>(
         &self,
@@ -88,13 +74,14 @@ impl ExecutorProxy {
     ///
     /// ```
     /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::executor;
+    /// use glommio::{TaskQueueHandle, executor};
     ///
     /// let words = vec![String::from("borrowed"), String::from("words")];
-    /// // SAFETY: the task is awaited here, before `words` goes away, and is not forgotten.
-    /// let lengths = unsafe { executor().spawn_scoped_local(async { words.iter().map(String::len).sum() }) };
-    /// let sum: usize = lengths.await;
-    /// assert_eq!(sum, 13);
+    /// // SAFETY: both tasks are awaited here, before `words` goes away, and are not forgotten.
+    /// let first = unsafe { executor().spawn_scoped_local(async { words[0].len() }) };
+    /// let second = async { words[1].len() };
+    /// let second = unsafe { executor().spawn_scoped_local_into(second, TaskQueueHandle::default()) };
+    /// assert_eq!((first.await, second.unwrap().await), (8, 5));
     /// # });
     /// ```
     #[cfg_attr(feature = "debugging", track_caller)]
@@ -119,21 +106,6 @@ impl ExecutorProxy {
     /// # Safety
     ///
     /// As [`spawn_scoped_local`](Self::spawn_scoped_local).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{TaskQueueHandle, executor};
-    ///
-    /// let numbers = [1, 2, 3];
-    /// let sum = async { numbers.iter().sum::<i32>() };
-    /// // SAFETY: the task is awaited here, before `numbers` goes away, and is not forgotten.
-    /// let task = unsafe { executor().spawn_scoped_local_into(sum, TaskQueueHandle::default()) }?;
-    /// assert_eq!(task.await, 6);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     #[cfg_attr(feature = "debugging", track_caller)]
     pub unsafe fn spawn_scoped_local_into<'a, T>(
         &self,
@@ -263,10 +235,13 @@ where
 ///
 /// ```
 /// # glommio::LocalExecutor::default().run(async {
+/// use glommio::{TaskQueueHandle, spawn_scoped_local, spawn_scoped_local_into};
+///
 /// let name = String::from("borrowed");
-/// // SAFETY: the task is awaited here, before `name` goes away, and is not forgotten.
-/// let task = unsafe { glommio::spawn_scoped_local(async { name.len() }) };
-/// assert_eq!(task.await, 8);
+/// // SAFETY: both tasks are awaited here, before `name` goes away, and are not forgotten.
+/// let task = unsafe { spawn_scoped_local(async { name.len() }) };
+/// let other = unsafe { spawn_scoped_local_into(async { name.len() }, TaskQueueHandle::default()) };
+/// assert_eq!((task.await, other.unwrap().await), (8, 8));
 /// # });
 /// ```
 #[cfg_attr(feature = "debugging", track_caller)]
@@ -284,21 +259,6 @@ pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) ->
 /// # Safety
 ///
 /// As [`ExecutorProxy::spawn_scoped_local`].
-///
-/// # Examples
-///
-/// ```
-/// # glommio::LocalExecutor::default().run(async {
-/// use glommio::{Latency, Shares, executor, spawn_scoped_local_into};
-///
-/// let queue = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "background");
-/// let name = String::from("borrowed");
-/// // SAFETY: the task is awaited here, before `name` goes away, and is not forgotten.
-/// let task = unsafe { spawn_scoped_local_into(async { name.len() }, queue) }?;
-/// assert_eq!(task.await, 8);
-/// # Ok::<_, glommio::GlommioError<()>>(())
-/// # }).unwrap();
-/// ```
 #[cfg_attr(feature = "debugging", track_caller)]
 pub unsafe fn spawn_scoped_local_into<'a, T>(
     future: impl Future<Output = T> + 'a,

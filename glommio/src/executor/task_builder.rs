@@ -40,7 +40,7 @@ use crate::shares::TaskQueueHandle;
 /// # Examples
 ///
 /// ```
-/// use glommio::{LocalExecutor, TaskBuilder};
+/// use glommio::{LocalExecutor, TaskBuilder, executor};
 ///
 /// LocalExecutor::default().run(async {
 ///     let parser = TaskBuilder::new().name("parser").spawn_local(async { 6 * 7 });
@@ -49,6 +49,9 @@ use crate::shares::TaskQueueHandle;
 ///         TaskBuilder::new().name(name).spawn_local(async move { n })
 ///     });
 ///     assert_eq!(parser.await, 42);
+///     let queue = executor().current_task_queue();
+///     let index = TaskBuilder::new().name("index").spawn_local_into(async { 7 }, queue);
+///     assert_eq!(index.unwrap().await, 7);
 ///     for (n, writer) in (1..).zip(writers) {
 ///         assert_eq!(writer.await, n);
 ///     }
@@ -93,20 +96,6 @@ impl TaskBuilder {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{Latency, LocalExecutor, Shares, TaskBuilder, executor};
-    ///
-    /// LocalExecutor::default().run(async {
-    ///     let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "batch");
-    ///     let task = TaskBuilder::new().name("index").spawn_local_into(async { 7 }, queue)?;
-    ///     assert_eq!(task.await, 7);
-    ///     Ok::<_, glommio::GlommioError<()>>(())
-    /// })?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_local_into<T: 'static>(
         self,

@@ -129,8 +129,10 @@ where
     ///     .build_sink()
     ///     .await?;
     /// sink.write_all(&[7; 5000]).await?;
-    /// let file = sink.seal().await?;
-    /// assert_eq!(file.file_size(), 5000);
+    /// sink.seal().await?.close().await?;
+    ///
+    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+    /// assert_eq!(*file.read_at(4990, 100).await?, [7; 10]);
     /// file.close().await?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
@@ -175,22 +177,6 @@ where
     /// # Cancel safety
     ///
     /// Nothing stays open when it is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::io::ImmutableFileBuilder;
-    ///
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, "written before")?;
-    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
-    /// assert_eq!(&*file.read_at(8, 6).await?, b"before");
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn build_existing(self) -> Result<ImmutableFile> {
         let file = DmaFile::open(self.path.as_ref()).await?;
         ImmutableFile::of(file, self.streams()).await
@@ -226,10 +212,14 @@ struct Streams {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("file");
 /// let mut sink = ImmutableFileBuilder::new(&path).build_sink().await?;
-/// sink.write_all(b"written once").await?;
+/// sink.write_all(&[7; 5000]).await?;
+/// assert_eq!(sink.current_pos(), 5000);
+/// sink.flush_aligned().await?; // whole blocks only
+/// sink.sync_aligned().await?; // and brings them to the device
+/// assert_eq!(sink.sync().await?, 5000);
+/// assert_eq!(sink.current_flushed_pos(), 5000);
 /// let file = sink.seal().await?;
-/// assert_eq!(file.file_size(), 12);
-/// assert_eq!(&*file.read_at(8, 100).await?, b"once");
+/// assert_eq!(file.file_size(), 5000);
 /// file.close().await?;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
@@ -260,34 +250,9 @@ impl ImmutableFilePreSealSink {
 
     /// As [`DmaStreamWriter::sync`].
     ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
     /// # Cancel safety
     ///
     /// As there.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use futures_lite::AsyncWriteExt;
-    /// use glommio::io::ImmutableFileBuilder;
-    ///
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let mut sink = ImmutableFileBuilder::new(&path).build_sink().await?;
-    /// sink.write_all(&[7; 5000]).await?;
-    /// assert_eq!(sink.current_pos(), 5000);
-    /// sink.flush_aligned().await?; // whole blocks only
-    /// sink.sync_aligned().await?; // and brings them to the device
-    /// assert_eq!(sink.sync().await?, 5000);
-    /// assert_eq!(sink.current_flushed_pos(), 5000);
-    /// sink.seal().await?.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn sync(&self) -> Result<u64> {
         self.writer.sync().await
     }
@@ -298,10 +263,6 @@ impl ImmutableFilePreSealSink {
     }
 
     /// As [`DmaStreamWriter::flush_aligned`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
     ///
     /// # Cancel safety
     ///
@@ -316,10 +277,6 @@ impl ImmutableFilePreSealSink {
     }
 
     /// As [`DmaStreamWriter::sync_aligned`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
     ///
     /// # Cancel safety
     ///
@@ -367,11 +324,18 @@ impl AsyncWrite for ImmutableFilePreSealSink {
 /// # let path = folder.path().join("file");
 /// std::fs::write(&path, [7; 10_000])?;
 /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+/// assert_eq!(file.file_size(), 10_000);
 /// let whole = file.read_at(0, 10_000).await?;
 /// // In memory still, as `whole` is.
 /// let part = file.read_at(5000, 100).await?;
 /// assert_eq!(glommio::executor().io_stats().all_rings().file_deduped_reads().0, 1);
 /// # drop((whole, part));
+///
+/// file.rename(path.with_extension("old")).await?;
+/// let other = ImmutableFileBuilder::new(path.with_extension("old")).build_existing().await?;
+/// assert!(file.is_same(&other));
+/// other.close().await?;
+/// file.remove().await?;
 /// file.close().await?;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
@@ -400,22 +364,6 @@ impl ImmutableFile {
     }
 
     /// The size of the file in bytes when it was sealed or opened.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::ImmutableFileBuilder;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, "data")?;
-    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
-    /// assert_eq!(file.file_size(), 4);
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn file_size(&self) -> u64 {
         self.size
     }
@@ -426,10 +374,6 @@ impl ImmutableFile {
     }
 
     /// As [`DmaFile::read_at`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
     ///
     /// # Cancel safety
     ///
@@ -483,46 +427,14 @@ impl ImmutableFile {
 
     /// As [`DmaFile::rename`].
     ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Panics
-    ///
-    /// As there.
-    ///
     /// # Cancel safety
     ///
     /// As there.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::io::ImmutableFileBuilder;
-    ///
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, "data")?;
-    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
-    /// file.rename(path.with_extension("old")).await?;
-    /// let other = ImmutableFileBuilder::new(path.with_extension("old")).build_existing().await?;
-    /// assert!(file.is_same(&other));
-    /// file.remove().await?;
-    /// file.close().await?;
-    /// other.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
         self.file.rename(new_path).await
     }
 
     /// As [`DmaFile::remove`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
     ///
     /// # Cancel safety
     ///

@@ -24,13 +24,13 @@ use crate::reactor::budget;
 /// # glommio::LocalExecutor::default().run(async {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("file");
-/// let file = OpenOptions::new()
-///     .read(true)
-///     .write(true)
-///     .create(true)
-///     .buffered_open(&path)
-///     .await?;
+/// let mut options = OpenOptions::new();
+/// options.read(true).write(true).create(true);
+/// let file = options.buffered_open(&path).await?;
 /// file.write_at(b"hello".to_vec(), 0).await?;
+/// file.close().await?;
+///
+/// let file = options.dma_open(&path).await?; // past the page cache
 /// assert_eq!(&*file.read_at(0, 5).await?, b"hello");
 /// file.close().await?;
 /// # Ok::<_, glommio::GlommioError<()>>(())
@@ -126,6 +126,11 @@ impl OpenOptions {
     ///
     /// let data = OpenOptions::new().read(true).write(true).truncate(true).dma_open(&path).await?;
     /// data.close().await?;
+    ///
+    /// // Without a name, and gone when it is closed.
+    /// let mut options = OpenOptions::new();
+    /// options.read(true).write(true).tmpfile(true).tmpfile_linkable(false);
+    /// options.dma_open(folder.path()).await?.close().await?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
@@ -161,26 +166,6 @@ impl OpenOptions {
     /// Whether the path is that of a directory, in whose filesystem a file without a name is
     /// created, gone with its last descriptor. `create_new`, `create` and `truncate` do not
     /// matter then. Needs write access.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::io::OpenOptions;
-    ///
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// // A file without a name in this folder, gone when it is closed.
-    /// let scratch = OpenOptions::new()
-    ///     .read(true)
-    ///     .write(true)
-    ///     .tmpfile(true)
-    ///     .tmpfile_linkable(false)
-    ///     .dma_open(folder.path())
-    ///     .await?;
-    /// scratch.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn tmpfile(&mut self, yes: bool) -> &mut Self {
         self.tmpfile = yes;
         self

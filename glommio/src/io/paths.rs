@@ -38,6 +38,7 @@ use crate::sys::file::{Statx, c_path, working_directory};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let (old, new) = (folder.path().join("old"), folder.path().join("new"));
 /// std::fs::write(&old, "content")?;
+/// assert_eq!(glommio::io::stat(&old).await?.file_size, 7);
 /// glommio::io::rename(&old, &new).await?;
 /// assert_eq!(std::fs::read(&new)?, b"content");
 /// glommio::io::remove(&new).await?;
@@ -84,18 +85,6 @@ pub async fn remove<P: AsRef<Path>>(path: P) -> Result<()> {
 /// # Cancel safety
 ///
 /// Nothing is lost when it is dropped.
-///
-/// # Examples
-///
-/// ```
-/// # glommio::LocalExecutor::default().run(async {
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("file");
-/// std::fs::write(&path, "content")?;
-/// assert_eq!(glommio::io::stat(&path).await?.file_size, 7);
-/// # Ok::<_, glommio::GlommioError<()>>(())
-/// # }).unwrap();
-/// ```
 pub async fn stat<P: AsRef<Path>>(path: P) -> Result<Stat> {
     let statx = statx_with(&Submitter::begin().await, path.as_ref()).await?;
     Ok(Stat::of(&statx))

@@ -168,10 +168,6 @@ impl<T: AsRawFd> PollableFd<T> {
 
     /// As [`readable`](Self::readable), for callers that keep no future but a [`PollState`].
     ///
-    /// # Errors
-    ///
-    /// As [`readable`](Self::readable).
-    ///
     /// # Examples
     ///
     /// ```

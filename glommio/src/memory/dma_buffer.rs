@@ -24,6 +24,9 @@ use super::region::{Blocks, Mapping, Region};
 /// # glommio::LocalExecutor::default().run(async {
 /// let mut buffer = glommio::allocate_dma_buffer(512);
 /// buffer.as_bytes_mut().fill(7);
+/// assert!(!buffer.is_empty() && buffer.len() == 512);
+/// assert_eq!(buffer.as_ptr().align_offset(4096), 0);
+/// assert_eq!(buffer.as_mut_ptr().cast_const(), buffer.as_ptr());
 /// buffer.trim_to_size(100);
 /// assert_eq!(buffer.as_bytes(), [7; 100]);
 /// # });
@@ -168,17 +171,6 @@ impl DmaBuffer {
     }
 
     /// Where the bytes begin: at a multiple of 4096.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let mut buffer = glommio::allocate_dma_buffer(512);
-    /// assert!(!buffer.is_empty() && buffer.len() == 512);
-    /// assert_eq!(buffer.as_ptr().align_offset(4096), 0);
-    /// assert_eq!(buffer.as_mut_ptr().cast_const(), buffer.as_ptr());
-    /// # });
-    /// ```
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
     }

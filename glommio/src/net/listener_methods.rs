@@ -7,7 +7,6 @@ macro_rules! listener_methods {
     ($Stream:ident, $Accepted:ident, $addresses:ident, $Address:ty, $Std:ty) => {
         /// The next connection, for whichever executor
         #[doc = concat!("[binds](", stringify!($Accepted), "::bind_to_executor) it.")]
-        ///
         /// Any number of tasks may accept at a time, and each gets a connection of its own.
         ///
         /// # Errors
@@ -69,10 +68,6 @@ macro_rules! listener_methods {
 
         /// As [`shared_accept`](Self::shared_accept), for callers that keep no future. The task is
         /// woken when there may be a connection; any number of tasks may poll.
-        ///
-        /// # Errors
-        ///
-        /// As [`shared_accept`](Self::shared_accept).
         pub fn poll_shared_accept(
             &self,
             cx: &mut std::task::Context<'_>,
@@ -108,22 +103,6 @@ macro_rules! listener_methods {
         ///
         /// No connection is lost when the stream or the future of its next item is dropped: the next
         /// call gets it.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// use futures_lite::StreamExt;
-        /// use glommio::{LocalExecutor, net::{TcpListener, TcpStream}};
-        ///
-        /// LocalExecutor::default().run(async {
-        ///     let listener = TcpListener::bind("127.0.0.1:0")?;
-        ///     let client = TcpStream::connect(listener.local_addr()?).await?;
-        ///     let server = listener.incoming().next().await.expect("there is always a next one")?;
-        ///     assert_eq!(server.peer_addr()?, client.local_addr()?);
-        ///     Ok::<_, glommio::GlommioError<()>>(())
-        /// })?;
-        /// # Ok::<_, glommio::GlommioError<()>>(())
-        /// ```
         pub fn incoming(
             &self,
         ) -> impl futures_core::Stream<Item = $crate::net::Result<$Stream>> + Unpin + '_ {

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use glommio::overload::Shed;
-//! use std::rc::Rc;
+//! use std::{rc::Rc, time::Duration};
 //!
 //! async fn answer(shed: Rc<Shed>) -> (u16, String) {
 //!     // Before anything expensive.
@@ -21,6 +21,12 @@
 //! glommio::LocalExecutor::default().run(async {
 //!     let shed = Rc::new(Shed::new());
 //!     assert_eq!(answer(shed).await.0, 200);
+//!
+//!     // With other limits:
+//!     let second = Duration::from_secs(1);
+//!     let shed = Shed::builder().target(second / 50).interval(second).build();
+//!     assert!(!shed.is_overloaded());
+//!     println!("{:?} behind", shed.delay());
 //! });
 //! ```
 //!
@@ -92,33 +98,12 @@ impl Shed {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let shed = glommio::overload::Shed::new();
-    /// assert!(shed.admit().is_ok());
-    /// # });
-    /// ```
     #[allow(clippy::new_without_default, reason = "it needs an executor")]
     pub fn new() -> Shed {
         Shed::builder().build()
     }
 
     /// Sets the target and the interval.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::overload::Shed;
-    /// use std::time::Duration;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let shed = Shed::builder().target(Duration::from_millis(20)).build();
-    /// # drop(shed);
-    /// # });
-    /// ```
     pub fn builder() -> ShedBuilder {
         ShedBuilder {
             target: TARGET,
@@ -134,18 +119,6 @@ impl Shed {
     /// # Errors
     ///
     /// [`Overloaded`] if the executor is overloaded and later than the target now.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let shed = glommio::overload::Shed::new();
-    /// match shed.admit() {
-    ///     Ok(()) => println!("at your service"),
-    ///     Err(overloaded) => println!("{overloaded}"),
-    /// }
-    /// # });
-    /// ```
     pub fn admit(&self) -> Result<(), Overloaded> {
         let state = &self.state;
         let now = clock::now();
@@ -202,30 +175,12 @@ impl Shed {
 
     /// How long what runs now has waited, by the last measurement and the one under way. Zero
     /// before the first [request](Self::admit).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let shed = glommio::overload::Shed::new();
-    /// println!("{:?} behind", shed.delay());
-    /// # });
-    /// ```
     pub fn delay(&self) -> Duration {
         let lateness = self.state.lateness.borrow();
         lateness.delay(clock::now(), self.state.slept())
     }
 
     /// Whether the executor is overloaded, by the last request: late ones are refused.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let shed = glommio::overload::Shed::new();
-    /// assert!(!shed.is_overloaded());
-    /// # });
-    /// ```
     pub fn is_overloaded(&self) -> bool {
         self.state.lateness.borrow().is_overloaded()
     }
@@ -284,18 +239,6 @@ impl ShedBuilder {
     /// The delay that is accepted. The default is 5 ms.
     ///
     /// It should be longer than the longest poll of a task, for one such poll makes others as late.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::overload::Shed;
-    /// use std::time::Duration;
-    ///
-    /// let shed = Shed::builder().target(Duration::from_millis(10)).build();
-    /// assert!(shed.admit().is_ok());
-    /// # });
-    /// ```
     pub fn target(mut self, target: Duration) -> Self {
         self.target = target;
         self
@@ -303,18 +246,6 @@ impl ShedBuilder {
 
     /// For how long the delay has to be longer than that until requests are refused, and shorter
     /// until none is. The default is 100 ms.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::overload::Shed;
-    /// use std::time::Duration;
-    ///
-    /// let patient = Shed::builder().interval(Duration::from_secs(1)).build();
-    /// assert!(patient.admit().is_ok());
-    /// # });
-    /// ```
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
@@ -326,15 +257,6 @@ impl ShedBuilder {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let shed = glommio::overload::Shed::builder().build();
-    /// assert!(!shed.is_overloaded());
-    /// # });
-    /// ```
     pub fn build(self) -> Shed {
         let lateness = Lateness::new(self.target, self.interval, clock::now());
         let state = Rc::new(ShedState {
@@ -358,17 +280,6 @@ pub struct Overloaded {
 
 impl Overloaded {
     /// How late the executor is.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let shed = glommio::overload::Shed::new();
-    /// if let Err(overloaded) = shed.admit() {
-    ///     println!("{:?} behind", overloaded.delay());
-    /// }
-    /// # });
-    /// ```
     pub fn delay(&self) -> Duration {
         self.delay
     }

@@ -67,19 +67,6 @@ impl Command {
     }
 
     /// The argument zero, which is the program otherwise.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::process::Command;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let mut command = Command::new("/bin/sh");
-    /// command.arg0("shell").args(["-c", "echo $0"]);
-    /// assert_eq!(command.output().await?.stdout, b"shell\n");
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn arg0(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
         self.std.arg0(arg);
         self
@@ -130,13 +117,16 @@ impl Command {
     /// use std::process::Stdio;
     ///
     /// # glommio::LocalExecutor::default().run(async {
-    /// let mut child = Command::new("cat")
+    /// let child = Command::new("/bin/sh")
+    ///     .arg0("shell")
+    ///     .args(["-c", "echo $0"])
     ///     .stdin(Stdio::null())
     ///     .stdout(Stdio::piped())
     ///     .stderr(Stdio::null())
+    ///     .process_group(0)
     ///     .spawn()?;
     /// assert!(child.stdin.is_none() && child.stdout.is_some());
-    /// assert!(child.wait().await?.success());
+    /// assert_eq!(child.wait_with_output().await?.stdout, b"shell\n");
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
@@ -187,19 +177,6 @@ impl Command {
 
     /// The process group of the child; 0 stands for a new one, which does not get the Ctrl-C of the
     /// terminal.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::process::Command;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let mut child = Command::new("sleep").arg("60").process_group(0).spawn()?;
-    /// # assert_eq!(unsafe { libc::getpgid(child.id().unwrap() as i32) }, child.id().unwrap() as i32);
-    /// child.kill().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn process_group(&mut self, group: i32) -> &mut Self {
         self.std.process_group(group);
         self
@@ -275,18 +252,6 @@ impl Command {
     ///
     /// The child is dropped with it, and runs on, unless [`kill_on_drop`](Self::kill_on_drop) is
     /// set.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::process::Command;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let status = Command::new("sh").args(["-c", "exit 3"]).status().await?;
-    /// assert_eq!(status.code(), Some(3));
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn status(&mut self) -> impl Future<Output = Result<ExitStatus>> + use<> {
         let child = self.spawn();
         async {

@@ -105,10 +105,12 @@ impl CancellationToken {
     ///
     /// let server = CancellationToken::new();
     /// let (first, second) = (server.child_token(), server.child_token());
+    /// let foreign = server.foreign_child(); // for other executors
     /// first.cancel();
     /// assert!(!server.is_cancelled() && !second.is_cancelled());
     /// server.cancel();
     /// assert!(second.is_cancelled() && server.child_token().is_cancelled());
+    /// assert!(foreign.is_cancelled());
     /// ```
     pub fn child_token(&self) -> Self {
         let child = Rc::new(Node::default());
@@ -124,22 +126,6 @@ impl CancellationToken {
     ///
     /// Those are cancelled together with this token, and also when its last handle is dropped: no
     /// other could cancel them from then on, and their tasks would wait for ever.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{LocalExecutorBuilder, sync::CancellationToken};
-    ///
-    /// let shutdown = CancellationToken::new();
-    /// let foreign = shutdown.foreign_child();
-    /// let shard = LocalExecutorBuilder::default().spawn(|| async move {
-    ///     foreign.attach().cancelled().await;
-    ///     foreign.is_cancelled()
-    /// })?;
-    /// shutdown.cancel();
-    /// assert!(shard.join()?);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn foreign_child(&self) -> ForeignCancellation {
         if self.is_cancelled() {
             return Origin::default().child();
@@ -170,16 +156,6 @@ impl CancellationToken {
     }
 
     /// Whether this token was cancelled, by itself or with one above it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let token = glommio::sync::CancellationToken::new();
-    /// let child = token.child_token();
-    /// assert!(!child.is_cancelled());
-    /// token.cancel();
-    /// assert!(child.is_cancelled());
-    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.node.is_cancelled.get()
     }

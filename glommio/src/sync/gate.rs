@@ -84,18 +84,6 @@ impl Gate {
     /// # Errors
     ///
     /// `Closed` once [`close`](Self::close) was called.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let gate = glommio::sync::Gate::new();
-    /// let pass = gate.enter()?;
-    /// let _closing = gate.close();
-    /// assert!(!gate.is_open() && !gate.is_closed());
-    /// drop(pass);
-    /// assert!(gate.is_closed());
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn enter(&self) -> Result<Pass, ()> {
         let mut state = self.state.borrow_mut();
         if state.phase != Phase::Open {
@@ -132,10 +120,6 @@ impl Gate {
     ///
     /// As [`spawn`](Self::spawn), and `QueueError` of kind `NotFound` if there is no such queue.
     ///
-    /// # Panics
-    ///
-    /// As [`spawn`](Self::spawn).
-    ///
     /// # Examples
     ///
     /// ```
@@ -144,9 +128,11 @@ impl Gate {
     ///
     /// let gate = Gate::new();
     /// let task = gate.spawn_into(async { 7 }, TaskQueueHandle::default())?;
-    /// assert!(gate.is_open());
+    /// let pass = gate.enter()?;
     /// let closed = gate.close();
     /// assert_eq!(task.await, 7);
+    /// assert!(!gate.is_open() && !gate.is_closed());
+    /// drop(pass);
     /// closed.await?;
     /// assert!(gate.is_closed());
     /// # Ok::<_, glommio::GlommioError<()>>(())

@@ -60,15 +60,6 @@ impl<T> OnceCell<T> {
     /// # Errors
     ///
     /// Gives `value` back if the cell is full.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let cell = glommio::sync::OnceCell::new();
-    /// assert_eq!(cell.set(1), Ok(()));
-    /// assert_eq!(cell.set(2), Err(2));
-    /// assert_eq!(cell.get(), Some(&1));
-    /// ```
     pub fn set(&self, value: T) -> Result<(), T> {
         self.value.set(value)?;
         self.turn.close();
@@ -102,7 +93,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Cancel safety
     ///
-    /// As [`get_or_init`](Self::get_or_init).
+    /// As there.
     ///
     /// # Examples
     ///
@@ -113,6 +104,7 @@ impl<T> OnceCell<T> {
     ///     let cell = OnceCell::new();
     ///     assert_eq!(cell.get_or_try_init(async || Err("no")).await, Err("no"));
     ///     assert_eq!(cell.get_or_try_init(async || Ok::<_, &str>(1)).await, Ok(&1));
+    ///     assert_eq!(cell.set(2), Err(2), "it is full");
     /// });
     /// ```
     pub async fn get_or_try_init<F, Fut, E>(&self, init: F) -> Result<&T, E>

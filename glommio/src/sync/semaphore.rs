@@ -96,14 +96,6 @@ impl Semaphore {
     }
 
     /// Whether [`close`](Self::close) was called.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let semaphore = glommio::sync::Semaphore::new(1);
-    /// semaphore.close();
-    /// assert!(semaphore.is_closed());
-    /// ```
     pub fn is_closed(&self) -> bool {
         self.stage.get() == Stage::Closed
     }
@@ -125,13 +117,23 @@ impl Semaphore {
     ///
     /// ```
     /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::sync::Semaphore;
+    /// use glommio::{GlommioError, sync::Semaphore};
+    /// use std::rc::Rc;
     ///
-    /// let tokens = Semaphore::new(3);
+    /// let tokens = Rc::new(Semaphore::new(3));
     /// tokens.acquire(2).await?;
     /// assert!(!tokens.try_acquire(2)?, "one is left");
     /// tokens.signal(2);
-    /// assert!(tokens.try_acquire(2)?);
+    ///
+    /// let permit = tokens.acquire_permit(2).await?;
+    /// let other = tokens.acquire_static_permit(1).await?; // may be moved into a task
+    /// assert!(matches!(tokens.try_acquire_permit(1), Err(GlommioError::WouldBlock(_))));
+    /// drop((permit, other));
+    /// assert_eq!(tokens.available(), 3);
+    ///
+    /// let _permit = tokens.try_acquire_static_permit(1)?;
+    /// tokens.close();
+    /// assert!(tokens.is_closed() && tokens.try_acquire(1).is_err());
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
@@ -142,28 +144,9 @@ impl Semaphore {
 
     /// As [`acquire`](Self::acquire), for units that come back when the permit is dropped.
     ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire).
-    ///
     /// # Cancel safety
     ///
-    /// As [`acquire`](Self::acquire).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::sync::Semaphore;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let semaphore = Semaphore::new(3);
-    /// let permit = semaphore.acquire_permit(2).await?;
-    /// assert_eq!(semaphore.available(), 1);
-    /// drop(permit);
-    /// assert_eq!(semaphore.available(), 3);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
+    /// As there.
     #[inline]
     pub fn acquire_permit(&self, units: u64) -> impl Future<Output = Result<Permit<'_>, ()>> {
         self.acquire_with(units, move |semaphore| semaphore.permit(units))
@@ -179,21 +162,6 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{spawn_local, sync::Semaphore};
-    /// use std::rc::Rc;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let semaphore = Rc::new(Semaphore::new(1));
-    /// let permit = semaphore.acquire_static_permit(1).await?;
-    /// spawn_local(async move { drop(permit) }).await;
-    /// assert_eq!(semaphore.available(), 1);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     #[inline]
     pub fn acquire_static_permit(
         self: &Rc<Self>,
@@ -216,18 +184,6 @@ impl Semaphore {
     /// # Errors
     ///
     /// `Closed` if the semaphore is closed, else `WouldBlock` if the units cannot be had now.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{GlommioError, sync::Semaphore};
-    ///
-    /// let semaphore = Semaphore::new(1);
-    /// let _permit = semaphore.try_acquire_permit(1)?;
-    /// let refused = semaphore.try_acquire_permit(1);
-    /// assert!(matches!(refused, Err(GlommioError::WouldBlock(_))));
-    /// # Ok::<_, GlommioError<()>>(())
-    /// ```
     pub fn try_acquire_permit(&self, units: u64) -> Result<Permit<'_>, ()> {
         self.try_take_or_error(units)?;
         Ok(self.permit(units))
@@ -235,24 +191,6 @@ impl Semaphore {
 
     /// As [`try_acquire_permit`](Self::try_acquire_permit), for a permit that keeps the semaphore
     /// alive.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_acquire_permit`](Self::try_acquire_permit).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::sync::Semaphore;
-    /// use std::rc::Rc;
-    ///
-    /// let slots = Rc::new(Semaphore::new(1));
-    /// let permit = slots.try_acquire_static_permit(1)?; // may be moved into a task
-    /// assert!(slots.try_acquire_static_permit(1).is_err());
-    /// drop(permit);
-    /// assert_eq!(slots.available(), 1);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn try_acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
         self.try_take_or_error(units)?;
         Ok(self.static_permit(units))
@@ -260,14 +198,6 @@ impl Semaphore {
 
     /// Adds `units`, which need not have been taken before, and serves waiters. Works on a closed
     /// semaphore, too. The count ends at [`u64::MAX`]; what goes beyond is lost.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let semaphore = glommio::sync::Semaphore::new(0);
-    /// semaphore.signal(5);
-    /// assert_eq!(semaphore.available(), 5);
-    /// ```
     #[inline]
     pub fn signal(&self, units: u64) {
         self.release(units);
@@ -278,16 +208,6 @@ impl Semaphore {
 
     /// Closes the semaphore, for good. All who wait, and all who come, get an error. Permits stay
     /// valid. Does nothing to a closed one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{GlommioError, sync::Semaphore};
-    ///
-    /// let semaphore = Semaphore::new(1);
-    /// semaphore.close();
-    /// assert!(matches!(semaphore.try_acquire(1), Err(GlommioError::Closed(_))));
-    /// ```
     pub fn close(&self) {
         self.stage.set(Stage::Closed);
         let waiting = self.waiters.borrow().waiting();

@@ -105,22 +105,6 @@ impl<T> JoinSet<T> {
     }
 
     /// Takes the output of the next task that is done, if there is one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{executor, task::JoinSet};
-    ///
-    /// let mut set = JoinSet::new();
-    /// set.spawn(async { executor().yield_now().await });
-    /// assert_eq!(set.try_join_next(), None, "it is not done");
-    /// while set.try_join_next().is_none() {
-    ///     executor().yield_now().await;
-    /// }
-    /// assert!(set.is_empty());
-    /// # });
-    /// ```
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
         let (key, output) = self.shared.done.borrow_mut().pop_front()?;
         let mut members = self.shared.members.borrow_mut();
@@ -141,7 +125,7 @@ impl<T> JoinSet<T> {
     ///
     /// ```
     /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::task::JoinSet;
+    /// use glommio::{executor, task::JoinSet};
     ///
     /// let mut set = JoinSet::new();
     /// set.spawn(std::future::pending::<()>());
@@ -151,6 +135,11 @@ impl<T> JoinSet<T> {
     /// while let Some(output) = set.join_next().await {
     ///     assert!(output.unwrap_err().is_cancelled());
     /// }
+    /// assert!(set.is_empty() && set.try_join_next().is_none());
+    ///
+    /// set.spawn(async { executor().yield_now().await });
+    /// set.detach_all(); // the task runs on
+    /// assert!(set.is_empty());
     /// # });
     /// ```
     pub fn abort_all(&mut self) {
@@ -158,25 +147,6 @@ impl<T> JoinSet<T> {
     }
 
     /// Empties the set and lets its tasks run on. Outputs are dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{channels::oneshot, executor, task::JoinSet};
-    ///
-    /// let (sender, receiver) = oneshot::oneshot();
-    /// let mut set = JoinSet::new();
-    /// set.spawn(async move {
-    ///     executor().yield_now().await;
-    ///     let _ = sender.send("still here");
-    /// });
-    /// set.detach_all();
-    /// drop(set); // cancels nothing
-    /// assert_eq!(receiver.await?, "still here");
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn detach_all(&mut self) {
         let before = std::mem::take(self);
         let members = before.shared.members.take();

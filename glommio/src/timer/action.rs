@@ -22,16 +22,30 @@ use crate::task::JoinHandle;
 /// # Examples
 ///
 /// ```
-/// use glommio::timer::TimerActionOnce;
-/// use std::time::Duration;
+/// use glommio::{TaskQueueHandle, timer::TimerActionOnce};
+/// use std::time::{Duration, Instant};
 ///
-/// glommio::LocalExecutor::default().run(async {
-///     let answer = TimerActionOnce::do_in(Duration::from_millis(1), async { 42 });
-///     assert_eq!(answer.join().await, Some(42));
+/// # glommio::LocalExecutor::default().run(async {
+/// let hour = Duration::from_secs(3600);
+/// let answer = TimerActionOnce::do_in(Duration::from_millis(1), async { 42 });
+/// assert_eq!(answer.join().await, Some(42));
 ///
-///     let never = TimerActionOnce::do_in(Duration::from_secs(3600), async {});
-///     never.cancel().await;
-/// });
+/// let deadline = Instant::now() + Duration::from_millis(1);
+/// let action = TimerActionOnce::do_at(deadline, async { Instant::now() });
+/// assert!(action.join().await.unwrap() >= deadline);
+///
+/// // In another task queue:
+/// let queue = TaskQueueHandle::default();
+/// let resend = TimerActionOnce::do_in_into(hour, async { "resent" }, queue)?;
+/// resend.rearm_in(2 * hour);
+/// resend.rearm_at(deadline);
+/// assert_eq!(resend.join().await, Some("resent"));
+///
+/// let never = TimerActionOnce::do_at_into(deadline + hour, async {}, queue)?;
+/// never.destroy(); // does not wait
+/// never.cancel().await;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
 /// ```
 #[derive(Debug)]
 pub struct TimerActionOnce<T> {
@@ -60,20 +74,6 @@ impl<T: 'static> TimerActionOnce<T> {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{Latency, Shares, executor, timer::TimerActionOnce};
-    /// use std::time::Duration;
-    ///
-    /// let queue = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "cleanup");
-    /// let cleanup = TimerActionOnce::do_in_into(Duration::from_millis(1), async { "clean" }, queue)?;
-    /// assert_eq!(cleanup.join().await, Some("clean"));
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn do_in_into(
         when: Duration,
         action: impl Future<Output = T> + 'static,
@@ -88,19 +88,6 @@ impl<T: 'static> TimerActionOnce<T> {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::TimerActionOnce;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let deadline = Instant::now() + Duration::from_millis(1);
-    /// let action = TimerActionOnce::do_at(deadline, async { Instant::now() });
-    /// assert!(action.join().await.unwrap() >= deadline);
-    /// # });
-    /// ```
     pub fn do_at(when: Instant, action: impl Future<Output = T> + 'static) -> TimerActionOnce<T> {
         Self::do_at_into(when, action, executor().current_task_queue())
             .expect("the caller's own task queue exists")
@@ -115,20 +102,6 @@ impl<T: 'static> TimerActionOnce<T> {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{TaskQueueHandle, timer::TimerActionOnce};
-    /// use std::time::Instant;
-    ///
-    /// let queue = TaskQueueHandle::default();
-    /// let action = TimerActionOnce::do_at_into(Instant::now(), async { "now" }, queue)?;
-    /// assert_eq!(action.join().await, Some("now"));
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn do_at_into(
         when: Instant,
         action: impl Future<Output = T> + 'static,
@@ -172,19 +145,6 @@ impl<T: 'static> TimerActionOnce<T> {
     /// Cancels the action without waiting: its future is dropped when the executor next comes to
     /// it, never having started or at the point where it is suspended. No effect on one that
     /// has finished, or whose executor is gone.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::TimerActionOnce;
-    /// use std::time::Duration;
-    ///
-    /// let resend = TimerActionOnce::do_in(Duration::from_millis(1), async { unreachable!() });
-    /// resend.destroy(); // the ack has come
-    /// assert_eq!(resend.join().await, None::<()>);
-    /// # });
-    /// ```
     pub fn destroy(&self) {
         self.handle.cancel();
         // This handle would keep it armed, and its expiry would wake the executor for no task.
@@ -202,39 +162,12 @@ impl<T: 'static> TimerActionOnce<T> {
 
     /// Moves the deadline to `dur` from now. No effect once the action has started, or when its
     /// executor is gone.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::TimerActionOnce;
-    /// use std::time::Duration;
-    ///
-    /// let resend = TimerActionOnce::do_in(Duration::from_secs(3600), async { "resent" });
-    /// resend.rearm_in(Duration::from_millis(1));
-    /// assert_eq!(resend.join().await, Some("resent"));
-    /// # });
-    /// ```
     pub fn rearm_in(&self, dur: Duration) {
         self.timer.borrow_mut().reset(dur);
     }
 
     /// Moves the deadline to `when`; to now if that is past. No effect once the action has started,
     /// or when its executor is gone.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::TimerActionOnce;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let resend = TimerActionOnce::do_in(Duration::from_secs(3600), async { Instant::now() });
-    /// let deadline = Instant::now() + Duration::from_millis(1);
-    /// resend.rearm_at(deadline);
-    /// assert!(resend.join().await.unwrap() >= deadline);
-    /// # });
-    /// ```
     pub fn rearm_at(&self, when: Instant) {
         self.timer.borrow_mut().reset_at(when);
     }
@@ -249,7 +182,7 @@ impl<T: 'static> TimerActionOnce<T> {
 /// # Examples
 ///
 /// ```
-/// use glommio::timer::TimerActionRepeat;
+/// use glommio::{TaskQueueHandle, timer::TimerActionRepeat};
 /// use std::{cell::Cell, rc::Rc, time::Duration};
 ///
 /// glommio::LocalExecutor::default().run(async {
@@ -264,6 +197,13 @@ impl<T: 'static> TimerActionOnce<T> {
 ///     });
 ///     assert_eq!(action.join().await, Some(()));
 ///     assert_eq!(runs.get(), 3);
+///
+///     let heartbeat = || async { Some(Duration::from_secs(1)) };
+///     let other_queue = TaskQueueHandle::default();
+///     TimerActionRepeat::repeat_into(heartbeat, other_queue).unwrap().cancel().await;
+///     let stopped = TimerActionRepeat::repeat(heartbeat);
+///     stopped.destroy(); // does not wait
+///     assert_eq!(stopped.join().await, None);
 /// });
 /// ```
 pub struct TimerActionRepeat {
@@ -309,27 +249,6 @@ impl TimerActionRepeat {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{Latency, Shares, executor, timer::TimerActionRepeat};
-    /// use std::{cell::Cell, rc::Rc, time::Duration};
-    ///
-    /// let queue = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "reports");
-    /// let left = Rc::new(Cell::new(3));
-    /// let reports = TimerActionRepeat::repeat_into(move || {
-    ///     let left = left.clone();
-    ///     async move {
-    ///         left.set(left.get() - 1);
-    ///         (left.get() > 0).then_some(Duration::from_millis(1))
-    ///     }
-    /// }, queue)?;
-    /// assert_eq!(reports.join().await, Some(()));
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn repeat_into<G, F>(action_gen: G, tq: TaskQueueHandle) -> Result<TimerActionRepeat, ()>
     where
         G: Fn() -> F + 'static,
@@ -367,18 +286,6 @@ impl TimerActionRepeat {
     /// # Cancel safety
     ///
     /// Once polled, the action is cancelled whether or not this is awaited to its end.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::TimerActionRepeat;
-    /// use std::time::Duration;
-    ///
-    /// let heartbeat = TimerActionRepeat::repeat(|| async { Some(Duration::from_secs(1)) });
-    /// heartbeat.cancel().await; // no run is in progress from here on
-    /// # });
-    /// ```
     pub async fn cancel(self) {
         self.destroy();
         self.join().await;
@@ -386,19 +293,6 @@ impl TimerActionRepeat {
 
     /// Cancels the action without waiting. No effect on one that has ended, or whose executor is
     /// gone.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::TimerActionRepeat;
-    /// use std::time::Duration;
-    ///
-    /// let heartbeat = TimerActionRepeat::repeat(|| async { Some(Duration::from_secs(1)) });
-    /// heartbeat.destroy();
-    /// assert_eq!(heartbeat.join().await, None);
-    /// # });
-    /// ```
     pub fn destroy(&self) {
         self.handle.cancel();
     }

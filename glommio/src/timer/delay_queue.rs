@@ -66,7 +66,7 @@ use futures_core::Stream;
 /// ```
 /// use futures_lite::StreamExt;
 /// use glommio::timer::DelayQueue;
-/// use std::time::{Duration, Instant};
+/// use std::{future::poll_fn, time::{Duration, Instant}};
 ///
 /// glommio::LocalExecutor::default().run(async {
 ///     let queue = DelayQueue::new();
@@ -76,6 +76,19 @@ use futures_core::Stream;
 ///     }
 ///     let order: Vec<_> = (&queue).take(3).map(|it| it.into_inner()).collect().await;
 ///     assert_eq!(order, [1, 2, 3]);
+///
+///     let lease = queue.insert(4, Duration::from_secs(30));
+///     let deadline = now + Duration::from_secs(60);
+///     assert!(queue.reset_at(lease, deadline));
+///     assert_eq!(queue.deadline(lease), Some(deadline));
+///     assert!(queue.reset(lease, Duration::from_millis(1)));
+///     assert_eq!(poll_fn(|cx| queue.poll_expired(cx)).await.into_inner(), 4);
+///     assert_eq!(queue.deadline(lease), None, "it has left");
+///
+///     queue.insert(5, Duration::from_secs(30));
+///     assert_eq!(queue.len(), 1);
+///     queue.clear();
+///     assert!(queue.is_empty());
 /// });
 /// ```
 pub struct DelayQueue<T> {
@@ -106,40 +119,11 @@ impl<T> DelayQueue<T> {
     }
 
     /// Inserts an item that expires `delay` from now. `Duration::MAX` and the like mean never.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::timer::DelayQueue;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let queue = DelayQueue::new();
-    /// let before = Instant::now();
-    /// queue.insert("lease", Duration::from_millis(2));
-    /// let expired = queue.next_expired().await;
-    /// assert!(expired.deadline() >= before + Duration::from_millis(2));
-    /// assert!(expired.deadline() <= Instant::now());
-    /// # });
-    /// ```
     pub fn insert(&self, value: T, delay: Duration) -> Key {
         self.insert_at(value, deadline_after(clock::now(), delay))
     }
 
     /// Inserts an item that expires at `deadline`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::timer::DelayQueue;
-    /// use std::time::Instant;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let queue = DelayQueue::new();
-    /// queue.insert_at("due", Instant::now());
-    /// assert_eq!(queue.next_expired().await.into_inner(), "due");
-    /// # });
-    /// ```
     pub fn insert_at(&self, value: T, deadline: Instant) -> Key {
         let key = self.items.borrow_mut().insert(value, deadline);
         self.wake_by(deadline);
@@ -147,21 +131,6 @@ impl<T> DelayQueue<T> {
     }
 
     /// Takes an item out, expired or not. `None` if it has left the queue.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::timer::DelayQueue;
-    /// use std::time::Duration;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let unanswered = DelayQueue::new();
-    /// let request = unanswered.insert("resend", Duration::from_secs(30));
-    /// // The answer comes in time.
-    /// assert_eq!(unanswered.remove(request), Some("resend"));
-    /// assert_eq!(unanswered.remove(request), None);
-    /// # });
-    /// ```
     pub fn remove(&self, key: Key) -> Option<T> {
         self.items.borrow_mut().remove(key)
     }
@@ -169,43 +138,11 @@ impl<T> DelayQueue<T> {
     /// Moves the deadline of an item to `delay` from now, sooner or later than it was. Also that of
     /// one that has expired and not come out yet: it waits again. False if it has left the
     /// queue.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::timer::DelayQueue;
-    /// use std::time::Duration;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let sessions = DelayQueue::new();
-    /// let session = sessions.insert("idle", Duration::from_millis(1));
-    /// assert!(sessions.reset(session, Duration::from_millis(2)));
-    /// sessions.next_expired().await;
-    /// assert!(!sessions.reset(session, Duration::from_millis(2)));
-    /// # });
-    /// ```
     pub fn reset(&self, key: Key, delay: Duration) -> bool {
         self.reset_at(key, deadline_after(clock::now(), delay))
     }
 
     /// Moves the deadline of an item to `deadline`, as [`reset`](Self::reset) does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::DelayQueue;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let leases = DelayQueue::new();
-    /// let lease = leases.insert("a", Duration::from_secs(30));
-    /// let deadline = Instant::now() + Duration::from_millis(1);
-    /// assert!(leases.reset_at(lease, deadline));
-    /// assert_eq!(leases.deadline(lease), Some(deadline));
-    /// assert_eq!(leases.next_expired().await.deadline(), deadline);
-    /// assert_eq!(leases.deadline(lease), None, "it has left");
-    /// # });
-    /// ```
     pub fn reset_at(&self, key: Key, deadline: Instant) -> bool {
         let is_reset = self.items.borrow_mut().reset(key, deadline);
         if is_reset {
@@ -234,21 +171,6 @@ impl<T> DelayQueue<T> {
     /// # Panics
     ///
     /// Panics with the first panic of a destructor, when all have run.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::DelayQueue;
-    /// use std::time::Duration;
-    ///
-    /// let queue = DelayQueue::new();
-    /// queue.insert("a", Duration::from_secs(30));
-    /// assert_eq!(queue.len(), 1);
-    /// queue.clear();
-    /// assert!(queue.is_empty());
-    /// # });
-    /// ```
     pub fn clear(&self) {
         let cleared = self.items.borrow_mut().take();
         cleared.drop_all();
@@ -266,20 +188,6 @@ impl<T> DelayQueue<T> {
 
     /// Takes the next item that has expired out. If there is none, the task of `cx` is woken when
     /// one expires, and no task that has polled before.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::DelayQueue;
-    /// use std::{future::poll_fn, time::Duration};
-    ///
-    /// let queue = DelayQueue::new();
-    /// queue.insert("due", Duration::ZERO);
-    /// let expired = poll_fn(|cx| queue.poll_expired(cx)).await;
-    /// assert_eq!(expired.into_inner(), "due");
-    /// # });
-    /// ```
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<Expired<T>> {
         ready!(budget::poll_leave(cx));
         let expired = self.items.borrow_mut().take_due();

@@ -20,7 +20,7 @@ use crate::reactor::{budget, deadline_after};
 /// # Examples
 ///
 /// ```
-/// use glommio::timer::interval;
+/// use glommio::timer::{interval, interval_at};
 /// use std::time::{Duration, Instant};
 ///
 /// glommio::LocalExecutor::default().run(async {
@@ -30,6 +30,9 @@ use crate::reactor::{budget, deadline_after};
 ///     let second = heartbeat.tick().await;
 ///     assert_eq!(second - first, period);
 ///     assert!(Instant::now() >= second);
+///
+///     let mut later = interval_at(second + period, period);
+///     assert_eq!(later.tick().await, second + period);
 /// });
 /// ```
 #[track_caller]
@@ -43,21 +46,6 @@ pub fn interval(period: Duration) -> Interval {
 /// # Panics
 ///
 /// Panics if `period` is zero, or if no executor is running on this thread.
-///
-/// # Examples
-///
-/// ```
-/// use glommio::timer::interval_at;
-/// use std::time::{Duration, Instant};
-///
-/// glommio::LocalExecutor::default().run(async {
-///     let period = Duration::from_millis(1);
-///     let start = Instant::now() + period;
-///     let mut heartbeat = interval_at(start, period);
-///     assert_eq!(heartbeat.tick().await, start);
-///     assert_eq!(heartbeat.tick().await, start + period);
-/// });
-/// ```
 #[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     assert!(
@@ -119,14 +107,17 @@ impl Interval {
     ///
     /// ```
     /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::interval;
-    /// use std::time::{Duration, Instant};
+    /// use glommio::timer::{MissedTickBehavior, interval};
+    /// use std::{future::poll_fn, time::{Duration, Instant}};
     ///
     /// let mut ticks = interval(Duration::from_millis(1));
-    /// for _ in 0..3 {
-    ///     let scheduled = ticks.tick().await;
-    ///     println!("{:?} late", scheduled.elapsed());
-    /// }
+    /// let first = ticks.tick().await;
+    /// assert_eq!(poll_fn(|cx| ticks.poll_tick(cx)).await - first, ticks.period());
+    /// assert_eq!(ticks.missed_tick_behavior(), MissedTickBehavior::Burst);
+    /// ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    /// let before = Instant::now();
+    /// ticks.reset();
+    /// assert!(ticks.tick().await >= before + ticks.period());
     /// # });
     /// ```
     pub fn tick(&mut self) -> Tick<'_> {
@@ -134,19 +125,6 @@ impl Interval {
     }
 
     /// One poll of [`tick`](Self::tick).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::interval;
-    /// use std::{future::poll_fn, time::Duration};
-    ///
-    /// let mut ticks = interval(Duration::from_millis(1));
-    /// let first = poll_fn(|cx| ticks.poll_tick(cx)).await;
-    /// assert_eq!(ticks.tick().await - first, ticks.period());
-    /// # });
-    /// ```
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(budget::poll_leave(cx));
         // The timer counts.
@@ -157,21 +135,6 @@ impl Interval {
     }
 
     /// Drops the ticks that are scheduled, and ticks one period from now.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::timer::interval;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let period = Duration::from_millis(1);
-    /// let mut heartbeat = interval(period);
-    /// let before = Instant::now();
-    /// heartbeat.reset();
-    /// assert!(heartbeat.tick().await >= before + period);
-    /// # });
-    /// ```
     pub fn reset(&mut self) {
         self.timer.reset(self.period);
     }
@@ -187,19 +150,6 @@ impl Interval {
     }
 
     /// Sets what it does when ticks are missed, from the next tick on.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::{MissedTickBehavior, interval};
-    /// use std::time::Duration;
-    ///
-    /// let mut reports = interval(Duration::from_secs(60));
-    /// assert_eq!(reports.missed_tick_behavior(), MissedTickBehavior::Burst);
-    /// reports.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    /// # });
-    /// ```
     pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
         self.missed_tick_behavior = behavior;
     }

@@ -31,6 +31,12 @@ use crate::reactor::{TimerEntry, budget, current, deadline_after};
 /// glommio::LocalExecutor::default().run(async {
 ///     let deadline = Timer::new(Duration::from_millis(2)).await;
 ///     assert!(Instant::now() >= deadline);
+///
+///     let mut timeout = Timer::at(deadline + Duration::from_secs(3600));
+///     timeout.reset(Duration::from_millis(1));
+///     (&mut timeout).await;
+///     timeout.reset_at(deadline); // a timer that was done waits again
+///     assert_eq!(timeout.await, deadline);
 /// });
 /// ```
 #[derive(Debug)]
@@ -60,24 +66,6 @@ impl Timer {
     ///
     /// A task that waits for the timer goes on waiting, for the new deadline, without polling it
     /// again. A timer that was done waits again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::Timer;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let mut timeout = Timer::new(Duration::from_secs(3600));
-    /// let before = Instant::now();
-    /// timeout.reset(Duration::from_millis(1));
-    /// let deadline = (&mut timeout).await;
-    /// assert!(deadline >= before + Duration::from_millis(1));
-    ///
-    /// timeout.reset(Duration::from_millis(1)); // a timer that was done waits again
-    /// timeout.await;
-    /// # });
-    /// ```
     pub fn reset(&mut self, dur: Duration) {
         if !self.move_to(deadline_after(clock::now(), dur)) {
             self.entry.expect_within(dur);
@@ -90,19 +78,6 @@ impl Timer {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::timer::Timer;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// glommio::LocalExecutor::default().run(async {
-    ///     let deadline = Instant::now() + Duration::from_millis(1);
-    ///     assert_eq!(Timer::at(deadline).await, deadline);
-    ///     assert!(Instant::now() >= deadline);
-    /// });
-    /// ```
     pub fn at(deadline: Instant) -> Timer {
         let mut entry = TimerEntry::new(current::current());
         entry.expect_at(deadline);
@@ -110,20 +85,6 @@ impl Timer {
     }
 
     /// Moves the deadline to `deadline`, as [`reset`](Self::reset) does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::timer::Timer;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let mut timeout = Timer::new(Duration::from_secs(3600));
-    /// let deadline = Instant::now() + Duration::from_millis(1);
-    /// timeout.reset_at(deadline);
-    /// assert_eq!(timeout.await, deadline);
-    /// # });
-    /// ```
     pub fn reset_at(&mut self, deadline: Instant) {
         if !self.move_to(deadline) {
             self.entry.expect_at(deadline);
@@ -188,11 +149,12 @@ impl Future for Timer {
 ///
 /// ```
 /// # glommio::LocalExecutor::default().run(async {
-/// use glommio::timer::sleep;
+/// use glommio::timer::{sleep, sleep_until};
 /// use std::time::{Duration, Instant};
 ///
 /// let start = Instant::now();
-/// sleep(Duration::from_millis(2)).await;
+/// sleep(Duration::from_millis(1)).await;
+/// sleep_until(start + Duration::from_millis(2)).await;
 /// assert!(start.elapsed() >= Duration::from_millis(2), "never early");
 /// # });
 /// ```
@@ -209,19 +171,6 @@ pub async fn sleep(wait: Duration) {
 /// # Cancel safety
 ///
 /// Nothing is lost when it is dropped.
-///
-/// # Examples
-///
-/// ```
-/// use glommio::timer::sleep_until;
-/// use std::time::{Duration, Instant};
-///
-/// glommio::LocalExecutor::default().run(async {
-///     let deadline = Instant::now() + Duration::from_millis(1);
-///     sleep_until(deadline).await;
-///     assert!(Instant::now() >= deadline);
-/// });
-/// ```
 pub async fn sleep_until(deadline: Instant) {
     Timer::at(deadline).await;
 }

@@ -20,23 +20,6 @@ impl BufferedFile {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::BufferedFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, "header and body")?;
-    /// let file = BufferedFile::open(&path).await?;
-    /// assert_eq!(&*file.read_exact_at(11, 4).await?, b"body");
-    /// assert!(file.read_exact_at(11, 5).await.is_err());
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn read_exact_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
         let read = self.read_exact(pos, size).await;
         Ok(ReadResult::new(self.file.named(read, "Reading")?))
@@ -77,13 +60,16 @@ impl BufferedFile {
     /// # glommio::LocalExecutor::default().run(async {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, "header and body")?;
+    /// let file = BufferedFile::create(&path).await?;
+    /// file.write_all_at(b"header and body".to_vec(), 0).await?;
+    /// file.close().await?;
+    ///
     /// let file = BufferedFile::open(&path).await?;
+    /// assert_eq!(&*file.read_exact_at(11, 4).await?, b"body");
+    /// assert!(file.read_exact_at(11, 5).await.is_err());
     /// let buffer = glommio::allocate_dma_buffer(6);
     /// let (read, buffer) = file.read_at_into(buffer, 0).await;
     /// assert_eq!(&buffer.as_bytes()[..read?], b"header");
-    /// let (read, buffer) = file.read_at_into(buffer, 11).await;
-    /// assert_eq!(&buffer.as_bytes()[..read?], b"body");
     /// file.close().await?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
@@ -106,22 +92,6 @@ impl BufferedFile {
     ///
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, any part
     /// may or may not be, until [`close`](Self::close) returns.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::BufferedFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = BufferedFile::create(&path).await?;
-    /// file.write_all_at(vec![7; 100_000], 10).await?;
-    /// assert_eq!(file.file_size().await?, 100_010);
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn write_all_at(&self, buf: Vec<u8>, pos: u64) -> Result<()> {
         let written = self.write_all(Bytes::Vec(buf), pos).await;
         self.file.named(written, "Writing")

@@ -43,7 +43,9 @@ impl DmaFile {
     /// drop(other);
     /// let file = file.try_take_last_clone().expect("it is the last one");
     /// assert!(weak.upgrade().is_none());
-    /// file.close().await?;
+    /// let lock = file.try_lock_exclusive().await?;
+    /// let unlocked = file.try_take_last_clone_unlocking_guard(lock).await;
+    /// unlocked.expect("neither has a clone").close().await?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
@@ -69,23 +71,6 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// The file and the lock are dropped with it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::DmaFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = DmaFile::create(&path).await?;
-    /// let lock = file.try_lock_exclusive().await?;
-    /// let unlocked = file.try_take_last_clone_unlocking_guard(lock).await;
-    /// let file = unlocked.expect("neither has a clone");
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn try_take_last_clone_unlocking_guard(
         self,
         guard: AdvisoryLockGuard,

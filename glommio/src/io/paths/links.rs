@@ -33,12 +33,19 @@ use crate::sys::file::{self, c_path};
 ///
 /// ```
 /// # glommio::LocalExecutor::default().run(async {
+/// use glommio::io;
+/// use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::Path};
+///
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let (path, link) = (folder.path().join("file"), folder.path().join("link"));
-/// std::fs::write(&path, "content")?;
-/// glommio::io::hard_link(&path, &link).await?;
-/// glommio::io::remove(&path).await?;
-/// assert_eq!(std::fs::read(&link)?, b"content");
+/// # let path = |name| folder.path().join(name);
+/// std::fs::write(path("file"), "content")?;
+/// io::set_permissions(path("file"), Permissions::from_mode(0o600)).await?;
+/// io::hard_link(path("file"), path("link")).await?;
+/// io::remove(path("file")).await?;
+/// assert_eq!(std::fs::read(path("link"))?, b"content");
+///
+/// io::symlink("target", path("symlink")).await?;
+/// assert_eq!(io::read_link(path("symlink")).await?, Path::new("target"));
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
 /// ```
@@ -111,18 +118,6 @@ async fn link_by(
 /// # Cancel safety
 ///
 /// Dropped in the middle, it may or may not happen.
-///
-/// # Examples
-///
-/// ```
-/// # glommio::LocalExecutor::default().run(async {
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let link = folder.path().join("link");
-/// glommio::io::symlink("target", &link).await?;
-/// assert_eq!(glommio::io::read_link(&link).await?, std::path::Path::new("target"));
-/// # Ok::<_, glommio::GlommioError<()>>(())
-/// # }).unwrap();
-/// ```
 pub async fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Result<()> {
     let (original, link) = (original.as_ref(), link.as_ref());
     let linked = symlink_with(&Submitter::begin().await, original, link).await;
@@ -150,10 +145,6 @@ async fn symlink_with(submitter: &Submitter, original: &Path, link: &Path) -> io
 /// # Cancel safety
 ///
 /// Nothing is lost when it is dropped.
-///
-/// # Examples
-///
-/// See [`symlink`].
 pub async fn read_link<P: AsRef<Path>>(path: P) -> Result<PathBuf> {
     let path = path.as_ref();
     let link = path.to_path_buf();
@@ -177,22 +168,6 @@ pub async fn read_link<P: AsRef<Path>>(path: P) -> Result<PathBuf> {
 /// # Cancel safety
 ///
 /// Dropped before a blocking thread has begun it, nothing happens; later, it does.
-///
-/// # Examples
-///
-/// ```
-/// use std::fs::Permissions;
-/// use std::os::unix::fs::PermissionsExt;
-///
-/// # glommio::LocalExecutor::default().run(async {
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("file");
-/// std::fs::write(&path, "content")?;
-/// glommio::io::set_permissions(&path, Permissions::from_mode(0o600)).await?;
-/// assert_eq!(std::fs::metadata(&path)?.permissions().mode() & 0o777, 0o600);
-/// # Ok::<_, glommio::GlommioError<()>>(())
-/// # }).unwrap();
-/// ```
 pub async fn set_permissions<P: AsRef<Path>>(path: P, permissions: Permissions) -> Result<()> {
     let path = path.as_ref();
     let changed = path.to_path_buf();

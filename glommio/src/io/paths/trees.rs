@@ -39,6 +39,7 @@ use crate::sys::file::{self, c_path, removal};
 /// glommio::io::create_dir_all(&logs).await?;
 /// assert!(logs.is_dir());
 /// glommio::io::create_dir_all(&logs).await?; // once more is no error
+/// glommio::io::remove_dir(&logs).await?; // it is empty
 /// glommio::io::remove_dir_all(folder.path().join("var")).await?;
 /// assert!(!logs.exists());
 /// # Ok::<_, glommio::GlommioError<()>>(())
@@ -108,19 +109,6 @@ fn not_made(error: io::Error, path: &Path) -> GlommioError<()> {
 /// # Cancel safety
 ///
 /// Dropped in the middle, it may or may not happen.
-///
-/// # Examples
-///
-/// ```
-/// # glommio::LocalExecutor::default().run(async {
-/// # let folder = tempfile::tempdir().unwrap();
-/// let path = folder.path().join("empty");
-/// glommio::io::create_dir_all(&path).await?;
-/// glommio::io::remove_dir(&path).await?;
-/// assert!(!path.exists());
-/// # Ok::<_, glommio::GlommioError<()>>(())
-/// # }).unwrap();
-/// ```
 pub async fn remove_dir<P: AsRef<Path>>(path: P) -> Result<()> {
     let path = path.as_ref();
     let removed = remove_dir_with(&Submitter::begin().await, path).await;
@@ -158,10 +146,6 @@ fn not_removed(error: io::Error, path: &Path) -> GlommioError<()> {
 ///
 /// Dropped in the middle, a part of the tree is removed. It ends with the names that a blocking
 /// thread has begun with, some two thousand at most.
-///
-/// # Examples
-///
-/// See [`create_dir_all`].
 pub async fn remove_dir_all<P: AsRef<Path>>(path: P) -> Result<()> {
     let path = path.as_ref();
     let submitter = Submitter::begin().await;

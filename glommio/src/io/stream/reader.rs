@@ -104,7 +104,7 @@ impl StreamReaderBuilder {
 /// # Examples
 ///
 /// ```
-/// use futures_lite::{AsyncBufReadExt, StreamExt};
+/// use futures_lite::AsyncBufReadExt;
 /// use glommio::io::{BufferedFile, StreamReaderBuilder};
 ///
 /// # glommio::LocalExecutor::default().run(async {
@@ -112,10 +112,11 @@ impl StreamReaderBuilder {
 /// # let path = folder.path().join("file");
 /// std::fs::write(&path, "one\ntwo\n")?;
 /// let file = BufferedFile::open(&path).await?;
-/// let mut lines = StreamReaderBuilder::new(file).build().lines();
-/// assert_eq!(lines.next().await.unwrap()?, "one");
-/// assert_eq!(lines.next().await.unwrap()?, "two");
-/// assert!(lines.next().await.is_none());
+/// let mut reader = StreamReaderBuilder::new(file).build();
+/// let mut line = String::new();
+/// reader.read_line(&mut line).await?;
+/// assert_eq!(line, "one\n");
+/// reader.close().await?; // the rest is not read
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
 /// ```
@@ -141,25 +142,6 @@ impl StreamReader {
     /// # Cancel safety
     ///
     /// The file is closed when it is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use futures_lite::AsyncReadExt;
-    /// use glommio::io::{BufferedFile, StreamReaderBuilder};
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, "header and body")?;
-    /// let mut reader = StreamReaderBuilder::new(BufferedFile::open(&path).await?).build();
-    /// let mut header = [0; 6];
-    /// reader.read_exact(&mut header).await?;
-    /// assert_eq!(&header, b"header");
-    /// reader.close().await?; // the rest is not read
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn close(self) -> Result<()> {
         let StreamReader { file, reading, .. } = self;
         drop(reading);

@@ -101,10 +101,6 @@ impl Member {
 /// Counts a connection as open on the executor that it was given to, until it is dropped.
 ///
 /// It may be dropped on any thread.
-///
-/// # Examples
-///
-/// See [`BalancedTcpListener`](crate::net::BalancedTcpListener).
 pub struct ConnectionGuard {
     pub(super) member: Arc<Member>,
 }

@@ -23,6 +23,7 @@ use crate::net::{Result, addr};
 ///     let listener = TcpListener::bind("127.0.0.1:0")?;
 ///     let mut client = TcpStream::connect(listener.local_addr()?).await?;
 ///     let accepted = listener.shared_accept().await?;
+///     assert_eq!(accepted.peer_addr()?, client.local_addr()?);
 ///
 ///     let worker = LocalExecutorBuilder::default().spawn(|| async move {
 ///         let mut server = accepted.bind_to_executor();
@@ -47,20 +48,6 @@ impl AcceptedTcpStream {
     /// # Errors
     ///
     /// `NotConnected` if the connection has been reset meanwhile.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::net::{TcpListener, TcpStream};
-    ///
-    /// let listener = TcpListener::bind("127.0.0.1:0")?;
-    /// let client = TcpStream::connect(listener.local_addr()?).await?;
-    /// let accepted = listener.shared_accept().await?; // may be sent to another executor
-    /// assert_eq!(accepted.peer_addr()?, client.local_addr()?);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn peer_addr(&self) -> Result<SocketAddr> {
         Ok(addr::peer_addr_of(self.fd.as_fd())?)
     }

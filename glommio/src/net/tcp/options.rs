@@ -28,6 +28,7 @@ impl<B: RxBuf> TcpStream<B> {
     ///
     /// ```
     /// use glommio::net::{TcpListener, TcpStream};
+    /// use std::time::Duration;
     ///
     /// # glommio::LocalExecutor::default().run(async {
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -37,6 +38,15 @@ impl<B: RxBuf> TcpStream<B> {
     /// stream.set_quickack(false)?; // until the kernel changes its mind
     /// let acknowledges_at_once = stream.quickack()?;
     /// # let _ = acknowledges_at_once;
+    ///
+    /// assert_eq!(stream.keepalive()?, None);
+    /// let minute = Some(Duration::from_secs(60));
+    /// stream.set_keepalive(minute)?;
+    /// stream.set_user_timeout(minute)?;
+    /// assert_eq!((stream.keepalive()?, stream.user_timeout()?), (minute, minute));
+    ///
+    /// stream.set_linger(Some(Duration::ZERO))?; // dropping the stream resets the connection
+    /// assert_eq!(stream.linger()?, Some(Duration::ZERO));
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
@@ -84,21 +94,6 @@ impl<B: RxBuf> TcpStream<B> {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::net::{TcpListener, TcpStream};
-    /// use std::time::Duration;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let listener = TcpListener::bind("127.0.0.1:0")?;
-    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
-    /// stream.set_linger(Some(Duration::ZERO))?; // dropping the stream resets the connection
-    /// assert_eq!(stream.linger()?, Some(Duration::ZERO));
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn set_linger(&self, linger: Option<Duration>) -> Result<()> {
         Ok(self.socket().set_linger(linger.map(in_whole_seconds))?)
     }
@@ -121,22 +116,6 @@ impl<B: RxBuf> TcpStream<B> {
     ///
     /// Kind `InvalidInput`, `EINVAL`, if `idle` is zero or more than 32,767 seconds. After an error
     /// it is on if it was before, and off if it was off.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::net::{TcpListener, TcpStream};
-    /// use std::time::Duration;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let listener = TcpListener::bind("127.0.0.1:0")?;
-    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
-    /// assert_eq!(stream.keepalive()?, None);
-    /// stream.set_keepalive(Some(Duration::from_secs(60)))?;
-    /// assert_eq!(stream.keepalive()?, Some(Duration::from_secs(60)));
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn set_keepalive(&self, idle: Option<Duration>) -> Result<()> {
         let socket = self.socket();
         let Some(idle) = idle else {
@@ -176,21 +155,6 @@ impl<B: RxBuf> TcpStream<B> {
     /// # Errors
     ///
     /// Kind `InvalidInput` if `timeout` is zero, or more than some 24 days.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::net::{TcpListener, TcpStream};
-    /// use std::time::Duration;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let listener = TcpListener::bind("127.0.0.1:0")?;
-    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
-    /// stream.set_user_timeout(Some(Duration::from_secs(30)))?;
-    /// assert_eq!(stream.user_timeout()?, Some(Duration::from_secs(30)));
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn set_user_timeout(&self, timeout: Option<Duration>) -> Result<()> {
         let timeout = match timeout {
             Some(Duration::ZERO) => return Err(zero("a user timeout")),
@@ -239,6 +203,8 @@ impl TcpListener {
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
     /// listener.set_defer_accept(Some(Duration::from_secs(5)))?;
     /// assert_eq!(listener.defer_accept()?, Some(Duration::from_secs(7)));
+    /// listener.set_fastopen(16)?;
+    /// assert_eq!(listener.fastopen()?, 16);
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
@@ -276,19 +242,6 @@ impl TcpListener {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::net::TcpListener;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let listener = TcpListener::bind("127.0.0.1:0")?;
-    /// listener.set_fastopen(16)?;
-    /// assert_eq!(listener.fastopen()?, 16);
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn set_fastopen(&self, pending: u32) -> Result<()> {
         let pending = pending.min(i32::MAX as u32).cast_signed();
         let listener = self.socket().as_fd();

@@ -171,7 +171,7 @@ impl UdpSocket {
     /// ```
     /// use glommio::GlommioError;
     /// use glommio::net::{Segments, UdpSocket};
-    /// use std::{io::ErrorKind, net::SocketAddr};
+    /// use std::{io::ErrorKind, net::SocketAddr, time::Instant};
     ///
     /// /// Sends datagrams of `size` bytes, with as few calls as the machine allows.
     /// async fn send_all(
@@ -201,6 +201,11 @@ impl UdpSocket {
     /// for length in [1200, 1200, 600] {
     ///     assert_eq!(receiver.recv_from(&mut buffer).await?.0, length);
     /// }
+    ///
+    /// // Without waiting, and no earlier than at a given time:
+    /// let segments = Segments::new(&[7; 100], 100).to(receiver.local_addr()?);
+    /// sender.try_send_segments(&segments)?;
+    /// sender.send_segments_at(&segments, Instant::now()).await?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
@@ -284,22 +289,6 @@ impl UdpSocket {
     ///
     /// Kind `WouldBlock` if the send queue is full: nothing has been sent. Else as
     /// [`send_segments`](Self::send_segments).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::GlommioError;
-    /// use glommio::net::{Segments, UdpSocket};
-    /// use std::io::ErrorKind;
-    ///
-    /// /// Leaves out what there is no space for.
-    /// fn send_or_drop(socket: &UdpSocket, frames: &Segments<'_>) -> Result<(), GlommioError<()>> {
-    ///     match socket.try_send_segments(frames) {
-    ///         Err(GlommioError::IoError(error)) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-    ///         sent => sent,
-    ///     }
-    /// }
-    /// ```
     pub fn try_send_segments(&self, segments: &Segments<'_>) -> Result<()> {
         let sending = self.sending(segments)?;
         let sent = datagrams::send(self.socket().as_raw_fd(), &sending);
@@ -312,33 +301,9 @@ impl UdpSocket {
     /// once and holds them until then. Without, this waits, on a timer of the executor.
     /// [`Pacer`](super::Pacer) tells when to send at a given rate.
     ///
-    /// # Errors
-    ///
-    /// As [`send_segments`](Self::send_segments).
-    ///
     /// # Cancel safety
     ///
     /// Dropped while it waits, nothing has been sent.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::net::{Pacer, Segments, UdpSocket};
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let receiver = UdpSocket::bind("127.0.0.1:0")?;
-    /// let sender = UdpSocket::bind("127.0.0.1:0")?;
-    /// sender.connect(receiver.local_addr()?).await?;
-    ///
-    /// let mut pacer = Pacer::new(10_000_000, 4_800); // 10 MB/s, four datagrams at once
-    /// for _ in 0..8 {
-    ///     let segments = Segments::new(&[7; 2_400], 1_200);
-    ///     let at = pacer.reserve(2_400);
-    ///     sender.send_segments_at(&segments, at).await?;
-    /// }
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn send_segments_at(&self, segments: &Segments<'_>, at: Instant) -> Result<()> {
         let mut sending = budget::checked(self.sending(segments)).await?;
         if self.holds_until.get() {

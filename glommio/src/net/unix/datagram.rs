@@ -52,22 +52,6 @@ impl UnixDatagram {
     /// # Errors
     ///
     /// What `socketpair(2)` gives.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::net::UnixDatagram;
-    ///
-    /// let (here, there) = UnixDatagram::pair()?;
-    /// here.send(b"ping").await?;
-    /// let mut buffer = [0; 16];
-    /// assert_eq!(there.peek(&mut buffer).await?, 4); // leaves it there
-    /// assert_eq!(there.recv(&mut buffer).await?, 4);
-    /// assert_eq!(&buffer[..4], b"ping");
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn pair() -> Result<(UnixDatagram, UnixDatagram)> {
         let (one, other) = Socket::pair(Domain::UNIX, Type::DGRAM, None)?;
         Ok((UnixDatagram::new(one), UnixDatagram::new(other)))
@@ -130,6 +114,12 @@ impl UnixDatagram {
     /// client.connect(&path).await?;
     /// client.send(b"ping").await?;
     /// assert_eq!(server.recv_from(&mut [0; 16]).await?.0, 4);
+    ///
+    /// let (here, there) = UnixDatagram::pair()?;
+    /// here.send(b"ping").await?;
+    /// let mut buffer = [0; 16];
+    /// assert_eq!(there.peek(&mut buffer).await?, 4); // leaves it there
+    /// assert_eq!(there.recv(&mut buffer).await?, 4);
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
