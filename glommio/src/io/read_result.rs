@@ -28,6 +28,9 @@ use crate::memory::DmaBuffer;
 /// assert_eq!(&*read, b"header and body");
 /// let body = ReadResult::slice(&read, 11, 4).expect("it is that long");
 /// assert_eq!(&*body, b"body");
+/// // SAFETY: 11 and 15 are no more than the length.
+/// let body = unsafe { ReadResult::slice_unchecked(&read, 11, 4) };
+/// assert_eq!(&*body, b"body");
 /// file.close().await?;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
@@ -109,26 +112,6 @@ impl ReadResult {
     /// # Safety
     ///
     /// `extra_offset` and `extra_offset + len` are no more than the length of `this`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::{BufferedFile, ReadResult};
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, "header and body")?;
-    /// let file = BufferedFile::open(&path).await?;
-    /// let read = file.read_at(0, 100).await?;
-    /// assert_eq!(read.len(), 15);
-    /// // SAFETY: 11 and 15 are no more than the length.
-    /// let body = unsafe { ReadResult::slice_unchecked(&read, 11, 4) };
-    /// assert_eq!(&*body, b"body");
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     #[allow(unsafe_code, reason = "declared so by 0.9; reading checks the bounds")]
     pub unsafe fn slice_unchecked(this: &Self, extra_offset: usize, len: usize) -> Self {
         debug_assert!(extra_offset + len <= this.len);

@@ -102,23 +102,6 @@ impl Child {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped, apart from `stdin`, which is closed: call it again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{future::timeout, process::Command};
-    /// use std::time::Duration;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let mut child = Command::new("sleep").arg("60").spawn()?;
-    /// // A time limit, and then an end.
-    /// if timeout(Duration::from_millis(1), child.wait()).await.is_err() {
-    ///     child.kill().await?;
-    /// }
-    /// assert!(!child.wait().await?.success());
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub async fn wait(&mut self) -> Result<ExitStatus> {
         drop(self.stdin.take());
         loop {

@@ -99,22 +99,6 @@ impl<T: 'static> LocalKey<T> {
     /// # Cancel safety
     ///
     /// As `future`. The value is dropped with the returned future, after `future`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// glommio::task_local! {
-    ///     static DEPTH: u32;
-    /// }
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let nested = DEPTH.scope(1, async {
-    ///     let inner = DEPTH.scope(2, async { DEPTH.with(|depth| *depth) }).await;
-    ///     (inner, DEPTH.with(|depth| *depth))
-    /// });
-    /// assert_eq!(nested.await, (2, 1));
-    /// # });
-    /// ```
     pub fn scope<F: Future>(&'static self, value: T, future: F) -> TaskLocalFuture<T, F> {
         TaskLocalFuture {
             future,

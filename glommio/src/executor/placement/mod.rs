@@ -112,6 +112,8 @@ impl Placement {
 /// let shards = PoolPlacement::default_shards();
 /// let everywhere = PoolPlacement::MaxSpread(shards, None);
 /// assert_eq!(everywhere.executor_count(), shards);
+/// let too_many = PoolPlacement::MaxSpread(10_000, Some(CpuSet::online()?));
+/// assert!(too_many.generate_cpu_set().is_err());
 ///
 /// // A shard for every core, no two on threads of the same core.
 /// let mut seen = std::collections::HashSet::new();
@@ -160,17 +162,6 @@ impl PoolPlacement {
     /// is logged, at the level `info`.
     ///
     /// Reads a few small files, on the calling thread.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
-    ///
-    /// let placement = PoolPlacement::MaxSpread(PoolPlacement::default_shards(), None);
-    /// let shards = LocalExecutorPoolBuilder::new(placement).on_all_shards(|| async { /* .. */ })?;
-    /// shards.join_all();
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn default_shards() -> usize {
         let permitted = AffinityMask::of_calling_thread().ok().flatten();
         // The standard library knows the mask, and both versions of quotas.
@@ -203,17 +194,6 @@ impl PoolPlacement {
     ///   or than those of them that the process may use;
     /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest such CPU;
     /// - [`GlommioError::IoError`] if the topology of the machine cannot be read.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{CpuSet, PoolPlacement};
-    ///
-    /// let cpus = CpuSet::online()?;
-    /// let too_many = PoolPlacement::MaxSpread(10_000, Some(cpus)).generate_cpu_set();
-    /// assert!(too_many.is_err());
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// ```
     pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
         self.generate_on(&Machine::here())
     }

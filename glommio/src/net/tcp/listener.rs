@@ -38,33 +38,6 @@ use crate::sys::socket::Socket;
 /// })?;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
-///
-/// Whatever [`bind`](TcpListener::bind) does not set can be set on a socket of the crate `socket2`:
-/// here, that no IPv4 client is served, and how many may wait in the backlog.
-///
-/// ```
-/// use std::net::{Ipv6Addr, SocketAddr};
-/// use glommio::{LocalExecutor, net::TcpListener};
-/// use socket2::{Domain, Protocol, Socket, Type};
-///
-/// # if std::net::TcpListener::bind("[::1]:0").is_err() {
-/// #     return Ok(()); // No IPv6 here.
-/// # }
-/// let socket = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP))?;
-/// socket.set_only_v6(true)?;
-/// socket.set_reuse_port(true)?;
-/// socket.bind(&SocketAddr::from((Ipv6Addr::LOCALHOST, 0)).into())?;
-/// socket.listen(16)?;
-///
-/// LocalExecutor::default().run(async {
-///     let listener = TcpListener::from(socket);
-///     let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-///     let server = listener.accept().await?;
-///     assert_eq!(server.peer_addr()?, client.local_addr()?);
-///     Ok::<_, glommio::GlommioError<()>>(())
-/// })?;
-/// # Ok::<_, glommio::GlommioError<()>>(())
-/// ```
 pub struct TcpListener {
     // Before the socket: what is in flight has to go before the descriptor is closed.
     acceptor: Acceptor,
@@ -80,7 +53,7 @@ impl TcpListener {
     ///
     /// A host name is resolved on the spot, which blocks the thread.
     ///
-    /// For other options, or another backlog, make the socket yourself and
+    /// For other options, or another backlog, make the socket yourself, with the crate `socket2`, and
     /// [convert it](#impl-From%3CSocket%3E-for-TcpListener).
     ///
     /// # Errors
