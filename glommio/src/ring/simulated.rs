@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+mod described;
 mod file;
 mod socket;
 
@@ -19,7 +20,6 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use super::completion::Completion;
-use super::entry::Entry;
 use super::operation::Operation;
 use super::{Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::simulated::disk::PendingSync;
@@ -53,8 +53,6 @@ enum Queued {
 #[derive(Clone, Copy)]
 struct Asked {
     user_data: u64,
-    /// For the trace.
-    opcode: u8,
     operation: Operation,
 }
 
@@ -117,7 +115,6 @@ impl SimulatedRing {
     pub(super) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         self.queue(Queued::Operation(Asked {
             user_data: submission.user_data(),
-            opcode: Entry::of(submission).opcode,
             operation: Operation::of(submission),
         }))
     }
@@ -274,10 +271,12 @@ impl SimulatedRing {
         }
         let ended = in_flight.remove(&user_data).expect("it was there just now");
         drop(in_flight);
+        let what = self.described(asked.operation);
         let result = self.perform(ended);
         // A descriptor has the number that the process has free, which is not up to the seed.
         let opens = matches!(asked.operation, Operation::Open { .. });
-        self.world.note(Event::Completed {
+        self.world.note(Event::Ends {
+            what,
             result: if opens { result.min(0) } else { result },
         });
         self.complete(user_data, result);
@@ -329,7 +328,6 @@ impl SimulatedRing {
     fn begin_operation(&self, asked: Asked) {
         let Asked {
             user_data,
-            opcode,
             operation,
         } = asked;
         if self.world.ring_is_off(self.id) {
@@ -343,7 +341,7 @@ impl SimulatedRing {
         match operation {
             Operation::Cancel { target } => return self.cancel(target, user_data),
             Operation::Nop => return self.complete(user_data, 0),
-            _ => self.world.note(Event::Submitted { opcode }),
+            _ => self.world.note(Event::Begins(self.described(operation))),
         }
         let node = self.world.node_of(self.id);
         let is_short = node.is_some_and(|it| self.world.no_memory_until(it).is_some());

@@ -89,6 +89,6 @@ impl SimulatedFile {
     /// Opens `path` relative to the file, which is a directory.
     pub(crate) fn open(&self, path: &OsStr, flags: i32) -> io::Result<OwnedFd> {
         let opened = self.with(|disk, from| disk.open(Some(from), path.as_bytes(), flags, 0))?;
-        self.world.open_descriptor(self.node, opened)
+        (self.world).open_descriptor(self.node, opened, path.as_bytes())
     }
 }

@@ -65,5 +65,5 @@ pub(crate) use node::node;
 pub(crate) use numbers::raise_descriptor_limit;
 pub(crate) use socket::{SimulatedSocket, add_pair, add_socket, internet, socket};
 pub(crate) use sockets::Wait;
-pub(crate) use trace::Event;
+pub(crate) use trace::{Described, Event, Named};
 pub(crate) use world::{Due, PlannedAt, World};

@@ -41,7 +41,7 @@ impl SimulatedNode {
 
     pub(crate) fn open(&self, path: &OsStr, flags: i32) -> io::Result<OwnedFd> {
         let file = self.with(|disk| disk.open(None, path.as_bytes(), flags, 0))?;
-        self.world.open_descriptor(self.id, file)
+        (self.world).open_descriptor(self.id, file, path.as_bytes())
     }
 
     pub(crate) fn read_link(&self, path: &Path) -> io::Result<PathBuf> {

@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// So many events are kept, the latest.
@@ -12,26 +15,34 @@ const KEPT: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
     /// An executor had a turn.
-    Turn {
-        shard: usize,
-    },
+    Turn { shard: usize },
     /// The time has come of the next deadline.
     Moved,
-    /// An operation was handed over, or has ended with the result.
-    Submitted {
-        opcode: u8,
-    },
-    Completed {
-        result: i32,
-    },
+    /// An operation was handed over.
+    Begins(Described),
+    /// One has ended with the result.
+    Ends { what: Described, result: i32 },
     /// What the plan, or chance, has done to a node.
-    Fault {
-        what: String,
-    },
+    Fault { what: String },
     /// What a node has said by [`note`](crate::simulation::note).
-    Note {
-        text: String,
-    },
+    Note { text: String },
+}
+
+/// What an operation does, and to what.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Described {
+    pub(crate) what: &'static str,
+    pub(crate) of: Named,
+    pub(crate) bytes: Option<u64>,
+}
+
+/// What a descriptor or a path stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Named {
+    Nothing,
+    Path(Rc<[u8]>),
+    /// By its own address and that of its peer.
+    Socket(Option<SocketAddr>, Option<SocketAddr>),
 }
 
 /// See the module.
@@ -85,9 +96,13 @@ impl Trace {
         self.events
     }
 
-    /// The latest events that say something, a line each.
-    pub(super) fn latest(&self) -> Vec<String> {
-        self.kept.iter().map(Line::to_string).collect()
+    /// The latest events that say something, with the `packets` of the network, a line each.
+    pub(super) fn latest(&self, packets: impl Iterator<Item = (Duration, String)>) -> Vec<String> {
+        let lines = self.kept.iter().map(|it| (it.time, it.to_string()));
+        let mut lines: Vec<_> = lines.chain(packets).collect();
+        lines.sort_by_key(|(time, _)| *time);
+        let lines = lines.split_off(lines.len().saturating_sub(KEPT));
+        lines.into_iter().map(|(_, line)| line).collect()
     }
 }
 
@@ -98,10 +113,35 @@ impl fmt::Display for Line {
         match &self.event {
             Event::Turn { shard } => write!(f, "shard {shard} has a turn"),
             Event::Moved => write!(f, "time moves"),
-            Event::Submitted { opcode } => write!(f, "operation {opcode} begins"),
-            Event::Completed { result } => write!(f, "completed with {result}"),
+            Event::Begins(what) => write!(f, "{what} begins"),
+            Event::Ends { what, result } if *result < 0 => {
+                let error = io::Error::from_raw_os_error(-result);
+                write!(f, "{what}: {error}")
+            }
+            Event::Ends { what, result } => write!(f, "{what}: {result}"),
             Event::Fault { what } => write!(f, "FAULT: {what}"),
             Event::Note { text } => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Described {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)?;
+        match &self.of {
+            Named::Nothing => {}
+            Named::Path(path) => write!(f, " {}", String::from_utf8_lossy(path))?,
+            Named::Socket(local, peer) => {
+                for (word, address) in [("on", local), ("with", peer)] {
+                    if let Some(address) = address {
+                        write!(f, " {word} {address}")?;
+                    }
+                }
+            }
+        }
+        match self.bytes {
+            Some(bytes) => write!(f, ", {bytes} bytes"),
+            None => Ok(()),
         }
     }
 }

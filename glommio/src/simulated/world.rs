@@ -16,10 +16,10 @@ use super::disk::{self, Disk, FileId};
 use super::generator::generator;
 use super::ids::{End, NodeId, RingId, Time};
 use super::moments::Moments;
-use super::network::{Network, Passed, SocketId};
+use super::network::{self, Network, Passed, SocketId};
 use super::numbers::Numbers;
 use super::sockets::{Sockets, Wait};
-use super::trace::{Event, Trace};
+use super::trace::{Event, Named, Trace};
 use super::used_up::UsedUp;
 
 /// What clocks that tell the date say at the start: in the year 2020.
@@ -83,6 +83,8 @@ struct Node {
 #[derive(Default)]
 struct Descriptors {
     files: BTreeMap<RawFd, (NodeId, FileId)>,
+    /// What each file was opened by.
+    names: BTreeMap<(NodeId, FileId), Rc<[u8]>>,
     /// How many descriptors each file has.
     of_files: BTreeMap<(NodeId, FileId), usize>,
 }
@@ -123,12 +125,14 @@ impl Descriptors {
             return None;
         }
         self.of_files.remove(&file);
+        self.names.remove(&file);
         Some(file)
     }
 
     fn forget_node(&mut self, node: NodeId) {
         self.files.retain(|_, (of, _)| *of != node);
         self.of_files.retain(|(of, _), _| *of != node);
+        self.names.retain(|(of, _), _| *of != node);
     }
 }
 
@@ -281,18 +285,44 @@ impl World {
         call(&mut node.disk)
     }
 
+    /// What a descriptor is of.
+    pub(crate) fn named(&self, fd: RawFd) -> Named {
+        if let Some(file) = self.file(fd) {
+            let name = self.descriptors.borrow().names.get(&file).cloned();
+            return name.map_or(Named::Nothing, Named::Path);
+        }
+        let Some((_, socket)) = self.socket(fd) else {
+            return Named::Nothing;
+        };
+        let network = self.network.borrow();
+        let internet = |address: network::Result<network::Address>| match address {
+            Ok(network::Address::Ip(address)) => Some(address),
+            _ => None,
+        };
+        let local = internet(network.local_addr(socket));
+        Named::Socket(local, internet(network.peer_addr(socket)))
+    }
+
     /// Which file of which node a descriptor is of.
     pub(crate) fn file(&self, fd: RawFd) -> Option<(NodeId, FileId)> {
         self.descriptors.borrow().files.get(&fd).copied()
     }
 
     /// A descriptor of `file`, which was opened just now and is closed if there is none.
-    pub(crate) fn open_descriptor(&self, node: NodeId, file: FileId) -> io::Result<OwnedFd> {
+    /// `path` is what it was opened by.
+    pub(crate) fn open_descriptor(
+        &self,
+        node: NodeId,
+        file: FileId,
+        path: &[u8],
+    ) -> io::Result<OwnedFd> {
         let opened = (self.may_open(node)).and_then(|()| self.of_host(File::open("/dev/null")));
         let opened = opened.inspect_err(|_| {
             let _ = self.with_disk(node, |disk| disk.close(file));
         })?;
         self.add_file(opened.as_raw_fd(), node, file);
+        let names = &mut self.descriptors.borrow_mut().names;
+        names.insert((node, file), path.into());
         Ok(opened.into())
     }
 
@@ -381,7 +411,11 @@ impl World {
     }
 
     pub(crate) fn latest_events(&self) -> Vec<String> {
-        self.trace.borrow().latest()
+        let nodes = self.nodes.borrow();
+        let name = |node: network::NodeId| &*nodes[node.0 as usize].name;
+        let network = self.network.borrow();
+        let packets = network.latest().map(|it| (it.at, it.told(name)));
+        self.trace.borrow().latest(packets)
     }
 
     pub(crate) fn add_ring(&self) -> RingId {

@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use futures_lite::future::yield_now;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::io::BufferedFile;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::simulation::{
     self, Failure, FailureKind, Fault, Report, Simulation, SimulationBuilder,
 };
 use glommio::timer::sleep;
-use glommio::{executor, spawn_local};
+use glommio::{GlommioError, executor, spawn_local};
 
 use super::{HOUR, SECOND};
 use crate::common::watchdog;
@@ -50,6 +51,42 @@ fn a_panic_is_told_with_its_node_time_and_seed() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(failure.digest(), fails().digest());
+}
+
+#[test]
+fn the_trace_names_nodes_paths_addresses_and_packets() {
+    let _watchdog = watchdog();
+    let failure = Simulation::builder()
+        .seed(1)
+        .node("server", 1, || async {
+            let listener = TcpListener::bind("0.0.0.0:7000")?;
+            let _stream = listener.accept().await?;
+            pending::<io::Result<()>>().await
+        })
+        .client("client", || async {
+            let file = BufferedFile::create("/journal").await?;
+            file.write_at(vec![1; 1000], 0).await?;
+            file.fdatasync().await?;
+            let mut stream = TcpStream::connect("server:7000").await?;
+            stream.write_all(&[1; 100]).await?;
+            sleep(SECOND).await;
+            BufferedFile::open("/missing").await?;
+            Ok::<_, GlommioError<()>>(())
+        })
+        .run()
+        .expect_err("a file is missing");
+    let text = failure.to_string();
+    for parts in [
+        &["client", "open /journal begins"][..],
+        &["client", "write /journal, 1000 bytes: 1000"],
+        &["client", "sync /journal: 0"],
+        &["client", "syn from", ":7000, 0 bytes: delivered"],
+        &["client", "tcp from", "to server", "100 bytes: sent"],
+        &["client", "open /missing: No such file or directory"],
+    ] {
+        let has_all = |line: &str| parts.iter().all(|part| line.contains(part));
+        assert!(text.lines().any(has_all), "{parts:?}: {text}");
+    }
 }
 
 #[test]

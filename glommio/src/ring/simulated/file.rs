@@ -168,7 +168,7 @@ impl SimulatedRing {
                 // SAFETY: `push` promises that the path stays where it is.
                 let path = unsafe { bytes(path) };
                 let file = world.with_disk(disk, |it| it.open(from, path, flags, mode))?;
-                let opened = world.open_descriptor(disk, file);
+                let opened = world.open_descriptor(disk, file, path);
                 let opened = opened.map_err(|it| it.raw_os_error().unwrap_or(libc::EMFILE))?;
                 Ok(opened.into_raw_fd())
             }

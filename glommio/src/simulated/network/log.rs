@@ -1,5 +1,6 @@
 //! What happens on the network, as a digest and, if wanted, as a list.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -61,10 +62,15 @@ impl fmt::Display for Entry {
     }
 }
 
+/// So many are kept.
+const LATEST: usize = 200;
+
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) is_kept: bool,
     pub(super) entries: Vec<Entry>,
+    /// The latest ones.
+    pub(super) latest: VecDeque<Entry>,
     pub(super) digest: u64,
 }
 
@@ -78,12 +84,46 @@ impl Log {
                 .rotate_left(23);
         }
         if self.is_kept {
-            self.entries.push(entry);
+            self.entries.push(entry.clone());
         }
+        if self.latest.len() == LATEST {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(entry);
     }
 }
 
 impl Entry {
+    /// A line of the trace, with the names of nodes.
+    pub(crate) fn told<'a>(&self, name: impl Fn(NodeId) -> &'a str) -> String {
+        let Self {
+            at,
+            from,
+            to,
+            source,
+            destination,
+            what,
+            len,
+            happening,
+        } = self;
+        let seconds = at.as_secs_f64();
+        let (from, to) = (name(*from), name(*to));
+        let happening = match happening {
+            Happening::Sent { .. } => "sent",
+            Happening::Duplicated { .. } => "sent twice",
+            Happening::Delivered => "delivered",
+            Happening::Lost => "lost",
+            Happening::Congested => "lost: the link is congested",
+            Happening::Partitioned => "lost: there is a partition",
+            Happening::NoPower => "lost: the node has no power",
+            Happening::NoSpace => "lost: the receiver has no space",
+            Happening::Refused => "refused",
+        };
+        format!(
+            "{seconds:>14.6} s {from:<10} {what} from {source} to {to} {destination}, {len} bytes: {happening}"
+        )
+    }
+
     fn words(&self) -> [u64; 6] {
         let (number, time) = match self.happening {
             Happening::Sent { arrives } => (1, arrives),

@@ -161,6 +161,11 @@ impl Network {
         self.log.is_kept = is_kept;
     }
 
+    /// What has happened lately.
+    pub(crate) fn latest(&self) -> impl Iterator<Item = &Entry> {
+        self.log.latest.iter()
+    }
+
     /// What has happened since the last call.
     pub(crate) fn take_log(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.log.entries)
