@@ -12,6 +12,7 @@ use glommio::{
     ReactorErrorKind, ResourceType,
 };
 
+mod table;
 mod texts;
 
 mod auto_traits {
@@ -139,141 +140,6 @@ mod from_io_error {
 mod into_io_error {
     use super::*;
 
-    /// Every row of the promise which kind comes of which variant.
-    #[test]
-    fn each_variant_has_its_kind() {
-        use io::ErrorKind;
-
-        for (error, kind) in [
-            (
-                GlommioError::IoError(errno(libc::EACCES)),
-                ErrorKind::PermissionDenied,
-            ),
-            (enhanced(), errno(libc::EBADF).kind()),
-            (
-                GlommioError::WouldBlock(ResourceType::RwLock),
-                ErrorKind::WouldBlock,
-            ),
-            (GlommioError::WouldBlock(semaphore()), ErrorKind::WouldBlock),
-            (
-                GlommioError::WouldBlock(ResourceType::Channel(())),
-                ErrorKind::WouldBlock,
-            ),
-            (
-                GlommioError::WouldBlock(file("busy")),
-                ErrorKind::WouldBlock,
-            ),
-            (
-                GlommioError::WouldBlock(ResourceType::Gate),
-                ErrorKind::WouldBlock,
-            ),
-            (GlommioError::Closed(semaphore()), ErrorKind::BrokenPipe),
-            (
-                GlommioError::Closed(ResourceType::RwLock),
-                ErrorKind::BrokenPipe,
-            ),
-            (GlommioError::Closed(file("gone")), ErrorKind::BrokenPipe),
-            (
-                GlommioError::CanNotBeClosed(ResourceType::Channel(()), "full"),
-                ErrorKind::BrokenPipe,
-            ),
-            (
-                GlommioError::Closed(ResourceType::Gate),
-                ErrorKind::BrokenPipe,
-            ),
-            (
-                GlommioError::Closed(ResourceType::Channel(())),
-                ErrorKind::BrokenPipe,
-            ),
-            (
-                GlommioError::CanNotBeClosed(ResourceType::RwLock, "held"),
-                ErrorKind::BrokenPipe,
-            ),
-            (queue(QueueErrorKind::StillActive), ErrorKind::Other),
-            (queue(QueueErrorKind::NotFound), ErrorKind::NotFound),
-            (
-                GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(9)),
-                ErrorKind::InvalidInput,
-            ),
-            (
-                builder(BuilderErrorKind::NonExistentCpus { cpu: 1 }),
-                ErrorKind::Other,
-            ),
-            (
-                builder(BuilderErrorKind::NrShards {
-                    minimum: 1,
-                    shards: 0,
-                }),
-                ErrorKind::Other,
-            ),
-            (
-                builder(BuilderErrorKind::InsufficientCpus {
-                    required: 2,
-                    available: 1,
-                }),
-                ErrorKind::Other,
-            ),
-            (builder(panicked("boom")), ErrorKind::Other),
-            (
-                GlommioError::ReactorError(ReactorErrorKind::IncorrectSourceType("a timer".into())),
-                ErrorKind::InvalidData,
-            ),
-            (
-                GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(1, 2)),
-                ErrorKind::Other,
-            ),
-            (
-                GlommioError::TimedOut(Duration::from_secs(1)),
-                ErrorKind::TimedOut,
-            ),
-        ] {
-            let text = error.to_string();
-            let errno = error.raw_os_error();
-            let converted = io::Error::from(error);
-            assert_eq!(converted.kind(), kind, "{text}");
-            assert_eq!(converted.raw_os_error(), errno, "{text}");
-            if errno.is_none() {
-                assert_eq!(converted.to_string(), text);
-            }
-        }
-    }
-
-    /// The facts that callers dig out of the converted error's text.
-    #[test]
-    fn numbers_survive_in_the_text() {
-        for (error, facts) in [
-            (
-                queue(QueueErrorKind::NotFound),
-                &["7", "not found"] as &[&str],
-            ),
-            (queue(QueueErrorKind::StillActive), &["7", "still active"]),
-            (builder(panicked("boom")), &["panicked", "boom"]),
-            (enhanced(), &["os error 9"]),
-            (
-                made_up(),
-                &["made up", "testing enhancer", "None", "Some(32)"],
-            ),
-            (
-                GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(90)),
-                &["90"],
-            ),
-            (
-                GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(65536, 524288)),
-                &["65536", "524288"],
-            ),
-            (
-                GlommioError::ReactorError(ReactorErrorKind::IncorrectSourceType("odd".into())),
-                &["odd"],
-            ),
-            (
-                GlommioError::TimedOut(Duration::from_millis(1500)),
-                &["1.5s"],
-            ),
-        ] {
-            assert_shows_in_order(&io::Error::from(error).to_string(), facts);
-        }
-    }
-
     /// `?` in a function of `io::Result`, the most frequent way out of this crate.
     #[test]
     fn a_question_mark_converts() {
@@ -354,48 +220,6 @@ mod facts {
         );
     }
 
-    /// Leaving the item behind changes neither text.
-    #[test]
-    fn without_item_keeps_everything_else() {
-        let samples: [fn() -> GlommioError<u8>; 13] = [
-            || GlommioError::IoError(errno(libc::EBADF)),
-            || GlommioError::EnhancedIoError {
-                source: errno(libc::EBADF),
-                op: "Reading",
-                path: Some("a".into()),
-                fd: Some(3),
-            },
-            || GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(3)),
-            || GlommioError::BuilderError(BuilderErrorKind::NonExistentCpus { cpu: 4 }),
-            || GlommioError::Closed(ResourceType::File("gone".into())),
-            || GlommioError::Closed(ResourceType::Channel(7)),
-            || GlommioError::Closed(ResourceType::Gate),
-            || GlommioError::BuilderError(panicked("boom")),
-            || {
-                GlommioError::ExecutorError(ExecutorErrorKind::QueueError {
-                    index: 5,
-                    kind: QueueErrorKind::StillActive,
-                })
-            },
-            || GlommioError::CanNotBeClosed(ResourceType::RwLock, "held"),
-            || {
-                GlommioError::WouldBlock(ResourceType::Semaphore {
-                    requested: 2,
-                    available: 1,
-                })
-            },
-            || GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(1, 2)),
-            || GlommioError::TimedOut(Duration::from_secs(3)),
-        ];
-        for sample in samples {
-            assert_eq!(sample().to_string(), sample().without_item().to_string());
-            assert_eq!(
-                format!("{:?}", sample()),
-                format!("{:?}", sample().without_item())
-            );
-        }
-    }
-
     /// What happens to be in the box stays usable, so a panic can go on elsewhere.
     #[test]
     fn a_panic_payload_comes_back_whole() {
@@ -411,17 +235,6 @@ mod facts {
             PanicPayload::from(again).into_inner().downcast_ref(),
             Some(&17u32)
         );
-    }
-}
-
-#[track_caller]
-fn assert_shows_in_order(text: &str, facts: &[&str]) {
-    let mut rest = text;
-    for fact in facts {
-        let Some((_, after)) = rest.split_once(fact) else {
-            panic!("{fact:?} is missing or out of order in {text:?}");
-        };
-        rest = after;
     }
 }
 

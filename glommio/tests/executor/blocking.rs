@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::FutureExt as _;
 use futures_lite::future::{poll_once, yield_now};
@@ -70,23 +70,6 @@ fn a_call_that_is_never_polled_never_runs() {
         executor().spawn_blocking(|| ()).await;
         assert!(!ran.load(Ordering::SeqCst));
         assert_eq!(Arc::strong_count(&ran), 1, "the closure is gone");
-    });
-}
-
-#[test]
-fn one_thread_serves_first_come_first_served() {
-    run_on_one(async {
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let tasks: Vec<_> = (0..500)
-            .map(|i| {
-                let order = Arc::clone(&order);
-                spawn_local(executor().spawn_blocking(move || order.lock().unwrap().push(i)))
-            })
-            .collect();
-        for task in tasks {
-            task.await;
-        }
-        assert!(order.lock().unwrap().iter().copied().eq(0..500));
     });
 }
 
@@ -273,31 +256,6 @@ fn as_many_calls_run_at_once_as_there_are_threads() {
             }
             assert_eq!(leaders, 1);
         }
-    });
-}
-
-#[test]
-fn five_calls_on_four_threads_take_two_rounds() {
-    let _watchdog = watchdog();
-    let executor = with_threads(4);
-    executor.run(async {
-        let pause = Duration::from_millis(50);
-        let started = Instant::now();
-        let tasks: Vec<_> = (0..5)
-            .map(|_| {
-                spawn_local(async move {
-                    let call = glommio::executor().spawn_blocking(move || thread::sleep(pause));
-                    call.await;
-                    started.elapsed()
-                })
-            })
-            .collect();
-        let mut took = Vec::new();
-        for task in tasks {
-            took.push(task.await);
-        }
-        took.sort_unstable();
-        assert!(took[0] >= pause && took[4] >= 2 * pause, "{took:?}");
     });
 }
 

@@ -294,13 +294,3 @@ fn the_builder_stays_and_the_handles_travel() {
     travels::<PoolThreadHandles<u8>>();
     travels::<ExecutorJoinHandle<u8>>();
 }
-
-#[test]
-fn the_prelude_has_both_names() {
-    use glommio::prelude as p;
-    let build: fn(PoolPlacement) -> p::LocalExecutorPoolBuilder = LocalExecutorPoolBuilder::new;
-    let shards: p::PoolThreadHandles<()> = build(PoolPlacement::Unbound(1))
-        .on_all_shards(|| async {})
-        .expect("a thread starts");
-    outputs(shards);
-}

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_lite::future::yield_now;
 use glommio::timer::sleep;
-use glommio::{LocalExecutor, executor, spawn_local, spawn_local_into};
+use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::common::{DropCount, Parking, on_drop, run, watchdog};
 
@@ -143,38 +143,6 @@ fn a_spurious_wake_polls_once_more_and_nothing_else() {
         parking.open();
         task.await;
     });
-}
-
-#[test]
-fn a_task_woken_while_it_is_polled_goes_to_the_back_of_its_queue() {
-    let log = crate::common::Log::default();
-    run(async {
-        let (first, second) = (log.clone(), log.clone());
-        let first = spawn_local_into(
-            async move {
-                for _ in 0..3 {
-                    first.note("first");
-                    yield_now().await;
-                }
-            },
-            Default::default(),
-        );
-        let second = spawn_local_into(
-            async move {
-                for _ in 0..3 {
-                    second.note("second");
-                    yield_now().await;
-                }
-            },
-            Default::default(),
-        );
-        first.expect("the default queue exists").await;
-        second.expect("the default queue exists").await;
-    });
-    assert_eq!(
-        log.take(),
-        ["first", "second", "first", "second", "first", "second"]
-    );
 }
 
 #[test]

@@ -3,20 +3,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::UdpSocket as StdUdp;
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixDatagram as StdDatagram, UnixStream as StdUnix};
+use std::os::unix::net::UnixStream as StdUnix;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_lite::future::{or, poll_once};
 use futures_lite::io::{copy, split};
-use futures_lite::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::net::{
-    Buffered, RxBuf, TcpListener, UdpSocket, UnixDatagram, UnixListener, UnixStream,
-};
+use futures_lite::{AsyncBufReadExt, AsyncRead, AsyncReadExt, StreamExt};
+use glommio::net::{TcpListener, UnixListener, UnixStream};
 use glommio::timer::sleep;
 use glommio::{Latency, Shares, Task, consume_budget, executor, spawn_local, spawn_local_into};
 
@@ -69,148 +66,6 @@ async fn returns_to_the_executor(name: &str, mut succeed: impl AsyncFnMut(u8)) {
     loops.await.expect("it has no errors");
 }
 
-/// What is in a socket before each read: one that was emptied is not tried again at once.
-const AHEAD: u8 = 64;
-
-fn send_ahead(peer: &mut impl Write) -> io::Result<()> {
-    peer.write_all(&Vec::from_iter(0..AHEAD))
-}
-
-/// Sends the byte that the read after the next [`AHEAD`] ones finds.
-fn send(peer: &mut impl Write, number: u8) {
-    let byte = [number.wrapping_add(AHEAD)];
-    peer.write_all(&byte).expect("the connection stands");
-}
-
-async fn reads<P: Write>(name: &str, mut stream: impl AsyncRead + Unpin, mut peer: P) {
-    send_ahead(&mut peer).expect("there is space");
-    returns_to_the_executor(name, async |number| {
-        send(&mut peer, number);
-        let mut byte = [0];
-        let count = stream.read(&mut byte).await.expect("a byte was sent");
-        assert_eq!((count, byte[0]), (1, number), "{name}");
-    })
-    .await;
-}
-
-#[test]
-fn a_peer_that_keeps_the_buffer_full_does_not_keep_the_thread() {
-    run_watched(async {
-        for age in AGES {
-            let (stream, peer) = aged_pair(age).await?;
-            reads("TCP", stream, peer).await;
-        }
-        let (peer, stream) = StdUnix::pair()?;
-        reads("Unix", UnixStream::from(stream), peer).await;
-
-        let (mut stream, mut peer) = aged_pair(0).await?;
-        send_ahead(&mut peer)?;
-        returns_to_the_executor("TCP, vectored", async |number| {
-            send(&mut peer, number);
-            let mut byte = [0];
-            let mut slices = [IoSliceMut::new(&mut byte)];
-            let count = stream.read_vectored(&mut slices).await;
-            assert_eq!((count.expect("a byte was sent"), byte[0]), (1, number));
-        })
-        .await;
-        Ok(())
-    });
-}
-
-#[test]
-fn records_and_peeks_do_not_keep_the_thread() {
-    run_watched(async {
-        let (mut stream, mut peer) = aged_pair(0).await?;
-        send_ahead(&mut peer)?;
-        returns_to_the_executor("records", async |number| {
-            send(&mut peer, number);
-            let mut byte = [0];
-            let record = stream.recv_tls_record(&mut byte).await;
-            assert_eq!(record.expect("a byte was sent"), (1, None));
-            assert_eq!(byte[0], number);
-        })
-        .await;
-        let mut left = [0; AHEAD as usize];
-        stream.read_exact(&mut left).await?;
-        peer.write_all(b"peeked")?;
-        returns_to_the_executor("peeks", async |_| {
-            assert!(stream.peek(&mut [0; 6]).await.expect("it is there") > 0);
-        })
-        .await;
-        let mut left = [0; 6];
-        stream.read_exact(&mut left).await?;
-        assert_eq!(&left, b"peeked");
-        Ok(())
-    });
-}
-
-/// A buffer that is never empty.
-#[derive(Debug, Default)]
-struct Bottomless;
-
-impl RxBuf for Bottomless {
-    fn buffer_size(&self) -> usize {
-        1 << 20
-    }
-    fn is_empty(&self) -> bool {
-        false
-    }
-    fn as_bytes(&self) -> &[u8] {
-        b"line\n"
-    }
-    fn read(&mut self, buf: &mut [u8]) -> usize {
-        self.peek(buf)
-    }
-    fn peek(&self, buf: &mut [u8]) -> usize {
-        buf.fill(b'x');
-        buf.len()
-    }
-    fn consume(&mut self, _: usize) {}
-    fn unfilled(&mut self) -> &mut [u8] {
-        &mut []
-    }
-    fn handle_result(&mut self, _: usize) {}
-}
-
-impl Buffered for Bottomless {}
-
-#[test]
-fn lines_in_a_receive_buffer_do_not_keep_the_thread() {
-    run_watched(async {
-        let (stream, _peer) = UnixStream::pair()?;
-        let mut stream = stream.buffered_with(Bottomless);
-        returns_to_the_executor("reads", async |_| {
-            stream.read_exact(&mut [0; 4]).await.expect("it is there");
-        })
-        .await;
-        returns_to_the_executor("vectored reads", async |_| {
-            let mut bytes = [0; 4];
-            let mut slices = [IoSliceMut::new(&mut bytes)];
-            stream
-                .read_vectored(&mut slices)
-                .await
-                .expect("it is there");
-        })
-        .await;
-        returns_to_the_executor("peeks", async |_| {
-            assert_eq!(stream.peek(&mut [0; 4]).await.expect("it is there"), 4);
-        })
-        .await;
-        returns_to_the_executor("fill_buf", async |_| {
-            assert_eq!(stream.fill_buf().await.expect("it is there"), b"line\n");
-            stream.consume(5);
-        })
-        .await;
-        let mut lines = stream.lines();
-        returns_to_the_executor("lines", async |_| {
-            let line = lines.next().await.expect("there is a next one");
-            assert_eq!(line.expect("it is there"), "line");
-        })
-        .await;
-        Ok(())
-    });
-}
-
 /// `fill_buf` of combinators asks twice in one poll, and panics if it is refused in between.
 #[test]
 fn what_fill_buf_has_shown_is_shown_again() {
@@ -232,93 +87,6 @@ fn what_fill_buf_has_shown_is_shown_again() {
         returns_to_the_executor("the end", async |_| {
             assert!(stream.fill_buf().await.expect("it ends").is_empty());
             stream.consume(0);
-        })
-        .await;
-        Ok(())
-    });
-}
-
-#[test]
-fn a_peer_that_reads_at_once_does_not_keep_the_thread() {
-    run_watched(async {
-        let (mut stream, mut peer) = aged_pair(0).await?;
-        let is_vectored = Cell::new(false);
-        for _ in 0..2 {
-            returns_to_the_executor("TCP", async |number| {
-                let sent = if is_vectored.get() {
-                    stream.write_vectored(&[IoSlice::new(&[number])]).await
-                } else {
-                    stream.write(&[number]).await
-                };
-                assert_eq!(sent.expect("there is space"), 1);
-                let mut received = [0];
-                peer.read_exact(&mut received).expect("a byte was sent");
-                assert_eq!(received, [number]);
-            })
-            .await;
-            is_vectored.set(true);
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn datagrams_that_are_there_do_not_keep_the_thread() {
-    run_watched(async {
-        let (udp, peer) = (
-            UdpSocket::bind("127.0.0.1:0")?,
-            StdUdp::bind("127.0.0.1:0")?,
-        );
-        udp.connect(peer.local_addr()?).await?;
-        peer.connect(udp.local_addr()?)?;
-        let mut buf = [0; 8];
-        returns_to_the_executor("UDP, receiving", async |number| {
-            peer.send(&[number]).expect("it is connected");
-            assert_eq!(udp.recv(&mut buf).await.expect("one was sent"), 1);
-            assert_eq!(buf[0], number);
-        })
-        .await;
-        returns_to_the_executor("UDP, receiving from any", async |number| {
-            peer.send(&[number]).expect("it is connected");
-            assert_eq!(udp.peek_from(&mut buf).await.expect("one was sent").0, 1);
-            assert_eq!(udp.recv_from(&mut buf).await.expect("one was sent").0, 1);
-            assert_eq!(buf[0], number);
-        })
-        .await;
-        let address = peer.local_addr()?;
-        returns_to_the_executor("UDP, sending", async |number| {
-            udp.send(&[number]).await.expect("there is space");
-            udp.send_to(&[number], address)
-                .await
-                .expect("there is space");
-            for _ in 0..2 {
-                assert_eq!(peer.recv(&mut buf).expect("it was sent"), 1);
-                assert_eq!(buf[0], number);
-            }
-        })
-        .await;
-
-        let place = Place::new();
-        let (unix, peer) = (UnixDatagram::unbound()?, StdDatagram::bind(place.path())?);
-        returns_to_the_executor("Unix, sending", async |number| {
-            let sent = unix.send_to(&[number], place.path()).await;
-            assert_eq!(sent.expect("there is space"), 1);
-            assert_eq!(peer.recv(&mut buf).expect("it was sent"), 1);
-            assert_eq!(buf[0], number);
-        })
-        .await;
-        Ok(())
-    });
-}
-
-/// A loop that goes on after errors.
-#[test]
-fn a_socket_that_always_fails_does_not_keep_the_thread() {
-    run_watched(async {
-        let unconnected = UdpSocket::bind("127.0.0.1:0")?;
-        returns_to_the_executor("UDP", async |_| {
-            let error = unconnected.send(b"to whom?").await;
-            error.expect_err("it is not connected");
         })
         .await;
         Ok(())

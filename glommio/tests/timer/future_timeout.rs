@@ -6,13 +6,11 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures_lite::future::poll_once;
 use glommio::future::{timeout, timeout_at};
-use glommio::timer::{Timer, sleep, try_timeout};
-use glommio::{GlommioError, LocalExecutor, Result};
+use glommio::timer::{sleep, try_timeout};
+use glommio::{GlommioError, Result};
 
-use crate::common::panic_of;
-use crate::harness::{HOUR, Log, OnDrop, ms, run, with_watchdog};
+use crate::harness::{HOUR, ms, run};
 
 fn limit_of<T>(result: Result<T, ()>) -> Option<Duration> {
     match result {
@@ -90,63 +88,5 @@ fn at_the_deadline_the_output_wins() {
             timeout_at(deadline, second_poll()).await.ok(),
             Some("output")
         );
-    });
-}
-
-#[test]
-fn a_timeout_counts_from_the_first_poll() {
-    run(|| async {
-        let limited = timeout(ms(20), pending::<()>());
-        Timer::new(ms(30)).await;
-        let polled_at = Instant::now();
-        assert!(limited.await.is_err());
-        assert!(polled_at.elapsed() >= ms(20));
-    });
-}
-
-#[test]
-fn the_future_is_gone_when_the_error_is_seen() {
-    run(|| async {
-        let log = Log::default();
-        for deadline in [true, false] {
-            let guard = OnDrop(log.clone(), "future");
-            let long = async move {
-                sleep(HOUR).await;
-                drop(guard);
-            };
-            let result = if deadline {
-                timeout_at(Instant::now() + ms(1), long).await
-            } else {
-                timeout(ms(1), long).await
-            };
-            log.push("caller");
-            assert!(result.is_err());
-        }
-        assert_eq!(log.entries(), ["future", "caller", "future", "caller"]);
-    });
-}
-
-#[test]
-fn given_up_it_drops_the_future() {
-    run(|| async {
-        let log = Log::default();
-        let guard = OnDrop(log.clone(), "future");
-        let mut limited = Box::pin(timeout(HOUR, async move {
-            sleep(HOUR).await;
-            drop(guard);
-        }));
-        assert!(poll_once(&mut limited).await.is_none());
-        drop(limited);
-        assert_eq!(log.len(), 1);
-    });
-}
-
-#[test]
-fn a_panic_of_the_future_comes_out() {
-    with_watchdog(|| {
-        let message = panic_of(|| {
-            LocalExecutor::default().run(timeout(HOUR, async { panic!("on purpose") }))
-        });
-        assert_eq!(message, "on purpose");
     });
 }

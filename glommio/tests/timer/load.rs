@@ -49,19 +49,6 @@ async fn busy(manner: Manner) {
 }
 
 #[test]
-fn a_sleep_beside_a_busy_task() {
-    run_unpreempted(|| async {
-        for manner in MANNERS {
-            let load = spawn_local(busy(manner));
-            for wait in [Duration::from_micros(1), ms(1), ms(10)] {
-                sleep(wait).await;
-            }
-            load.cancel().await;
-        }
-    });
-}
-
-#[test]
 fn a_sleep_beside_many_busy_tasks() {
     run_unpreempted(|| async {
         let load: Vec<_> = MANNERS
@@ -251,28 +238,6 @@ fn timers_of_queues_with_different_shares() {
         for nap in naps {
             nap.await;
         }
-    });
-}
-
-/// Short sleeps in between do not stop the busy one, nor the other way round.
-#[test]
-fn naps_and_computing_advance_together() {
-    run_unpreempted(|| async {
-        let turns = Rc::new(Cell::new(0_u64));
-        let counted = Rc::clone(&turns);
-        let load = spawn_local(async move {
-            executor().yield_now().await;
-            loop {
-                counted.update(|it| it + 1);
-                yield_if_needed().await;
-            }
-        });
-        let mut naps = 0;
-        while naps < 50 || turns.get() < 50 {
-            sleep(Duration::from_micros(200)).await;
-            naps += 1;
-        }
-        load.cancel().await;
     });
 }
 
