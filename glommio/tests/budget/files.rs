@@ -40,66 +40,61 @@ fn opening() {
     run(async {
         let (folder, _path) = folder();
         let none = impossible();
-        counts("DmaFile::open", async || {
+        counts!(
+            "DmaFile::open",
             drop(DmaFile::open(none).await.unwrap_err())
-        })
-        .await;
-        counts("DmaFile::create", async || {
+        );
+        counts!(
+            "DmaFile::create",
             drop(DmaFile::create(none).await.unwrap_err())
-        })
-        .await;
-        counts("BufferedFile::open", async || {
-            BufferedFile::open(none).await.unwrap_err();
-        })
-        .await;
-        counts("BufferedFile::create", async || {
-            BufferedFile::create(none).await.unwrap_err();
-        })
-        .await;
+        );
+        counts!(
+            "BufferedFile::open",
+            BufferedFile::open(none).await.unwrap_err()
+        );
+        counts!(
+            "BufferedFile::create",
+            BufferedFile::create(none).await.unwrap_err()
+        );
         let options = OpenOptions::new();
-        counts("OpenOptions::dma_open", async || {
+        counts!(
+            "OpenOptions::dma_open",
             options
                 .dma_open("file")
                 .await
-                .expect_err("neither to read nor to write");
-        })
-        .await;
-        counts("OpenOptions::buffered_open", async || {
+                .expect_err("neither to read nor to write")
+        );
+        counts!(
+            "OpenOptions::buffered_open",
             options
                 .buffered_open("file")
                 .await
-                .expect_err("neither to read nor to write");
-        })
-        .await;
-        counts("Directory::open", async || {
-            Directory::open(none).await.unwrap_err();
-        })
-        .await;
-        counts("Directory::create", async || {
-            Directory::create(none).await.unwrap_err();
-        })
-        .await;
+                .expect_err("neither to read nor to write")
+        );
+        counts!("Directory::open", Directory::open(none).await.unwrap_err());
+        counts!(
+            "Directory::create",
+            Directory::create(none).await.unwrap_err()
+        );
         let directory = Directory::open(folder.path()).await.unwrap();
-        counts("Directory::open_file", async || {
-            directory.open_file("no/name").await.unwrap_err();
-        })
-        .await;
-        counts("Directory::create_file", async || {
-            directory.create_file("no/name").await.unwrap_err();
-        })
-        .await;
+        counts!(
+            "Directory::open_file",
+            directory.open_file("no/name").await.unwrap_err()
+        );
+        counts!(
+            "Directory::create_file",
+            directory.create_file("no/name").await.unwrap_err()
+        );
         is_refused("Directory::sync", directory.sync()).await;
         is_refused("Directory::close", directory.close()).await;
-        counts("ImmutableFileBuilder::build_sink", async || {
+        counts!("ImmutableFileBuilder::build_sink", {
             let built = ImmutableFileBuilder::new(none).build_sink().await;
             built.unwrap_err();
-        })
-        .await;
-        counts("ImmutableFileBuilder::build_existing", async || {
+        });
+        counts!("ImmutableFileBuilder::build_existing", {
             let built = ImmutableFileBuilder::new(none).build_existing().await;
             built.unwrap_err();
-        })
-        .await;
+        });
     });
 }
 
@@ -108,47 +103,43 @@ fn direct_files() {
     run(async {
         let (_folder, path) = folder();
         let file = direct(&path).await;
-        counts("DmaFile::read_at", async || {
-            assert!(file.read_at(0, 0).await.unwrap().is_empty());
-        })
-        .await;
-        counts("DmaFile::read_exact_at", async || {
-            assert!(file.read_exact_at(0, 0).await.unwrap().is_empty());
-        })
-        .await;
+        counts!(
+            "DmaFile::read_at",
+            assert!(file.read_at(0, 0).await.unwrap().is_empty())
+        );
+        counts!(
+            "DmaFile::read_exact_at",
+            assert!(file.read_exact_at(0, 0).await.unwrap().is_empty())
+        );
         let nowhere = u64::MAX / 4096 * 4096;
-        counts("DmaFile::read_at_aligned", async || {
-            file.read_at_aligned(nowhere, 4096).await.unwrap_err();
-        })
-        .await;
-        counts("DmaFile::read_at_into", async || {
+        counts!(
+            "DmaFile::read_at_aligned",
+            file.read_at_aligned(nowhere, 4096).await.unwrap_err()
+        );
+        counts!("DmaFile::read_at_into", {
             let buffer = file.alloc_dma_buffer(4096);
             file.read_at_into(buffer, nowhere).await.0.unwrap_err();
-        })
-        .await;
-        counts("DmaFile::write_at", async || {
+        });
+        counts!("DmaFile::write_at", {
             let buffer = file.alloc_dma_buffer(4096);
             file.write_at(buffer, nowhere).await.unwrap_err();
-        })
-        .await;
-        counts("DmaFile::write_rc_at", async || {
+        });
+        counts!("DmaFile::write_rc_at", {
             let buffer = Rc::new(file.alloc_dma_buffer(4096));
             file.write_rc_at(buffer, nowhere).await.unwrap_err();
-        })
-        .await;
-        counts("DmaFile::write_all_at", async || {
+        });
+        counts!("DmaFile::write_all_at", {
             let buffer = file.alloc_dma_buffer(0);
             file.write_all_at(buffer, 0).await.unwrap();
-        })
-        .await;
-        counts("DmaFile::truncate", async || {
-            file.truncate(u64::MAX).await.unwrap_err();
-        })
-        .await;
-        counts("DmaFile::hint_extent_size", async || {
-            drop(file.hint_extent_size(1 << 20).await);
-        })
-        .await;
+        });
+        counts!(
+            "DmaFile::truncate",
+            file.truncate(u64::MAX).await.unwrap_err()
+        );
+        counts!(
+            "DmaFile::hint_extent_size",
+            drop(file.hint_extent_size(1 << 20).await)
+        );
         is_refused("DmaFile::stat", file.stat()).await;
         is_refused("DmaFile::file_size", file.file_size()).await;
         is_refused("DmaFile::fdatasync", file.fdatasync()).await;
@@ -161,48 +152,44 @@ fn direct_files() {
         let copy = file.copy_file_range_aligned(&file, 0, 1, 4096);
         is_refused("DmaFile::copy_file_range_aligned", copy).await;
         let lock = file.try_lock_exclusive().await.unwrap();
-        counts("DmaFile::try_lock_shared", async || {
-            file.try_lock_shared().await.expect_err("it is locked");
-        })
-        .await;
-        counts("DmaFile::try_lock_exclusive", async || {
-            file.try_lock_exclusive().await.expect_err("it is locked");
-        })
-        .await;
+        counts!(
+            "DmaFile::try_lock_shared",
+            file.try_lock_shared().await.expect_err("it is locked")
+        );
+        counts!(
+            "DmaFile::try_lock_exclusive",
+            file.try_lock_exclusive().await.expect_err("it is locked")
+        );
         let clone = lock.clone();
-        counts("AdvisoryLockGuard::unlock", async || {
+        counts!(
+            "AdvisoryLockGuard::unlock",
             clone
                 .clone()
                 .unlock()
                 .await
-                .expect_err("there is another clone");
-        })
-        .await;
+                .expect_err("there is another clone")
+        );
         let taken = file.clone().try_take_last_clone_unlocking_guard(lock);
         is_refused("DmaFile::try_take_last_clone_unlocking_guard", taken).await;
         is_refused("DmaFile::close", file.clone().close()).await;
         let file = Rc::new(file);
-        counts("DmaFile::close_rc", async || {
+        counts!("DmaFile::close_rc", {
             let closed = file.clone().close_rc().await.unwrap();
             assert_eq!(closed, CloseResult::Unreferenced);
-        })
-        .await;
+        });
         let limits = (
             MergedBufferLimit::NoMerging,
             ReadAmplificationLimit::NoAmplification,
         );
         let mut reads = file.read_many(stream::empty::<(u64, usize)>(), limits.0, limits.1);
-        counts("ReadManyResult", async || {
-            assert!(reads.next().await.is_none())
-        })
-        .await;
+        counts!("ReadManyResult", assert!(reads.next().await.is_none()));
         let block = stream::repeat((0, 1)).take(1000);
         let mut reads = file.read_many(block, MergedBufferLimit::DeviceMaxSingleRequest, limits.1);
         reads.next().await.unwrap().unwrap();
-        counts("DmaFile::read_many", async || {
-            assert_eq!(*reads.next().await.unwrap().unwrap().1, [7]);
-        })
-        .await;
+        counts!(
+            "DmaFile::read_many",
+            assert_eq!(*reads.next().await.unwrap().unwrap().1, [7])
+        );
     });
 }
 
@@ -211,31 +198,30 @@ fn files_in_the_page_cache() {
     run(async {
         let (_folder, path) = folder();
         let mut file = buffered(&path).await;
-        counts("BufferedFile::read_at", async || {
-            assert!(file.read_at(0, 0).await.unwrap().is_empty());
-        })
-        .await;
-        counts("BufferedFile::read_exact_at", async || {
-            assert!(file.read_exact_at(0, 0).await.unwrap().is_empty());
-        })
-        .await;
-        counts("BufferedFile::read_at_into", async || {
+        counts!(
+            "BufferedFile::read_at",
+            assert!(file.read_at(0, 0).await.unwrap().is_empty())
+        );
+        counts!(
+            "BufferedFile::read_exact_at",
+            assert!(file.read_exact_at(0, 0).await.unwrap().is_empty())
+        );
+        counts!("BufferedFile::read_at_into", {
             let buffer = glommio::allocate_dma_buffer(1);
             file.read_at_into(buffer, u64::MAX).await.0.unwrap_err();
-        })
-        .await;
-        counts("BufferedFile::write_at", async || {
-            file.write_at(vec![7], u64::MAX).await.unwrap_err();
-        })
-        .await;
-        counts("BufferedFile::write_all_at", async || {
-            file.write_all_at(Vec::new(), 0).await.unwrap();
-        })
-        .await;
-        counts("BufferedFile::truncate", async || {
-            file.truncate(u64::MAX).await.unwrap_err();
-        })
-        .await;
+        });
+        counts!(
+            "BufferedFile::write_at",
+            file.write_at(vec![7], u64::MAX).await.unwrap_err()
+        );
+        counts!(
+            "BufferedFile::write_all_at",
+            file.write_all_at(Vec::new(), 0).await.unwrap()
+        );
+        counts!(
+            "BufferedFile::truncate",
+            file.truncate(u64::MAX).await.unwrap_err()
+        );
         is_refused("BufferedFile::stat", file.stat()).await;
         is_refused("BufferedFile::file_size", file.file_size()).await;
         is_refused("BufferedFile::fdatasync", file.fdatasync()).await;
@@ -271,15 +257,15 @@ fn immutable_files() {
         let (folder, path) = folder();
         let new = folder.path().join("new");
         let mut sink = ImmutableFileBuilder::new(new).build_sink().await.unwrap();
-        counts("ImmutableFilePreSealSink", async || {
-            assert_eq!(sink.write(&[]).await.unwrap(), 0);
-        })
-        .await;
+        counts!(
+            "ImmutableFilePreSealSink",
+            assert_eq!(sink.write(&[]).await.unwrap(), 0)
+        );
         is_refused("ImmutableFilePreSealSink::sync", sink.sync()).await;
-        counts("ImmutableFilePreSealSink::flush_aligned", async || {
-            sink.flush_aligned().await.unwrap();
-        })
-        .await;
+        counts!(
+            "ImmutableFilePreSealSink::flush_aligned",
+            sink.flush_aligned().await.unwrap()
+        );
         is_refused(
             "ImmutableFilePreSealSink::sync_aligned",
             sink.sync_aligned(),
@@ -290,19 +276,19 @@ fn immutable_files() {
             .build_existing()
             .await
             .unwrap();
-        counts("ImmutableFile::read_at", async || {
-            assert!(file.read_at(0, 0).await.unwrap().is_empty());
-        })
-        .await;
+        counts!(
+            "ImmutableFile::read_at",
+            assert!(file.read_at(0, 0).await.unwrap().is_empty())
+        );
         let limits = (
             MergedBufferLimit::NoMerging,
             ReadAmplificationLimit::NoAmplification,
         );
         let mut reads = file.read_many(stream::empty::<(u64, usize)>(), limits.0, limits.1);
-        counts("ImmutableFile::read_many", async || {
-            assert!(reads.next().await.is_none());
-        })
-        .await;
+        counts!(
+            "ImmutableFile::read_many",
+            assert!(reads.next().await.is_none())
+        );
         is_refused("ImmutableFile::rename", file.rename(impossible())).await;
         is_refused("ImmutableFile::remove", file.remove()).await;
         is_refused("ImmutableFile::close", file.close()).await;
@@ -316,84 +302,71 @@ fn streams() {
         let reader = || async { DmaStreamReaderBuilder::new(direct(&path).await).build() };
         let mut empty = [];
         let mut direct_reader = reader().await;
-        counts("DmaStreamReader", async || {
-            assert_eq!(direct_reader.read(&mut empty).await.unwrap(), 0);
-        })
-        .await;
-        counts("DmaStreamReader::get_buffer_aligned", async || {
+        counts!(
+            "DmaStreamReader",
+            assert_eq!(direct_reader.read(&mut empty).await.unwrap(), 0)
+        );
+        counts!(
+            "DmaStreamReader::get_buffer_aligned",
             assert!(
                 direct_reader
                     .get_buffer_aligned(0)
                     .await
                     .unwrap()
                     .is_empty()
-            );
-        })
-        .await;
+            )
+        );
         is_refused("DmaStreamReader::close", direct_reader.close()).await;
         let mut writer = DmaStreamWriterBuilder::new(direct(&path).await).build();
-        counts("DmaStreamWriter, writing", async || {
-            assert_eq!(writer.write(&[]).await.unwrap(), 0);
-        })
-        .await;
-        counts("DmaStreamWriter, flushing", async || {
-            writer.flush().await.unwrap()
-        })
-        .await;
-        counts("DmaStreamWriter::flush_aligned", async || {
-            writer.flush_aligned().await.unwrap();
-        })
-        .await;
+        counts!(
+            "DmaStreamWriter, writing",
+            assert_eq!(writer.write(&[]).await.unwrap(), 0)
+        );
+        counts!("DmaStreamWriter, flushing", writer.flush().await.unwrap());
+        counts!(
+            "DmaStreamWriter::flush_aligned",
+            writer.flush_aligned().await.unwrap()
+        );
         is_refused("DmaStreamWriter::sync_aligned", writer.sync_aligned()).await;
         is_refused("DmaStreamWriter::sync", writer.sync()).await;
         writer.close().await.unwrap();
-        counts("DmaStreamWriter, closed", async || {
-            writer.close().await.unwrap_err();
-        })
-        .await;
+        counts!("DmaStreamWriter, closed", writer.close().await.unwrap_err());
         let mut reader = StreamReaderBuilder::new(buffered(&path).await).build();
-        counts("StreamReader, into nothing", async || {
-            assert_eq!(reader.read(&mut empty).await.unwrap(), 0);
-        })
-        .await;
-        counts("StreamReader, seeking", async || {
-            reader.seek(SeekFrom::Current(-1)).await.unwrap_err();
-        })
-        .await;
+        counts!(
+            "StreamReader, into nothing",
+            assert_eq!(reader.read(&mut empty).await.unwrap(), 0)
+        );
+        counts!(
+            "StreamReader, seeking",
+            reader.seek(SeekFrom::Current(-1)).await.unwrap_err()
+        );
         reader.read_exact(&mut [0; 8]).await.unwrap();
-        counts("StreamReader, from its buffer", async || {
+        counts!("StreamReader, from its buffer", {
             assert_eq!(reader.fill_buf().await.unwrap()[0], 7);
             reader.consume(1);
-        })
-        .await;
+        });
         is_refused("StreamReader::close", reader.close()).await;
         let mut writer = StreamWriterBuilder::new(buffered(&path).await).build();
-        counts("StreamWriter, writing", async || {
-            assert_eq!(writer.write(&[]).await.unwrap(), 0);
-        })
-        .await;
-        counts("StreamWriter, flushing", async || {
-            writer.flush().await.unwrap()
-        })
-        .await;
-        counts("StreamWriter, seeking", async || {
-            writer.seek(SeekFrom::Current(-1)).await.unwrap_err();
-        })
-        .await;
+        counts!(
+            "StreamWriter, writing",
+            assert_eq!(writer.write(&[]).await.unwrap(), 0)
+        );
+        counts!("StreamWriter, flushing", writer.flush().await.unwrap());
+        counts!(
+            "StreamWriter, seeking",
+            writer.seek(SeekFrom::Current(-1)).await.unwrap_err()
+        );
         writer.close().await.unwrap();
-        counts("StreamWriter, closed", async || {
-            writer.close().await.unwrap()
-        })
-        .await;
-        counts("StreamWriter, writing after that", async || {
-            writer.write(&[7]).await.unwrap_err();
-        })
-        .await;
+        counts!("StreamWriter, closed", writer.close().await.unwrap());
+        counts!(
+            "StreamWriter, writing after that",
+            writer.write(&[7]).await.unwrap_err()
+        );
         let mut input = stdin();
-        counts("Stdin", async || {
-            assert_eq!(input.read(&mut empty).await.unwrap(), 0);
-        })
-        .await;
+        counts!(
+            "Stdin",
+            assert_eq!(input.read(&mut empty).await.unwrap(), 0)
+        );
     });
 }
 
@@ -407,15 +380,12 @@ fn directories() {
         let directory = Directory::open(folder.path()).await.unwrap();
         let mut entries = directory.read_dir().unwrap();
         entries.next().await.unwrap().unwrap();
-        counts("ReadDir", async || {
-            drop(entries.next().await.unwrap().unwrap())
-        })
-        .await;
+        counts!("ReadDir", drop(entries.next().await.unwrap().unwrap()));
         while entries.next().await.is_some() {}
-        counts("ReadDir, at its end", async || {
+        counts!(
+            "ReadDir, at its end",
             assert!(entries.next().await.is_none())
-        })
-        .await;
+        );
     });
 }
 
@@ -423,31 +393,19 @@ fn directories() {
 fn files_by_their_paths() {
     run(async {
         let none = impossible();
-        counts("rename", async || {
-            drop(io::rename(none, none).await.unwrap_err())
-        })
-        .await;
-        counts("remove", async || drop(io::remove(none).await.unwrap_err())).await;
-        counts("stat", async || drop(io::stat(none).await.unwrap_err())).await;
-        counts("hard_link", async || {
-            drop(hard_link(none, none).await.unwrap_err())
-        })
-        .await;
-        counts("symlink", async || {
-            drop(symlink(none, none).await.unwrap_err())
-        })
-        .await;
+        counts!("rename", drop(io::rename(none, none).await.unwrap_err()));
+        counts!("remove", drop(io::remove(none).await.unwrap_err()));
+        counts!("stat", drop(io::stat(none).await.unwrap_err()));
+        counts!("hard_link", drop(hard_link(none, none).await.unwrap_err()));
+        counts!("symlink", drop(symlink(none, none).await.unwrap_err()));
         is_refused("read_link", read_link(none)).await;
         let permissions = fs::Permissions::from_mode(0o600);
         is_refused("set_permissions", set_permissions(none, permissions)).await;
-        counts("create_dir_all", async || {
+        counts!(
+            "create_dir_all",
             drop(create_dir_all(none).await.unwrap_err())
-        })
-        .await;
-        counts("remove_dir", async || {
-            drop(remove_dir(none).await.unwrap_err())
-        })
-        .await;
+        );
+        counts!("remove_dir", drop(remove_dir(none).await.unwrap_err()));
         is_refused("remove_dir_all", remove_dir_all(none)).await;
     });
 }

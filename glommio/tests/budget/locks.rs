@@ -9,23 +9,20 @@ use super::*;
 fn locks_that_are_free() {
     run(async {
         let semaphore = Rc::new(Semaphore::new(1));
-        counts("Semaphore::acquire", async || {
-            semaphore.acquire(0).await.unwrap();
-        })
-        .await;
-        counts("Semaphore::acquire_permit", async || {
-            drop(semaphore.acquire_permit(1).await.unwrap());
-        })
-        .await;
-        counts("Semaphore::acquire_static_permit", async || {
-            drop(semaphore.acquire_static_permit(1).await.unwrap());
-        })
-        .await;
+        counts!("Semaphore::acquire", semaphore.acquire(0).await.unwrap());
+        counts!(
+            "Semaphore::acquire_permit",
+            drop(semaphore.acquire_permit(1).await.unwrap())
+        );
+        counts!(
+            "Semaphore::acquire_static_permit",
+            drop(semaphore.acquire_static_permit(1).await.unwrap())
+        );
         let mutex = Mutex::new(());
-        counts("Mutex::lock", async || drop(mutex.lock().await.unwrap())).await;
+        counts!("Mutex::lock", drop(mutex.lock().await.unwrap()));
         let lock = RwLock::new(());
-        counts("RwLock::read", async || drop(lock.read().await.unwrap())).await;
-        counts("RwLock::write", async || drop(lock.write().await.unwrap())).await;
+        counts!("RwLock::read", drop(lock.read().await.unwrap()));
+        counts!("RwLock::write", drop(lock.write().await.unwrap()));
     });
 }
 
@@ -34,22 +31,16 @@ fn locks_that_are_closed() {
     run(async {
         let semaphore = Rc::new(Semaphore::new(1));
         semaphore.close();
-        counts("Semaphore::acquire, closed", async || {
-            semaphore.acquire(1).await.unwrap_err();
-        })
-        .await;
+        counts!(
+            "Semaphore::acquire, closed",
+            semaphore.acquire(1).await.unwrap_err()
+        );
         let lock = RwLock::new(());
         lock.close().unwrap();
-        counts("RwLock::read, closed", async || {
-            assert!(lock.read().await.is_err());
-        })
-        .await;
+        counts!("RwLock::read, closed", assert!(lock.read().await.is_err()));
         let gate = Gate::new();
         gate.close().await.unwrap();
-        counts("Gate::close", async || {
-            drop(gate.close().await.unwrap_err())
-        })
-        .await;
+        counts!("Gate::close", drop(gate.close().await.unwrap_err()));
     });
 }
 
@@ -58,17 +49,16 @@ fn what_has_happened() {
     run(async {
         let cell = OnceCell::new();
         cell.set(7).unwrap();
-        counts("OnceCell::get_or_init", async || {
-            assert_eq!(*cell.get_or_init(async || 8).await, 7);
-        })
-        .await;
-        counts("OnceCell::get_or_try_init", async || {
+        counts!(
+            "OnceCell::get_or_init",
+            assert_eq!(*cell.get_or_init(async || 8).await, 7)
+        );
+        counts!("OnceCell::get_or_try_init", {
             let init = async || Ok::<_, Infallible>(8);
             assert_eq!(cell.get_or_try_init(init).await, Ok(&7));
-        })
-        .await;
+        });
         let token = CancellationToken::new();
         token.cancel();
-        counts("Cancelled", async || token.cancelled().await).await;
+        counts!("Cancelled", token.cancelled().await);
     });
 }

@@ -16,6 +16,16 @@ use glommio::{consume_budget, executor, spawn_local};
 #[path = "../common/mod.rs"]
 mod common;
 
+/// [`counts`], of an expression that awaits.
+macro_rules! counts {
+    ($name:literal, $operation:expr $(,)?) => {
+        crate::counts($name, async || {
+            let _ = $operation;
+        })
+        .await
+    };
+}
+
 mod channels;
 mod files;
 mod locks;

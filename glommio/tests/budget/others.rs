@@ -22,20 +22,20 @@ fn signals() {
 #[test]
 fn children() {
     run(async {
-        counts("Command::status", async || {
+        counts!(
+            "Command::status",
             Command::new("/nothing/here")
                 .status()
                 .await
-                .expect_err("no such program");
-        })
-        .await;
-        counts("Command::output", async || {
+                .expect_err("no such program")
+        );
+        counts!(
+            "Command::output",
             Command::new("/nothing/here")
                 .output()
                 .await
-                .expect_err("no such program");
-        })
-        .await;
+                .expect_err("no such program")
+        );
         let mut cat = Command::new("cat");
         cat.stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -43,20 +43,17 @@ fn children() {
         let mut child = cat.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         let (mut output, mut errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        counts("ChildStdin, flushing", async || {
-            input.flush().await.unwrap()
-        })
-        .await;
+        counts!("ChildStdin, flushing", input.flush().await.unwrap());
         is_refused("ChildStdin, writing", input.write(b"x")).await;
         is_refused("ChildStdout", output.read(&mut [0; 1])).await;
         is_refused("ChildStderr", errors.read(&mut [0; 1])).await;
-        counts("ChildStdin, closing", async || input.close().await.unwrap()).await;
+        counts!("ChildStdin, closing", input.close().await.unwrap());
         assert!(child.wait().await.unwrap().success());
-        counts("Child::wait", async || {
+        counts!(
+            "Child::wait",
             assert!(child.wait().await.unwrap().success())
-        })
-        .await;
-        counts("Child::kill", async || child.kill().await.unwrap()).await;
+        );
+        counts!("Child::kill", child.kill().await.unwrap());
         is_refused("Child::wait_with_output", child.wait_with_output()).await;
     });
 }
@@ -65,7 +62,7 @@ fn children() {
 fn overload() {
     run(async {
         let shed = Shed::new();
-        counts("Shed::ready", async || shed.ready().await).await;
+        counts!("Shed::ready", shed.ready().await);
     });
 }
 
@@ -95,12 +92,12 @@ impl DeadlineSource for Long {
 fn queues_with_deadlines() {
     run(async {
         let queue = DeadlineQueue::new("deadlines", Duration::from_millis(250));
-        counts("DeadlineQueue::push_work", async || {
+        counts!(
+            "DeadlineQueue::push_work",
             queue
                 .push_work(Rc::new(Long))
                 .await
-                .expect_err("no deadline");
-        })
-        .await;
+                .expect_err("no deadline")
+        );
     });
 }

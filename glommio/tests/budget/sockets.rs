@@ -14,10 +14,10 @@ use super::*;
 #[test]
 fn names_that_are_addresses() {
     run(async {
-        counts("lookup_host", async || {
-            assert_eq!(lookup_host("127.0.0.1:80").await.unwrap().count(), 1);
-        })
-        .await;
+        counts!(
+            "lookup_host",
+            assert_eq!(lookup_host("127.0.0.1:80").await.unwrap().count(), 1)
+        );
     });
 }
 
@@ -25,25 +25,24 @@ fn names_that_are_addresses() {
 fn connecting() {
     run(async {
         let nowhere = &[][..];
-        counts("TcpStream::connect", async || {
-            TcpStream::connect(nowhere).await.expect_err("no address");
-        })
-        .await;
-        counts("TcpStream::connect_fastopen", async || {
+        counts!(
+            "TcpStream::connect",
+            TcpStream::connect(nowhere).await.expect_err("no address")
+        );
+        counts!(
+            "TcpStream::connect_fastopen",
             TcpStream::connect_fastopen(nowhere)
                 .await
-                .expect_err("no address");
-        })
-        .await;
-        counts("TcpStream::connect_timeout", async || {
+                .expect_err("no address")
+        );
+        counts!("TcpStream::connect_timeout", {
             let connected = TcpStream::connect_timeout("127.0.0.1:1", Duration::ZERO).await;
             connected.expect_err("no time");
-        })
-        .await;
-        counts("UnixStream::connect", async || {
-            UnixStream::connect("a\0b").await.expect_err("no such path");
-        })
-        .await;
+        });
+        counts!(
+            "UnixStream::connect",
+            UnixStream::connect("a\0b").await.expect_err("no such path")
+        );
     });
 }
 
@@ -54,51 +53,47 @@ fn streams_that_have_nothing_to_do() {
         let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut stream = listener.accept().await.unwrap();
         let mut empty = [];
-        counts("TcpStream, reading", async || {
-            assert_eq!(stream.read(&mut empty).await.unwrap(), 0);
-        })
-        .await;
-        counts("TcpStream, writing", async || {
-            assert_eq!(stream.write(&[]).await.unwrap(), 0);
-        })
-        .await;
-        counts("TcpStream, flushing", async || {
-            stream.flush().await.unwrap()
-        })
-        .await;
+        counts!(
+            "TcpStream, reading",
+            assert_eq!(stream.read(&mut empty).await.unwrap(), 0)
+        );
+        counts!(
+            "TcpStream, writing",
+            assert_eq!(stream.write(&[]).await.unwrap(), 0)
+        );
+        counts!("TcpStream, flushing", stream.flush().await.unwrap());
         peer.write_all(b"peeked").unwrap();
-        counts("TcpStream::peek", async || {
-            assert_eq!(stream.peek(&mut [0; 1]).await.unwrap(), 1);
-        })
-        .await;
-        counts("TcpStream::recv_tls_record", async || {
-            assert_eq!(stream.recv_tls_record(&mut []).await.unwrap().0, 0);
-        })
-        .await;
+        counts!(
+            "TcpStream::peek",
+            assert_eq!(stream.peek(&mut [0; 1]).await.unwrap(), 1)
+        );
+        counts!(
+            "TcpStream::recv_tls_record",
+            assert_eq!(stream.recv_tls_record(&mut []).await.unwrap().0, 0)
+        );
         let file = BufferedFile::open("/proc/self/exe").await.unwrap();
-        counts("TcpStream::send_file", async || {
-            assert_eq!(stream.send_file(&file, 0, 0).await.unwrap(), 0);
-        })
-        .await;
-        counts("TcpStream::shutdown", async || {
-            stream.shutdown(Shutdown::Write).await.unwrap();
-        })
-        .await;
-        counts("TcpStream::shutdown, polled", async || {
+        counts!(
+            "TcpStream::send_file",
+            assert_eq!(stream.send_file(&file, 0, 0).await.unwrap(), 0)
+        );
+        counts!(
+            "TcpStream::shutdown",
+            stream.shutdown(Shutdown::Write).await.unwrap()
+        );
+        counts!(
+            "TcpStream::shutdown, polled",
             poll_fn(|cx| stream.poll_shutdown(cx, Shutdown::Write))
                 .await
-                .unwrap();
-        })
-        .await;
-        counts("TcpStream, closing", async || stream.close().await.unwrap()).await;
+                .unwrap()
+        );
+        counts!("TcpStream, closing", stream.close().await.unwrap());
         let mut stream = stream.buffered();
         stream.fill_buf().await.unwrap();
         stream.consume(0);
-        counts("TcpStream, from its buffer", async || {
+        counts!("TcpStream, from its buffer", {
             assert_eq!(stream.fill_buf().await.unwrap()[0], b'p');
             stream.consume(0);
-        })
-        .await;
+        });
     });
 }
 
@@ -107,34 +102,28 @@ fn unix_streams_that_have_nothing_to_do() {
     run(async {
         let (mut stream, _peer) = UnixStream::pair().unwrap();
         let mut empty = [];
-        counts("UnixStream, reading", async || {
-            assert_eq!(stream.read(&mut empty).await.unwrap(), 0);
-        })
-        .await;
-        counts("UnixStream, writing", async || {
-            assert_eq!(stream.write(&[]).await.unwrap(), 0);
-        })
-        .await;
-        counts("UnixStream, flushing", async || {
-            stream.flush().await.unwrap()
-        })
-        .await;
-        counts("UnixStream::send_with_fds", async || {
-            stream.send_with_fds(&[], &[]).await.expect_err("no byte");
-        })
-        .await;
-        counts("UnixStream::recv_with_fds", async || {
-            assert_eq!(stream.recv_with_fds(&mut []).await.unwrap().0, 0);
-        })
-        .await;
-        counts("UnixStream::shutdown", async || {
-            stream.shutdown(Shutdown::Write).await.unwrap();
-        })
-        .await;
-        counts("UnixStream, closing", async || {
-            stream.close().await.unwrap()
-        })
-        .await;
+        counts!(
+            "UnixStream, reading",
+            assert_eq!(stream.read(&mut empty).await.unwrap(), 0)
+        );
+        counts!(
+            "UnixStream, writing",
+            assert_eq!(stream.write(&[]).await.unwrap(), 0)
+        );
+        counts!("UnixStream, flushing", stream.flush().await.unwrap());
+        counts!(
+            "UnixStream::send_with_fds",
+            stream.send_with_fds(&[], &[]).await.expect_err("no byte")
+        );
+        counts!(
+            "UnixStream::recv_with_fds",
+            assert_eq!(stream.recv_with_fds(&mut []).await.unwrap().0, 0)
+        );
+        counts!(
+            "UnixStream::shutdown",
+            stream.shutdown(Shutdown::Write).await.unwrap()
+        );
+        counts!("UnixStream, closing", stream.close().await.unwrap());
     });
 }
 
@@ -146,7 +135,7 @@ fn listeners() {
         is_refused("TcpListener::shared_accept", listener.shared_accept()).await;
         let limit = ConnectionLimit::new(1);
         is_refused("TcpListener::accept_within", listener.accept_within(&limit)).await;
-        counts("ConnectionLimit::place", async || drop(limit.place().await)).await;
+        counts!("ConnectionLimit::place", drop(limit.place().await));
         is_refused("TcpListener::incoming", listener.incoming().next()).await;
         is_refused("TcpListener::into_parts", listener.into_parts()).await;
         let folder = tempfile::tempdir().unwrap();
@@ -167,37 +156,34 @@ fn datagrams() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let (own, address) = (socket.local_addr().unwrap(), peer.local_addr().unwrap());
-        counts("UdpSocket::peek", async || {
-            socket.peek(&mut [0; 1]).await.expect_err("it has no peer");
-        })
-        .await;
-        counts("UdpSocket::recv", async || {
-            socket.recv(&mut [0; 1]).await.expect_err("it has no peer");
-        })
-        .await;
-        counts("UdpSocket::send", async || {
-            socket.send(&[7]).await.expect_err("it has no peer");
-        })
-        .await;
-        counts("UdpSocket::send_to", async || {
-            socket.send_to(&[7], &[][..]).await.expect_err("no address");
-        })
-        .await;
-        counts("UdpSocket::connect", async || {
-            socket.connect(address).await.unwrap()
-        })
-        .await;
+        counts!(
+            "UdpSocket::peek",
+            socket.peek(&mut [0; 1]).await.expect_err("it has no peer")
+        );
+        counts!(
+            "UdpSocket::recv",
+            socket.recv(&mut [0; 1]).await.expect_err("it has no peer")
+        );
+        counts!(
+            "UdpSocket::send",
+            socket.send(&[7]).await.expect_err("it has no peer")
+        );
+        counts!(
+            "UdpSocket::send_to",
+            socket.send_to(&[7], &[][..]).await.expect_err("no address")
+        );
+        counts!("UdpSocket::connect", socket.connect(address).await.unwrap());
         for _ in 0..200 {
             peer.send_to(&[7], own).unwrap();
         }
-        counts("UdpSocket::peek_from", async || {
-            socket.peek_from(&mut [0; 1]).await.unwrap();
-        })
-        .await;
-        counts("UdpSocket::recv_from", async || {
-            socket.recv_from(&mut [0; 1]).await.unwrap();
-        })
-        .await;
+        counts!(
+            "UdpSocket::peek_from",
+            socket.peek_from(&mut [0; 1]).await.unwrap()
+        );
+        counts!(
+            "UdpSocket::recv_from",
+            socket.recv_from(&mut [0; 1]).await.unwrap()
+        );
         let pool = DatagramPool::new(4, 2048);
         let mut received = Vec::new();
         is_refused(
@@ -206,24 +192,23 @@ fn datagrams() {
         )
         .await;
         let segments = || Segments::new(&[7; 10], 0);
-        counts("UdpSocket::send_segments", async || {
+        counts!(
+            "UdpSocket::send_segments",
             socket
                 .send_segments(&segments())
                 .await
-                .expect_err("of no bytes");
-        })
-        .await;
-        counts("UdpSocket::send_segments_at", async || {
+                .expect_err("of no bytes")
+        );
+        counts!("UdpSocket::send_segments_at", {
             let sent = socket.send_segments_at(&segments(), past()).await;
             sent.expect_err("of no bytes");
-        })
-        .await;
-        counts("UdpSocket::send_many", async || {
-            assert_eq!(socket.send_many(&[]).await.unwrap(), 0);
-        })
-        .await;
+        });
+        counts!(
+            "UdpSocket::send_many",
+            assert_eq!(socket.send_many(&[]).await.unwrap(), 0)
+        );
         let mut pacer = Pacer::new(u64::MAX, u64::MAX);
-        counts("Pacer::wait", async || pacer.wait(1).await).await;
+        counts!("Pacer::wait", pacer.wait(1).await);
     });
 }
 
@@ -285,25 +270,25 @@ fn unix_datagrams() {
         let path = folder.path().join("socket");
         let peer = StdUnixDatagram::bind(&path).unwrap();
         let socket = UnixDatagram::bind(folder.path().join("own")).unwrap();
-        counts("UnixDatagram::peek", async || {
-            socket.peek(&mut [0; 1]).await.expect_err("it has no peer");
-        })
-        .await;
-        counts("UnixDatagram::send", async || {
-            socket.send(&[7]).await.expect_err("it has no peer");
-        })
-        .await;
-        counts("UnixDatagram::send_to", async || {
+        counts!(
+            "UnixDatagram::peek",
+            socket.peek(&mut [0; 1]).await.expect_err("it has no peer")
+        );
+        counts!(
+            "UnixDatagram::send",
+            socket.send(&[7]).await.expect_err("it has no peer")
+        );
+        counts!(
+            "UnixDatagram::send_to",
             socket
                 .send_to(&[7], "a\0b")
                 .await
-                .expect_err("no such path");
-        })
-        .await;
-        counts("UnixDatagram::connect", async || {
+                .expect_err("no such path")
+        );
+        counts!(
+            "UnixDatagram::connect",
             socket.connect(&path).await.unwrap()
-        })
-        .await;
+        );
         is_refused("UnixDatagram::recv", socket.recv(&mut [0; 1])).await;
         drop(peer);
     });

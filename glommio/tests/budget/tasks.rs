@@ -6,22 +6,22 @@ use super::*;
 #[test]
 fn tasks_that_are_done_at_once() {
     run(async {
-        counts("Task", async || spawn_local(async {}).await).await;
-        counts("Task::cancel", async || {
-            assert_eq!(spawn_local(async { 7 }).cancel().await, Some(7));
-        })
-        .await;
-        counts("JoinHandle", async || {
-            assert_eq!(spawn_local(async { 7 }).detach().await, Some(7));
-        })
-        .await;
+        counts!("Task", spawn_local(async {}).await);
+        counts!(
+            "Task::cancel",
+            assert_eq!(spawn_local(async { 7 }).cancel().await, Some(7))
+        );
+        counts!(
+            "JoinHandle",
+            assert_eq!(spawn_local(async { 7 }).detach().await, Some(7))
+        );
         // SAFETY: the task is polled or dropped where it is made, and borrows nothing.
         let scoped = || unsafe { spawn_scoped_local(async { 7 }) };
-        counts("ScopedTask", async || assert_eq!(scoped().await, 7)).await;
-        counts("ScopedTask::cancel", async || {
-            assert_eq!(scoped().cancel().await, Some(7));
-        })
-        .await;
+        counts!("ScopedTask", assert_eq!(scoped().await, 7));
+        counts!(
+            "ScopedTask::cancel",
+            assert_eq!(scoped().cancel().await, Some(7))
+        );
     });
 }
 
@@ -29,23 +29,22 @@ fn tasks_that_are_done_at_once() {
 fn sets_of_tasks() {
     run(async {
         let mut set = JoinSet::new();
-        counts("JoinSet::join_next", async || {
+        counts!("JoinSet::join_next", {
             set.spawn(async { 7 });
             assert_eq!(set.join_next().await, Some(Ok(7)));
-        })
-        .await;
+        });
         let mut set = JoinSet::<()>::new();
-        counts("JoinSet::join_next, of an empty set", async || {
-            assert_eq!(set.join_next().await, None);
-        })
-        .await;
-        counts("JoinSet::shutdown", async || set.shutdown().await).await;
+        counts!(
+            "JoinSet::join_next, of an empty set",
+            assert_eq!(set.join_next().await, None)
+        );
+        counts!("JoinSet::shutdown", set.shutdown().await);
     });
 }
 
 #[test]
 fn the_operation_that_does_nothing() {
-    run(counts("consume_budget", async || consume_budget().await));
+    run(async { counts!("consume_budget", consume_budget().await) });
 }
 
 #[test]
@@ -55,9 +54,9 @@ fn ends_of_shards() {
         .expect("a thread can be made");
     assert!(shards.join_first().is_some());
     run(async {
-        counts("PoolThreadHandles::join_next", async || {
-            assert!(shards.join_next().await.is_none());
-        })
-        .await;
+        counts!(
+            "PoolThreadHandles::join_next",
+            assert!(shards.join_next().await.is_none())
+        );
     });
 }

@@ -11,33 +11,25 @@ use super::*;
 #[test]
 fn what_is_due_already() {
     run(async {
-        counts("Timer", async || {
-            Timer::at(past()).await;
-        })
-        .await;
-        counts("sleep", async || sleep(Duration::ZERO).await).await;
-        counts("sleep_until", async || sleep_until(past()).await).await;
-        counts("timeout", async || {
+        counts!("Timer", Timer::at(past()).await);
+        counts!("sleep", sleep(Duration::ZERO).await);
+        counts!("sleep_until", sleep_until(past()).await);
+        counts!("timeout", {
             let limited = timeout(Duration::ZERO, pending::<()>()).await;
             assert!(limited.is_err());
-        })
-        .await;
-        counts("timeout, of a result", async || {
+        });
+        counts!("timeout, of a result", {
             let limited = glommio::timer::timeout(Duration::ZERO, pending::<Result<(), _>>()).await;
             assert!(limited.is_err());
-        })
-        .await;
-        counts("timeout_at", async || {
-            assert!(timeout_at(past(), pending::<()>()).await.is_err());
-        })
-        .await;
+        });
+        counts!(
+            "timeout_at",
+            assert!(timeout_at(past(), pending::<()>()).await.is_err())
+        );
         let start = past();
         let mut ticks = interval_at(start, Duration::from_nanos(1));
-        counts("Tick", async || assert!(ticks.tick().await >= start)).await;
-        counts("Interval", async || {
-            assert!(ticks.next().await >= Some(start))
-        })
-        .await;
+        counts!("Tick", assert!(ticks.tick().await >= start));
+        counts!("Interval", assert!(ticks.next().await >= Some(start)));
     });
 }
 
@@ -45,16 +37,14 @@ fn what_is_due_already() {
 fn queues_of_items_that_are_due() {
     run(async {
         let queue = DelayQueue::new();
-        counts("NextExpired", async || {
+        counts!("NextExpired", {
             queue.insert_at((), past());
             queue.next_expired().await;
-        })
-        .await;
-        counts("DelayQueue", async || {
+        });
+        counts!("DelayQueue", {
             queue.insert_at((), past());
             assert!((&queue).next().await.is_some());
-        })
-        .await;
+        });
     });
 }
 

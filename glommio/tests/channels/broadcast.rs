@@ -2,14 +2,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Waker};
 
-use futures_lite::StreamExt;
 use glommio::channels::broadcast::{Receiver, RecvError, Sender, TryRecvError, broadcast, shared};
 use glommio::channels::storage::Storage;
 
+use crate::common::panic_of;
 use crate::common::polled::{Polled, quiet_panic};
-use crate::common::{Kept, panic_of};
 use crate::payload::{Alive, Bomb, Payload, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
@@ -105,23 +103,6 @@ fn a_clone_that_panics_loses_nothing() {
         panic_of(|| receiver.try_recv());
         assert!(receiver.try_recv().is_ok());
         assert!(other.try_recv().is_ok());
-    }
-    check(broadcast(1));
-    check(shared(1));
-}
-
-#[test]
-fn repeated_polls_pile_up_no_wakers() {
-    fn check<S: Storage>((_sender, mut receiver): Ends<S>) {
-        let kept = Arc::new(Kept);
-        let waker = Waker::from(Arc::clone(&kept));
-        let mut cx = Context::from_waker(&waker);
-        for _ in 0..1000 {
-            assert!(receiver.poll_next(&mut cx).is_pending());
-        }
-        assert_eq!(Arc::strong_count(&kept), 3, "ours, the task's, one entry's");
-        drop(receiver);
-        assert_eq!(Arc::strong_count(&kept), 2);
     }
     check(broadcast(1));
     check(shared(1));

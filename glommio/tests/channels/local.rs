@@ -8,7 +8,7 @@ use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
 use glommio::{GlommioError, ResourceType};
 
 use crate::common::polled::{Polled, at_once, quiet_panic};
-use crate::common::{Kept, on_drop, run};
+use crate::common::{on_drop, run};
 use crate::payload::{Bomb, dropping};
 
 fn is_closed<T: PartialEq>(result: Result<(), GlommioError<T>>, item: T) -> bool {
@@ -63,28 +63,6 @@ fn destructors_of_values_may_use_the_channel() {
     assert!(blocked.is_woken());
     drop(blocked);
     assert_eq!(ends.1.get(), 3);
-}
-
-#[test]
-fn repeated_polls_pile_up_no_wakers() {
-    let (sender, receiver) = local_channel::new_bounded::<u8>(0);
-    let kept = Arc::new(Kept);
-    let waker = Waker::from(Arc::clone(&kept));
-    let mut cx = Context::from_waker(&waker);
-    let (mut send, mut recv) = (Box::pin(sender.send(1)), Box::pin(receiver.recv()));
-    let mut stream = receiver.stream();
-    for _ in 0..10_000 {
-        assert!(send.as_mut().poll(&mut cx).is_pending());
-        assert!(recv.as_mut().poll(&mut cx).is_pending());
-        assert!(stream.poll_next(&mut cx).is_pending());
-    }
-    assert_eq!(
-        Arc::strong_count(&kept),
-        5,
-        "ours, the task's, three entries'"
-    );
-    drop((send, recv, stream));
-    assert_eq!(Arc::strong_count(&kept), 2);
 }
 
 #[test]

@@ -1,23 +1,17 @@
 use std::cell::Cell;
-use std::fmt::Debug;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use glommio::channels::oneshot::{Receiver, Sender, oneshot, shared};
 use glommio::channels::storage::Storage;
-use glommio::{GlommioError, ResourceType, spawn_local};
+use glommio::spawn_local;
 use proptest::prelude::*;
 
 use crate::common::polled::{Polled, quiet_panic};
-use crate::common::{Kept, run};
+use crate::common::run;
 use crate::payload::{Alive, Bomb, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
-
-fn is_closed<T: Debug>(result: Result<T, GlommioError<()>>) -> bool {
-    matches!(result, Err(GlommioError::Closed(ResourceType::Channel(()))))
-}
 
 #[test]
 fn a_request_is_answered() {
@@ -34,26 +28,6 @@ fn a_request_is_answered() {
         drop(requests);
         server.await;
     });
-}
-
-#[test]
-fn repeated_polls_keep_the_latest_waker() {
-    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
-        let kept = Arc::new(Kept);
-        let waker = Waker::from(Arc::clone(&kept));
-        let mut cx = Context::from_waker(&waker);
-        let mut receiver = std::pin::Pin::new(&mut receiver);
-        for _ in 0..100 {
-            assert!(receiver.as_mut().poll(&mut cx).is_pending());
-        }
-        assert_eq!(Arc::strong_count(&kept), 3);
-        let mut other = Polled::waiting(receiver);
-        assert_eq!(Arc::strong_count(&kept), 2, "replaced");
-        drop(sender);
-        assert!(is_closed(other.finish()));
-    }
-    check(oneshot());
-    check(shared());
 }
 
 #[test]

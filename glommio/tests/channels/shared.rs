@@ -12,7 +12,7 @@ use glommio::channels::shared_channel::{
 use glommio::{GlommioError, LocalExecutor, ResourceType, spawn_local};
 
 use crate::common::polled::{Polled, at_once};
-use crate::common::{Kept, assert_not, panic_of, run};
+use crate::common::{assert_not, panic_of, run};
 
 /// Connected ends, which outlive their executor.
 pub fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedReceiver<T>) {
@@ -173,25 +173,6 @@ fn a_stream_gives_the_items_and_ends() {
     sender.try_send(3).unwrap();
     drop(sender);
     assert_eq!(at_once(receiver.collect::<Vec<_>>()), [2, 3]);
-}
-
-#[test]
-fn polling_again_and_again_keeps_one_waker() {
-    let (sender, receiver) = connected::<u8>(1);
-    let kept = std::sync::Arc::new(Kept);
-    let mut receive = Box::pin(receiver.recv());
-    for _ in 0..100 {
-        // A new one each time, as some combinators make.
-        let waker = std::task::Waker::from(std::sync::Arc::clone(&kept));
-        let polled = receive
-            .as_mut()
-            .poll(&mut std::task::Context::from_waker(&waker));
-        assert!(polled.is_pending());
-    }
-    assert_eq!(std::sync::Arc::strong_count(&kept), 2);
-    drop(receive);
-    assert_eq!(std::sync::Arc::strong_count(&kept), 1);
-    drop(sender);
 }
 
 /// Requests that carry the sender of their reply: dropping the receiver of requests must end the

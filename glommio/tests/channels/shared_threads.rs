@@ -116,42 +116,6 @@ fn a_sender_that_sleeps_is_woken_by_a_receiver_and_by_its_end() {
 }
 
 #[test]
-fn a_sleeping_receiver_has_the_first_item_at_once_and_others_when_the_poll_is_over() {
-    let _watchdog = watchdog();
-    let received = Arc::new(AtomicUsize::new(0));
-    let (sender, receiver) = new_bounded(1024);
-    let consumer = start({
-        let received = received.clone();
-        move || async move {
-            let receiver = receiver.connect().await;
-            while receiver.recv().await.is_some() {
-                received.fetch_add(1, Ordering::Release);
-            }
-        }
-    });
-    run(async {
-        let sender = sender.connect().await;
-        for first in [0, 3, 6] {
-            // So that it sleeps.
-            sleep(Duration::from_millis(20)).await;
-            sender.try_send(first).unwrap();
-            // In the same poll.
-            while received.load(Ordering::Acquire) == first {
-                thread::yield_now();
-            }
-            thread::sleep(Duration::from_millis(20));
-            sender.try_send(first + 1).unwrap();
-            sender.try_send(first + 2).unwrap();
-            // Without a pause.
-            while received.load(Ordering::Acquire) < first + 3 {
-                executor().yield_now().await;
-            }
-        }
-    });
-    consumer.join().unwrap();
-}
-
-#[test]
 fn a_sleeping_sender_is_woken_for_less_than_half_of_the_capacity() {
     let _watchdog = watchdog();
     let sent = Arc::new(AtomicUsize::new(0));

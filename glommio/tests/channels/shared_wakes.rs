@@ -1,20 +1,16 @@
 //! When shared channels wake, and what they leave behind: no task waits beside what it waits for,
 //! however long the other end works, and no item is kept that cannot be received.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
-use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use futures_lite::StreamExt;
 use futures_lite::future::{poll_once, zip};
-use glommio::channels::channel_mesh::MeshBuilder;
 use glommio::channels::shared_channel::{ConnectedReceiver, ConnectedSender, new_bounded};
-use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement, executor, spawn_local};
+use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement, spawn_local};
 
 use crate::common::{run, watchdog};
 
@@ -90,36 +86,6 @@ fn a_producer_that_sends_twice_and_blocks_for_the_answer_has_it() {
     consumer.join().unwrap();
 }
 
-#[test]
-fn a_peer_of_a_mesh_that_sends_twice_and_blocks_for_the_answer_has_it() {
-    let _watchdog = watchdog();
-    let mesh = MeshBuilder::full(2, 1024);
-    let (answer, answers) = mpsc::channel();
-    let other = start({
-        let mesh = mesh.clone();
-        move || async move {
-            let (senders, receivers) = mesh.join().await.unwrap();
-            let from = 1 - senders.peer_id();
-            while let Some(number) = receivers.recv_from(from).await.unwrap() {
-                if number % 2 == 1 {
-                    answer.send(number).unwrap();
-                }
-            }
-        }
-    });
-    run(async {
-        let (senders, _receivers) = mesh.join().await.unwrap();
-        let to = 1 - senders.peer_id();
-        for number in (0..200).step_by(2) {
-            senders.send_to(to, number).await.unwrap();
-            senders.send_to(to, number + 1).await.unwrap();
-            assert_eq!(answers.recv(), Ok(number + 1));
-        }
-        senders.close();
-    });
-    other.join().unwrap();
-}
-
 /// Rings that were never written to: storing takes long, and the receiver goes meanwhile.
 #[test]
 fn a_request_that_is_sent_while_the_receiver_goes_is_not_kept() {
@@ -186,55 +152,5 @@ fn a_send_that_is_kept_and_not_polled_does_not_keep_its_notification() {
         assert_eq!(receiver.recv().await, Some(2));
         kept.await.unwrap();
         assert_eq!(receiver.recv().await, Some(1));
-    });
-}
-
-/// Returns when the slice of the running task is over.
-fn compute_until_preempted() {
-    while !executor().need_preempt() {
-        std::hint::spin_loop();
-    }
-}
-
-/// How often `is_ready` is true in one poll of a task whose slice is over.
-async fn in_one_poll(mut is_ready: impl FnMut(&mut std::task::Context<'_>) -> bool) -> usize {
-    executor().yield_now().await;
-    compute_until_preempted();
-    poll_fn(|cx| {
-        let granted = (0..1000).take_while(|_| is_ready(cx)).count();
-        Poll::Ready(granted)
-    })
-    .await
-}
-
-#[test]
-fn sends_and_receives_without_waiting_return_to_the_executor() {
-    run(async {
-        let (sender, mut receiver) = connected(4096).await;
-        let mut next = 0;
-        let sent = in_one_poll(|cx| {
-            let is_sent = pin!(sender.send(next)).poll(cx).is_ready();
-            next += usize::from(is_sent);
-            is_sent
-        });
-        assert_eq!(sent.await, 32);
-        while next < 1000 {
-            sender.send(next).await.unwrap();
-            next += 1;
-        }
-        let mut expected = 0;
-        let mut is_next = |polled| match polled {
-            Poll::Ready(number) => {
-                assert_eq!(number, Some(expected), "none is lost");
-                expected += 1;
-                true
-            }
-            Poll::Pending => false,
-        };
-        let received = in_one_poll(|cx| is_next(pin!(receiver.recv()).poll(cx))).await;
-        let streamed = in_one_poll(|cx| is_next(receiver.poll_next(cx))).await;
-        assert_eq!((received, streamed), (32, 32));
-        drop(sender);
-        assert_eq!(receiver.count().await, 1000 - 64);
     });
 }

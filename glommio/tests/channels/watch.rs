@@ -1,33 +1,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 
-use futures_lite::StreamExt;
 use glommio::channels::storage::Storage;
 use glommio::channels::watch::{Receiver, Sender, SharedReceiver, shared, watch};
 
 use crate::common::polled::{Polled, quiet_panic};
-use crate::common::{Kept, on_drop, panic_of};
+use crate::common::{on_drop, panic_of};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
-
-#[test]
-fn repeated_polls_pile_up_no_wakers() {
-    fn check<S: Storage>((_sender, mut receiver): Ends<S>) {
-        let kept = Arc::new(Kept);
-        let waker = Waker::from(Arc::clone(&kept));
-        let mut cx = Context::from_waker(&waker);
-        for _ in 0..1000 {
-            assert!(receiver.poll_next(&mut cx).is_pending());
-        }
-        assert_eq!(Arc::strong_count(&kept), 3, "ours, the task's, one entry's");
-        drop(receiver);
-        assert_eq!(Arc::strong_count(&kept), 2);
-    }
-    check(watch(0));
-    check(shared(0));
-}
 
 #[test]
 fn only_sending_is_impossible_while_the_value_is_lent() {

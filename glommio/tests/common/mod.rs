@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use glommio::{CpuSet, LocalExecutor};
+use glommio::{CpuSet, LocalExecutor, LocalExecutorBuilder};
 
 pub mod hooks;
 pub mod log;
@@ -58,6 +58,14 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
     LocalExecutor::default().run(future)
 }
 
+/// An executor whose slices have this length.
+pub fn with_slices_of(slice: Duration) -> LocalExecutor {
+    LocalExecutorBuilder::default()
+        .preempt_timer(slice)
+        .make()
+        .expect("an executor can be made")
+}
+
 /// The message of the panic in which `f` must end.
 pub fn panic_of<R>(f: impl FnOnce() -> R) -> String {
     let payload = catch_unwind(AssertUnwindSafe(f))
@@ -69,25 +77,48 @@ pub fn panic_of<R>(f: impl FnOnce() -> R) -> String {
     }
 }
 
-/// Runs `body` in a process of its own, which is this test program started anew for the one test
-/// named `test` (its path as the harness prints it).
-pub fn in_child(test: &str, body: impl FnOnce()) {
-    in_child_with(test, &[], body);
+/// Runs `body`, a closure of a test, in a process of its own: this test program started anew for that test.
+pub fn in_child(body: impl FnOnce()) {
+    in_child_with(&[], body);
+}
+
+/// The name of the test that `body` is a closure of, or that has given one to the function that `body` is a closure of.
+fn test_of<F>(_body: &F) -> &'static str {
+    let path = std::any::type_name::<F>();
+    let path = path
+        .split("::{{closure}}")
+        .next()
+        .expect("there is a first part");
+    let path = path.rsplit('<').next().expect("there is a last part");
+    path.split_once("::")
+        .expect("the program and the path in it")
+        .1
+}
+
+/// As many descriptors are open after `test` as before, in a process that does nothing else.
+pub fn leaves_no_descriptor(test: impl Fn()) {
+    in_child(|| {
+        // What is opened once for the whole process.
+        test();
+        let before = descriptors();
+        test();
+        assert_eq!(descriptors(), before);
+    });
 }
 
 /// As [`in_child`], with further environment variables.
-pub fn in_child_with(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
-    in_child_of(test, without_input, environment, body);
+pub fn in_child_with(environment: &[(&str, &str)], body: impl FnOnce()) {
+    in_child_of(without_input, environment, body);
 }
 
 /// As [`in_child`], with this standard input.
-pub fn in_child_with_input(test: &str, input: impl Into<Stdio>, body: impl FnOnce()) {
+pub fn in_child_with_input(input: impl Into<Stdio>, body: impl FnOnce()) {
     let start = |itself: &OsStr| {
         let mut command = Command::new(itself);
         command.stdin(input);
         command
     };
-    in_child_of(test, start, &[], body);
+    in_child_of(start, &[], body);
 }
 
 const CHILD: &str = "GLOMMIO_TEST_CHILD";
@@ -98,12 +129,12 @@ fn is_child(test: &str) -> bool {
 
 /// Runs `body` in a process that `start` makes of the path of this test program.
 fn in_child_of(
-    test: &str,
     start: impl FnOnce(&OsStr) -> Command,
     environment: &[(&str, &str)],
     body: impl FnOnce(),
 ) {
     let _watchdog = watchdog();
+    let test = test_of(&body);
     if is_child(test) {
         return body();
     }
@@ -118,7 +149,8 @@ fn in_child_of(
 
 /// As [`in_child`], for a `body` that ends the process by itself, with success. What it has printed
 /// by then.
-pub fn ending_child(test: &str, body: impl FnOnce()) -> String {
+pub fn ending_child(body: impl FnOnce()) -> String {
+    let test = test_of(&body);
     if is_child(test) {
         let _watchdog = watchdog();
         body();
@@ -161,21 +193,21 @@ pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
 
 /// As [`in_child`], in a time namespace in which the monotonic clock is so many seconds ahead of
 /// the host's, or behind it. Says so where that is not allowed, and does nothing.
-pub fn in_time_namespace(test: &str, offset_seconds: i64, body: impl FnOnce()) {
+pub fn in_time_namespace(offset_seconds: i64, body: impl FnOnce()) {
     let offset = offset_seconds.to_string();
-    in_namespace(test, ["-T", "-rT"], &["--monotonic", &offset], body);
+    in_namespace(["-T", "-rT"], &["--monotonic", &offset], body);
 }
 
 /// As [`in_child`], in a network namespace of its own, in which the settings of the network may be
 /// changed and no device is up. Says so where that is not allowed, and does nothing.
-pub fn in_network_namespace(test: &str, body: impl FnOnce()) {
-    in_namespace(test, ["-n", "-rn"], &[], body);
+pub fn in_network_namespace(body: impl FnOnce()) {
+    in_namespace(["-n", "-rn"], &[], body);
 }
 
 /// In a namespace that `unshare` makes with the first of `flags` that is allowed, and `more`.
-fn in_namespace(test: &str, flags: [&str; 2], more: &[&str], body: impl FnOnce()) {
-    if is_child(test) {
-        return in_child(test, body);
+fn in_namespace(flags: [&str; 2], more: &[&str], body: impl FnOnce()) {
+    if is_child(test_of(&body)) {
+        return in_child(body);
     }
     let unshare = |flags: &str, program: &OsStr| {
         let mut command = without_input("unshare".as_ref());
@@ -187,14 +219,15 @@ fn in_namespace(test: &str, flags: [&str; 2], more: &[&str], body: impl FnOnce()
         trial.is_ok_and(|trial| trial.status.success())
     };
     match flags.into_iter().find(is_allowed) {
-        Some(flags) => in_child_of(test, |itself| unshare(flags, itself), &[], body),
+        Some(flags) => in_child_of(|itself| unshare(flags, itself), &[], body),
         None => skipped::skipped("`unshare` may make no such namespace here"),
     }
 }
 
 /// As [`in_child`], for a `body` that aborts its process; what it wrote to the standard error.
-pub fn aborts_in_child(test: &str, body: impl FnOnce()) -> String {
+pub fn aborts_in_child(body: impl FnOnce()) -> String {
     let _watchdog = watchdog();
+    let test = test_of(&body);
     if is_child(test) {
         body();
         std::process::exit(0);
@@ -235,6 +268,37 @@ fn succeeded(test: &str, output: Output) -> String {
         output.status
     );
     stdout
+}
+
+/// Runs `child` in a forked child of this process, which is a child of a test, and asserts that it ended well.
+pub fn fork(child: impl FnOnce()) {
+    // SAFETY: the child runs what the test needs: memory, the log of a panic, descriptors, a ring. None of the other
+    // threads of this process, which are asleep, holds a lock that these take.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "{}", std::io::Error::last_os_error());
+    if pid == 0 {
+        // SAFETY: it takes a number. The watchdog is not in this process.
+        unsafe { libc::alarm(100) };
+        let is_well = catch_unwind(AssertUnwindSafe(child)).is_ok();
+        // SAFETY: always allowed. No destructors of what belongs to the parent.
+        unsafe { libc::_exit(if is_well { FORK_ENDED_WELL } else { 1 }) };
+    }
+    wait_for_fork(pid);
+}
+
+/// What a forked child ends with.
+pub const FORK_ENDED_WELL: i32 = 42;
+
+/// Waits for a forked child, and asserts that it ended well.
+pub fn wait_for_fork(pid: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: `status` is a place for a number.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(waited, pid);
+    assert!(
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == FORK_ENDED_WELL,
+        "the forked child ended with status {status:#x}"
+    );
 }
 
 /// Open descriptors of this process.

@@ -4,8 +4,10 @@ use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use crate::common::Kept;
 use crate::common::hooks::on_wake;
 
 /// A future, its waker and whether that was woken since the last poll.
@@ -77,6 +79,21 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> T {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("this was not to wait"),
     }
+}
+
+/// However often it is polled, `future` keeps one clone of the waker, and none when it is gone.
+#[track_caller]
+pub fn keeps_one_waker<T>(future: impl Future<Output = T>) {
+    let kept = Arc::new(Kept);
+    let waker = Waker::from(Arc::clone(&kept));
+    let mut cx = Context::from_waker(&waker);
+    let mut future = Box::pin(future);
+    for _ in 0..1000 {
+        assert!(future.as_mut().poll(&mut cx).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&kept), 3, "ours, the task's, the queue's");
+    drop(future);
+    assert_eq!(Arc::strong_count(&kept), 2, "dropped with the future");
 }
 
 /// A panic that prints nothing.

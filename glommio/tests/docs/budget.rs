@@ -37,7 +37,7 @@ fn cases() -> BTreeSet<String> {
     let folder = root().join("glommio/tests/budget");
     for file in fs::read_dir(folder).expect("it is there") {
         let text = fs::read_to_string(file.expect("an entry").path()).expect("text");
-        for call in ["counts(", "is_refused("] {
+        for call in ["counts!(", "is_refused("] {
             let quoted = text.split(call).skip(1).map(str::trim_start);
             let names = quoted.filter_map(|it| it.strip_prefix('"')?.split(['"', ',']).next());
             cases.extend(names.map(str::to_owned));

@@ -51,14 +51,6 @@ fn a_call_runs_elsewhere_and_returns_its_value() {
 }
 
 #[test]
-fn the_future_does_not_borrow_the_proxy() {
-    run(async {
-        let call = executor().spawn_blocking(|| 5);
-        assert_eq!(call.await, 5);
-    });
-}
-
-#[test]
 fn a_call_that_is_never_polled_never_runs() {
     run(async {
         let ran = Arc::new(AtomicBool::new(false));
@@ -335,19 +327,16 @@ fn a_result_reaches_a_busy_executor() {
 
 #[test]
 fn threads_start_at_the_first_call_and_end_with_the_executor() {
-    in_child(
-        "blocking::threads_start_at_the_first_call_and_end_with_the_executor",
-        || {
-            let before = threads();
-            let executor = with_threads(8);
-            executor.run(yield_now());
-            assert_eq!(threads(), before, "no call has needed one");
-            executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
-            assert!(threads() > before);
-            drop(executor);
-            wait_until(|| threads() == before);
-        },
-    );
+    in_child(|| {
+        let before = threads();
+        let executor = with_threads(8);
+        executor.run(yield_now());
+        assert_eq!(threads(), before, "no call has needed one");
+        executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
+        assert!(threads() > before);
+        drop(executor);
+        wait_until(|| threads() == before);
+    });
 }
 
 #[test]

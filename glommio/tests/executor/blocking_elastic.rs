@@ -74,8 +74,7 @@ fn calls_that_wait_for_each_other_end_while_the_executor_does_not_run() {
 
 #[test]
 fn at_the_limit_calls_wait_and_the_log_is_told_once() {
-    let name = "blocking_elastic::at_the_limit_calls_wait_and_the_log_is_told_once";
-    in_child(name, || {
+    in_child(|| {
         let heard = hearing_everywhere();
         let before = threads();
         let executor = LocalExecutor::default();
@@ -123,8 +122,7 @@ fn at_the_limit_calls_wait_and_the_log_is_told_once() {
 /// Also if that means that calls which depend on each other hang.
 #[test]
 fn an_explicit_placement_of_one_thread_is_one_thread() {
-    let name = "blocking_elastic::an_explicit_placement_of_one_thread_is_one_thread";
-    in_child(name, || {
+    in_child(|| {
         let before = threads();
         with_threads(1).run(async {
             let (first, go_on) = occupy();
@@ -144,9 +142,7 @@ fn an_explicit_placement_of_one_thread_is_one_thread() {
 /// There is no thread to be had for the second; the one that there is goes on.
 #[test]
 fn calls_are_made_by_the_threads_that_there_are_if_there_are_no_more() {
-    let name =
-        "blocking_elastic::calls_are_made_by_the_threads_that_there_are_if_there_are_no_more";
-    in_child_with_large_stacks(name, || {
+    in_child_with_large_stacks(|| {
         let executor = LocalExecutor::default();
         executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
         let no_threads = no_threads();
@@ -215,15 +211,12 @@ fn more_calls_meet_than_there_are_threads(is_running_when_refused: bool) {
 
 #[test]
 fn calls_that_wait_for_each_other_end_when_the_system_has_threads_again() {
-    let name =
-        "blocking_elastic::calls_that_wait_for_each_other_end_when_the_system_has_threads_again";
-    in_child_with_large_stacks(name, || more_calls_meet_than_there_are_threads(true));
+    in_child_with_large_stacks(|| more_calls_meet_than_there_are_threads(true));
 }
 
 #[test]
 fn calls_for_which_there_was_no_thread_between_runs_end_in_the_next() {
-    let name = "blocking_elastic::calls_for_which_there_was_no_thread_between_runs_end_in_the_next";
-    in_child_with_large_stacks(name, || more_calls_meet_than_there_are_threads(false));
+    in_child_with_large_stacks(|| more_calls_meet_than_there_are_threads(false));
 }
 
 #[test]

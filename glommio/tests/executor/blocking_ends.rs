@@ -58,9 +58,7 @@ fn results_and_panics_that_panic_when_they_are_dropped_do_not_end_the_only_threa
 
 #[test]
 fn results_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
-    let name =
-        "blocking_ends::results_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread";
-    in_child(name, || {
+    in_child(|| {
         for is_panic in [false, true] {
             let executor = with_threads(1);
             let message = panic_of(|| {
@@ -90,8 +88,7 @@ fn results_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
 /// The pool's thread tells the log of each.
 #[test]
 fn a_log_that_panics_does_not_end_the_only_thread() {
-    let name = "blocking_ends::a_log_that_panics_does_not_end_the_only_thread";
-    in_child(name, || {
+    in_child(|| {
         let logged = panicking_log_everywhere();
         with_threads(1).run(async {
             discarded(bomb).await;
@@ -191,15 +188,14 @@ pub(crate) fn no_threads() -> impl Drop {
     Until(before)
 }
 
-pub(crate) fn in_child_with_large_stacks(test: &str, body: impl FnOnce()) {
+pub(crate) fn in_child_with_large_stacks(body: impl FnOnce()) {
     let stack = STACK_BYTES.to_string();
-    in_child_with(test, &[("RUST_MIN_STACK", &stack)], body);
+    in_child_with(&[("RUST_MIN_STACK", &stack)], body);
 }
 
 #[test]
 fn calls_wait_in_line_while_the_system_has_no_thread() {
-    let name = "blocking_ends::calls_wait_in_line_while_the_system_has_no_thread";
-    in_child_with_large_stacks(name, || {
+    in_child_with_large_stacks(|| {
         let executor = with_threads(1);
         for _ in 0..2 {
             // In the second round there is a thread.
@@ -239,8 +235,7 @@ fn calls_wait_in_line_while_the_system_has_no_thread() {
 /// Threads for host names are threads like others.
 #[test]
 fn a_name_lookup_waits_while_the_system_has_no_thread() {
-    let name = "blocking_ends::a_name_lookup_waits_while_the_system_has_no_thread";
-    in_child_with_large_stacks(name, || {
+    in_child_with_large_stacks(|| {
         let executor = LocalExecutor::default();
         let no_threads = no_threads();
         let lookup = executor.run(async {
@@ -258,8 +253,7 @@ fn a_name_lookup_waits_while_the_system_has_no_thread() {
 #[test]
 fn calls_that_waited_for_threads_get_all_of_the_pool() {
     const THREADS: usize = 4;
-    let name = "blocking_ends::calls_that_waited_for_threads_get_all_of_the_pool";
-    in_child_with_large_stacks(name, || {
+    in_child_with_large_stacks(|| {
         let executor = with_threads(THREADS);
         let no_threads = no_threads();
         let barrier = Arc::new(Barrier::new(THREADS));
@@ -281,8 +275,7 @@ fn calls_that_waited_for_threads_get_all_of_the_pool() {
 
 #[test]
 fn no_call_has_run_while_the_system_had_no_thread() {
-    let name = "blocking_ends::no_call_has_run_while_the_system_had_no_thread";
-    in_child_with_large_stacks(name, || {
+    in_child_with_large_stacks(|| {
         for is_polled_elsewhere in [false, true] {
             let _no_threads = no_threads();
             let executor = LocalExecutor::default();

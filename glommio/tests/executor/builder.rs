@@ -7,7 +7,7 @@ use futures_lite::future::yield_now;
 use glommio::timer::sleep;
 use glommio::{
     BuilderErrorKind, CpuSet, GlommioError, LocalExecutor, LocalExecutorBuilder, Placement,
-    PoolPlacement, executor, spawn_local, spawn_local_into, yield_if_needed,
+    PoolPlacement, executor, spawn_local, yield_if_needed,
 };
 
 use crate::common::{cpus_of, panic_of, permitted_cpus, watchdog};
@@ -31,59 +31,6 @@ async fn work() -> usize {
         sum += task.await;
     }
     sum
-}
-
-#[test]
-fn a_slice_of_a_nanosecond_makes_progress() {
-    let _watchdog = watchdog();
-    let executor = LocalExecutorBuilder::default()
-        .preempt_timer(Duration::from_nanos(1))
-        .make()
-        .expect("an executor");
-    for _ in 0..1000 {
-        executor.run(async {});
-    }
-    for _ in 0..20 {
-        assert_eq!(executor.run(work()), 145);
-    }
-    for timer in [
-        Duration::ZERO,
-        Duration::from_nanos(1),
-        Duration::from_micros(1),
-    ] {
-        let executor = LocalExecutorBuilder::default()
-            .preempt_timer(timer)
-            .make()
-            .expect("an executor");
-        executor.run(async {
-            for _ in 0..10_000 {
-                yield_if_needed().await;
-            }
-        });
-    }
-}
-
-#[test]
-fn a_slice_of_for_ever_still_lets_timers_and_wakes_in() {
-    let _watchdog = watchdog();
-    let executor = LocalExecutorBuilder::default()
-        .preempt_timer(Duration::MAX)
-        .make()
-        .expect("an executor");
-    assert_eq!(executor.run(work()), 145);
-    executor.run(async {
-        let busy = spawn_local_into(
-            async {
-                loop {
-                    yield_if_needed().await;
-                }
-            },
-            Default::default(),
-        );
-        sleep(Duration::from_millis(2)).await;
-        assert_eq!(glommio::executor().spawn_blocking(|| 3).await, 3);
-        drop(busy);
-    });
 }
 
 #[test]

@@ -38,12 +38,11 @@ fn where_io_uring_is_forbidden_an_executor_uses_epoll() {
         (libc::SYS_io_uring_register, "register"),
         (libc::SYS_io_uring_enter, "enter"),
     ];
-    let name = "drivers::where_io_uring_is_forbidden_an_executor_uses_epoll";
     for errno in [libc::EPERM, libc::ENOSYS, libc::EACCES] {
         for (call, denied) in calls {
             let denied = format!("{denied} {errno}");
             let environment = [("GLOMMIO_DRIVER", "auto"), ("DENIED", &denied)];
-            in_child_with(name, &environment, || {
+            in_child_with(&environment, || {
                 // The child has one of them.
                 if std::env::var("DENIED").is_ok_and(|it| it == denied) {
                     deny(call, errno);
@@ -56,8 +55,7 @@ fn where_io_uring_is_forbidden_an_executor_uses_epoll() {
 
 #[test]
 fn a_process_says_once_that_it_does_without_io_uring() {
-    let name = "drivers::a_process_says_once_that_it_does_without_io_uring";
-    in_child_with(name, &[("GLOMMIO_DRIVER", "auto")], || {
+    in_child_with(&[("GLOMMIO_DRIVER", "auto")], || {
         let heard = hearing_everywhere();
         deny(libc::SYS_io_uring_setup, libc::EPERM);
         let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
@@ -81,9 +79,8 @@ fn a_process_says_once_that_it_does_without_io_uring() {
 
 #[test]
 fn what_a_program_asks_for_it_gets() {
-    let name = "drivers::what_a_program_asks_for_it_gets";
     // As if it were not set.
-    in_child_with(name, &[("GLOMMIO_DRIVER", "kqueue")], || {
+    in_child_with(&[("GLOMMIO_DRIVER", "kqueue")], || {
         let (made, heard) = hearing(|| with(Driver::Epoll));
         let of = |it: &LocalExecutor| it.run(async { executor().driver() });
         assert_eq!(of(&made.expect("it needs no ring")), Driver::Epoll);
@@ -110,8 +107,7 @@ fn what_a_program_asks_for_it_gets() {
 
 #[test]
 fn the_environment_goes_before_what_a_program_says() {
-    let name = "drivers::the_environment_goes_before_what_a_program_says";
-    in_child_with(name, &[("GLOMMIO_DRIVER", "epoll")], || {
+    in_child_with(&[("GLOMMIO_DRIVER", "epoll")], || {
         let executor = with(Driver::IoUring).expect("it needs no ring");
         assert_eq!(
             executor.run(async { glommio::executor().driver() }),
@@ -125,8 +121,7 @@ fn the_environment_goes_before_what_a_program_says() {
 /// Falling back would hide what is to be mended.
 #[test]
 fn want_of_memory_or_descriptors_is_an_error_of_the_ring() {
-    let name = "drivers::want_of_memory_or_descriptors_is_an_error_of_the_ring";
-    in_child_with(name, &[("GLOMMIO_DRIVER", "auto")], || {
+    in_child_with(&[("GLOMMIO_DRIVER", "auto")], || {
         for errno in [libc::ENOMEM, libc::EMFILE] {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -175,8 +170,7 @@ fn executors_with_different_drivers_work_together() {
 
 #[test]
 fn an_executor_without_descriptors_for_epoll_is_an_error_and_leaks_none() {
-    let name = "drivers::an_executor_without_descriptors_for_epoll_is_an_error_and_leaks_none";
-    in_child(name, || {
+    in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         let mut files = Vec::new();
         while let Ok(file) = File::open("/dev/null") {

@@ -88,8 +88,7 @@ fn drop_leaves_nothing(arm: impl Fn(&LocalExecutor)) -> Vec<Option<String>> {
 
 #[test]
 fn a_panic_that_panics_when_it_is_dropped_does_not_stop_the_drop() {
-    let name = "drop_panics::a_panic_that_panics_when_it_is_dropped_does_not_stop_the_drop";
-    in_child(name, || {
+    in_child(|| {
         let ends = drop_leaves_nothing(|executor| {
             when_dropped(executor, || panic!("the first"));
             when_dropped(executor, || panic_any(bomb()));
@@ -101,9 +100,7 @@ fn a_panic_that_panics_when_it_is_dropped_does_not_stop_the_drop() {
 
 #[test]
 fn a_panic_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_thread() {
-    let name =
-        "drop_panics::a_panic_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_thread";
-    in_child(name, || {
+    in_child(|| {
         let (fds, threads_before) = (descriptors(), threads());
         let mut kept = None;
         let drops = DropCount::default();
@@ -125,8 +122,7 @@ fn a_panic_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_thread() {
 /// What is logged when panics are contained is told to code of others.
 #[test]
 fn a_log_that_panics_does_not_stop_the_drop() {
-    let name = "drop_panics::a_log_that_panics_does_not_stop_the_drop";
-    in_child(name, || {
+    in_child(|| {
         let (ends, logged) = with_panicking_log(|| {
             drop_leaves_nothing(|executor| {
                 when_dropped(executor, || panic!("the first"));
@@ -147,8 +143,7 @@ fn a_waker_and_a_log_that_panic_in_the_drain_do_not_stop_it() {
             panic_any(bomb());
         }
     }
-    let name = "drop_panics::a_waker_and_a_log_that_panic_in_the_drain_do_not_stop_it";
-    in_child(name, || {
+    in_child(|| {
         let mut listeners = Vec::new();
         let mut clients = Vec::new();
         let mut addresses = Vec::new();
@@ -202,9 +197,7 @@ fn poll_with_bomb<R>(poll: impl FnOnce(&mut Context<'_>) -> Poll<R>) {
 /// In all places that keep the waker of a waiting task.
 #[test]
 fn wakers_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
-    let name =
-        "drop_panics::wakers_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread";
-    in_child(name, || {
+    in_child(|| {
         let executor = LocalExecutor::default();
         let message = panic_of(|| {
             executor.run(async {
@@ -234,8 +227,7 @@ fn wakers_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
 /// Those of timers that are not dropped by then.
 #[test]
 fn wakers_that_panic_when_they_are_dropped_do_not_stop_the_drop() {
-    let name = "drop_panics::wakers_that_panic_when_they_are_dropped_do_not_stop_the_drop";
-    in_child(name, || {
+    in_child(|| {
         for is_unwinding in [false, true] {
             let mut timers = Vec::new();
             let fds = descriptors();
@@ -304,8 +296,7 @@ fn add_queue(executor: &LocalExecutor, when_dropped: impl FnOnce() + 'static) {
 
 #[test]
 fn a_shares_manager_that_spawns_in_its_destructor_does_not_stop_the_drop() {
-    let name = "drop_panics::a_shares_manager_that_spawns_in_its_destructor_does_not_stop_the_drop";
-    in_child(name, || {
+    in_child(|| {
         let spawned = DropCount::default();
         let spawns = || {
             let guards = [spawned.guard(), spawned.guard(), spawned.guard()];
@@ -349,8 +340,7 @@ fn a_shares_manager_that_spawns_in_its_destructor_does_not_stop_the_drop() {
 
 #[test]
 fn a_shares_manager_that_panics_in_its_destructor_does_not_stop_the_drop() {
-    let name = "drop_panics::a_shares_manager_that_panics_in_its_destructor_does_not_stop_the_drop";
-    in_child(name, || {
+    in_child(|| {
         let ends = drop_leaves_nothing(|executor| {
             add_queue(executor, || panic!("the first"));
             add_queue(executor, || panic_any(bomb()));

@@ -24,18 +24,11 @@ use glommio::{
     executor, spawn_local, spawn_local_into, yield_if_needed,
 };
 
-use crate::common::{Parking, in_child, panic_of, threads, wait_until, watchdog};
+use crate::common::{Parking, in_child, panic_of, threads, wait_until, watchdog, with_slices_of};
 use crate::faults::forbid;
 use crate::storms::Counter;
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
-
-fn with_slices_of(slice: Duration) -> LocalExecutor {
-    LocalExecutorBuilder::default()
-        .preempt_timer(slice)
-        .make()
-        .expect("an executor")
-}
 
 fn queue(shares: usize) -> TaskQueueHandle {
     executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, "a queue")
@@ -332,22 +325,19 @@ fn timers_and_io_of_a_busy_executor_waited_for_the_preempt_timer() {
 /// there are threads. Nothing of the kind can be late that does not happen.
 #[test]
 fn the_first_sleep_of_a_process_was_late_by_its_setup() {
-    in_child(
-        "hangs::the_first_sleep_of_a_process_was_late_by_its_setup",
-        || {
-            forbid(libc::SYS_membarrier);
-            glommio::early_init();
-            let counter = Arc::new(Counter::default());
-            let hunter = Arc::clone(&counter);
-            let thread = thread::spawn(move || hunter.hunt(100));
-            LocalExecutor::default().run(async {
-                sleep(Duration::from_millis(1)).await;
-                counter.serve(100).await;
-                executor().spawn_blocking(|| ()).await;
-            });
-            thread.join().expect("all were answered");
-        },
-    );
+    in_child(|| {
+        forbid(libc::SYS_membarrier);
+        glommio::early_init();
+        let counter = Arc::new(Counter::default());
+        let hunter = Arc::clone(&counter);
+        let thread = thread::spawn(move || hunter.hunt(100));
+        LocalExecutor::default().run(async {
+            sleep(Duration::from_millis(1)).await;
+            counter.serve(100).await;
+            executor().spawn_blocking(|| ()).await;
+        });
+        thread.join().expect("all were answered");
+    });
 }
 
 #[test]
@@ -395,37 +385,34 @@ fn a_consumer_hung_that_went_to_sleep_before_its_producer() {
 
 #[test]
 fn a_panic_in_spawn_blocking_hung_its_caller_and_broke_the_pool() {
-    in_child(
-        "hangs::a_panic_in_spawn_blocking_hung_its_caller_and_broke_the_pool",
-        || {
-            for size in [1, 3] {
-                let before = threads();
-                let executor = LocalExecutorBuilder::default()
-                    .blocking_thread_pool_placement(PoolPlacement::Unbound(size))
-                    .make()
-                    .expect("an executor");
-                // As many as there are threads, one after the other and at once, and more.
-                for at_once in [1, size, 3 * size] {
-                    for _ in 0..size + 1 {
-                        let heard = executor.run(async {
-                            let calls: Vec<_> = (0..at_once).map(|_| panic_in_the_pool()).collect();
-                            let mut heard = 0;
-                            for call in calls {
-                                heard += call.await;
-                            }
-                            heard
-                        });
-                        assert_eq!(heard, at_once);
-                    }
+    in_child(|| {
+        for size in [1, 3] {
+            let before = threads();
+            let executor = LocalExecutorBuilder::default()
+                .blocking_thread_pool_placement(PoolPlacement::Unbound(size))
+                .make()
+                .expect("an executor");
+            // As many as there are threads, one after the other and at once, and more.
+            for at_once in [1, size, 3 * size] {
+                for _ in 0..size + 1 {
+                    let heard = executor.run(async {
+                        let calls: Vec<_> = (0..at_once).map(|_| panic_in_the_pool()).collect();
+                        let mut heard = 0;
+                        for call in calls {
+                            heard += call.await;
+                        }
+                        heard
+                    });
+                    assert_eq!(heard, at_once);
                 }
-                assert!(threads() <= before + size, "no thread was replaced");
-                let call = async { glommio::executor().spawn_blocking(|| "alive").await };
-                assert_eq!(executor.run(call), "alive");
-                drop(executor);
-                wait_until(|| threads() == before);
             }
-        },
-    );
+            assert!(threads() <= before + size, "no thread was replaced");
+            let call = async { glommio::executor().spawn_blocking(|| "alive").await };
+            assert_eq!(executor.run(call), "alive");
+            drop(executor);
+            wait_until(|| threads() == before);
+        }
+    });
 }
 
 /// One, once the panic of a blocking call came out where it is awaited.

@@ -63,17 +63,16 @@ fn kill_sleeps(is_fatal: bool) {
 }
 
 /// As [`in_child`], where the kernel can tell the two kinds of sleep apart.
-fn in_telling_child(test: &str, body: impl FnOnce()) {
+fn in_telling_child(body: impl FnOnce()) {
     if !format!("{:?}", LocalExecutor::default()).contains("no_iowait") {
         return skipped("the kernel has no `NO_IOWAIT`, or it is not to be used");
     }
-    in_child(test, body);
+    in_child(body);
 }
 
 #[test]
 fn a_sleeping_executor_does_not_count_as_waiting_for_a_device() {
-    let name = "io_wait::a_sleeping_executor_does_not_count_as_waiting_for_a_device";
-    in_telling_child(name, || {
+    in_telling_child(|| {
         let executor = LocalExecutor::default();
         // Files that were in use, and given up, are not in flight any more.
         executor.run(async {
@@ -118,8 +117,7 @@ fn a_sleeping_executor_does_not_count_as_waiting_for_a_device() {
 
 #[test]
 fn a_sleep_beside_a_file_operation_counts_as_waiting_for_a_device() {
-    let name = "io_wait::a_sleep_beside_a_file_operation_counts_as_waiting_for_a_device";
-    in_telling_child(name, || {
+    in_telling_child(|| {
         let folder = tempfile::tempdir().expect("a folder");
         let fifo = folder.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("the folder is ours");

@@ -18,8 +18,8 @@ use crate::common::{Log, in_child};
 const STACK_BYTES: usize = 2 << 20;
 
 /// Runs `body` on a stack of that size, in a process of its own, which an overflow would end.
-fn on_a_usual_stack(test: &str, body: impl FnOnce() + Send + 'static) {
-    in_child(test, || {
+fn on_a_usual_stack(body: impl FnOnce() + Send + 'static) {
+    in_child(|| {
         let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(body);
         thread.expect("a thread").join().expect("it ends well");
     });
@@ -35,8 +35,7 @@ async fn large<const BYTES: usize>(value: u8) -> u8 {
 #[test]
 fn a_future_of_200_kilobytes_fits_the_stack_however_it_is_spawned() {
     const BYTES: usize = 200 << 10;
-    let name = "large_futures::a_future_of_200_kilobytes_fits_the_stack_however_it_is_spawned";
-    on_a_usual_stack(name, || {
+    on_a_usual_stack(|| {
         let queue = TaskQueueHandle::default();
         let local = LocalExecutor::default();
         let early = local.spawn(large::<BYTES>(1));
@@ -114,8 +113,7 @@ fn chain_ends(spawn: fn(u32, &Rc<Cell<u32>>)) {
 
 #[test]
 fn large_futures_that_spawn_each_other_do_not_overflow_the_stack() {
-    let name = "large_futures::large_futures_that_spawn_each_other_do_not_overflow_the_stack";
-    on_a_usual_stack(name, || {
+    on_a_usual_stack(|| {
         chain_ends(spawn_link::<1024>);
         chain_ends(spawn_link::<{ 32 << 10 }>);
         chain_ends(spawn_link::<{ 100 << 10 }>);
@@ -145,8 +143,7 @@ fn how_deep_first_polls_are_nested_depends_on_the_size_of_the_futures() {
             assert_eq!(memory[0], 1);
         }
     }
-    let name = "large_futures::how_deep_first_polls_are_nested_depends_on_the_size_of_the_futures";
-    on_a_usual_stack(name, || {
+    on_a_usual_stack(|| {
         let notes = Log::default();
         LocalExecutor::default().run(async {
             let (small, other) = (notes.clone(), notes.clone());

@@ -35,11 +35,10 @@ const MAY_BE_MISSING: [libc::c_long; 10] = [
 
 #[test]
 fn without_the_calls_that_may_be_missing_all_work_is_done() {
-    let name = "missing_calls::without_the_calls_that_may_be_missing_all_work_is_done";
     for (errno, word) in [(libc::ENOSYS, "missing"), (libc::EPERM, "forbidden")] {
         for driver in ["epoll", "io_uring"] {
             let environment = [("GLOMMIO_DRIVER", driver), ("THEY_ARE", word)];
-            in_child_with(name, &environment, || {
+            in_child_with(&environment, || {
                 // The child has one of them.
                 if is_set(&environment) {
                     let mut calls = MAY_BE_MISSING.to_vec();
@@ -57,8 +56,7 @@ fn without_the_calls_that_may_be_missing_all_work_is_done() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn the_calls_of_linux_4_18_are_enough_for_epoll() {
-    let name = "missing_calls::the_calls_of_linux_4_18_are_enough_for_epoll";
-    in_child_with(name, &[("GLOMMIO_DRIVER", "auto")], || {
+    in_child_with(&[("GLOMMIO_DRIVER", "auto")], || {
         deny_from(libc::SYS_rseq + 1, libc::ENOSYS);
         all_work();
         let driver = LocalExecutor::default().run(async { executor().driver() });

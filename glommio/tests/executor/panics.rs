@@ -61,24 +61,6 @@ fn a_panic_of_the_main_future_leaves_run_with_its_payload() {
 }
 
 #[test]
-fn a_panic_of_a_detached_task_leaves_run() {
-    let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
-    let message = panic_of(|| {
-        executor.run(async {
-            spawn_local(async {
-                yield_now().await;
-                panic!("detached");
-            })
-            .detach();
-            pending::<()>().await;
-        });
-    });
-    assert_eq!(message, "detached");
-    assert_works(&executor, &[]);
-}
-
-#[test]
 fn a_panic_of_a_task_in_another_queue_neither_aborts_nor_stops_that_queue() {
     let _watchdog = watchdog();
     let executor = LocalExecutor::default();
@@ -220,22 +202,6 @@ fn a_panicking_destructor_of_a_task_leaves_run() {
 }
 
 #[test]
-fn a_panicking_destructor_of_an_output_leaves_run() {
-    let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
-    let message = panic_of(|| {
-        executor.run(async {
-            let bomb = on_drop(|| panic!("in an output"));
-            spawn_local(async move { bomb }).detach();
-            yield_now().await;
-            pending::<()>().await;
-        });
-    });
-    assert_eq!(message, "in an output");
-    assert_works(&executor, &[]);
-}
-
-#[test]
 fn two_panics_at_once_do_not_abort() {
     let _watchdog = watchdog();
     let executor = LocalExecutor::default();
@@ -253,54 +219,6 @@ fn two_panics_at_once_do_not_abort() {
     });
     assert_eq!(message, "first");
     assert_works(&executor, &[]);
-}
-
-#[test]
-fn an_executor_that_is_dropped_by_a_panic_drops_its_tasks_without_aborting() {
-    let _watchdog = watchdog();
-    let drops = DropCount::default();
-    let message = panic_of(|| {
-        let executor = LocalExecutor::default();
-        for _ in 0..3 {
-            let guard = drops.guard();
-            executor
-                .spawn(async move {
-                    let _guard = guard;
-                    let _bomb = on_drop(|| panic!("in a destructor"));
-                    sleep(AN_HOUR).await;
-                })
-                .detach();
-        }
-        executor.run(async {
-            yield_now().await;
-            panic!("out of run, past the executor");
-        });
-    });
-    assert_eq!(message, "out of run, past the executor");
-    assert_eq!(drops.count(), 3);
-}
-
-#[test]
-fn the_first_panic_of_a_destructor_leaves_the_drop_of_the_executor_after_all_tasks_are_gone() {
-    let _watchdog = watchdog();
-    let drops = DropCount::default();
-    let executor = LocalExecutor::default();
-    for i in 0..3 {
-        let guard = drops.guard();
-        executor
-            .spawn(async move {
-                let _guard = guard;
-                let _bomb = on_drop(move || panic!("destructor {i}"));
-                sleep(AN_HOUR).await;
-            })
-            .detach();
-    }
-    executor.run(yield_now());
-    let message = panic_of(|| drop(executor));
-    assert!(message.starts_with("destructor"), "{message}");
-    assert_eq!(drops.count(), 3);
-    // The thread has no current executor left over.
-    run(async {});
 }
 
 #[test]
@@ -455,30 +373,27 @@ fn a_panicking_waker_takes_nothing_else_down() {
 
 #[test]
 fn an_executor_in_a_thread_local_is_dropped_without_aborting() {
-    in_child(
-        "panics::an_executor_in_a_thread_local_is_dropped_without_aborting",
-        || {
-            thread_local! {
-                static EXECUTOR: LocalExecutor = LocalExecutor::default();
-            }
-            let dropped = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-            let count = std::sync::Arc::clone(&dropped);
-            std::thread::spawn(move || {
-                EXECUTOR.with(|it| {
-                    let guard = on_drop(move || {
-                        count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    });
-                    it.spawn(async move {
-                        let _guard = guard;
-                        sleep(Duration::from_secs(1000)).await;
-                    })
-                    .detach();
-                    it.run(yield_now());
+    in_child(|| {
+        thread_local! {
+            static EXECUTOR: LocalExecutor = LocalExecutor::default();
+        }
+        let dropped = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let count = std::sync::Arc::clone(&dropped);
+        std::thread::spawn(move || {
+            EXECUTOR.with(|it| {
+                let guard = on_drop(move || {
+                    count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                 });
-            })
-            .join()
-            .expect("the thread ends in good order");
-            assert_eq!(dropped.load(std::sync::atomic::Ordering::SeqCst), 1);
-        },
-    );
+                it.spawn(async move {
+                    let _guard = guard;
+                    sleep(Duration::from_secs(1000)).await;
+                })
+                .detach();
+                it.run(yield_now());
+            });
+        })
+        .join()
+        .expect("the thread ends in good order");
+        assert_eq!(dropped.load(std::sync::atomic::Ordering::SeqCst), 1);
+    });
 }

@@ -266,22 +266,19 @@ fn when_all_panic_all_results_are_errors() {
 
 #[test]
 fn pools_come_and_go_without_leaving_anything_behind() {
-    in_child(
-        "pool::pools_come_and_go_without_leaving_anything_behind",
-        || {
-            let (fds, threads_before) = (descriptors(), threads());
-            for round in 0..100 {
-                let shards =
-                    unbound(4).on_all_shards(|| async { executor().spawn_blocking(|| 1).await });
-                let shards = shards.expect("threads can be created");
-                if round % 2 == 0 {
-                    assert_eq!(outputs(shards), [1; 4]);
-                }
+    in_child(|| {
+        let (fds, threads_before) = (descriptors(), threads());
+        for round in 0..100 {
+            let shards =
+                unbound(4).on_all_shards(|| async { executor().spawn_blocking(|| 1).await });
+            let shards = shards.expect("threads can be created");
+            if round % 2 == 0 {
+                assert_eq!(outputs(shards), [1; 4]);
             }
-            wait_until(|| threads() == threads_before);
-            assert_eq!(descriptors(), fds);
-        },
-    );
+        }
+        wait_until(|| threads() == threads_before);
+        assert_eq!(descriptors(), fds);
+    });
 }
 
 #[test]

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use futures_lite::AsyncReadExt;
 use glommio::net::UnixStream;
 use glommio::timer::{Timer, sleep};
-use glommio::{Latency, LocalExecutorBuilder, Shares, TaskQueueHandle, executor, spawn_local_into};
+use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into};
 
-use crate::common::{run, watchdog};
+use crate::common::{run, watchdog, with_slices_of};
 
 /// The shortest slice, and the time from which a round notices what the kernel has completed.
 const SHORTEST: Duration = Duration::from_micros(20);
@@ -160,10 +160,7 @@ fn no_poll_begins_between_a_deadline_and_the_task_that_it_woke() {
 #[test]
 fn no_poll_begins_after_a_task_was_asked_to_stop_and_before_the_executor_has_looked() {
     let _watchdog = watchdog();
-    let made = LocalExecutorBuilder::default()
-        .preempt_timer(Duration::from_millis(2))
-        .make()
-        .expect("io_uring is there");
+    let made = with_slices_of(Duration::from_millis(2));
     made.run(async {
         // It looks for a queue anew once it has looked at all else.
         let looks = Rc::new(Cell::new(0));
@@ -205,10 +202,7 @@ fn the_shortest_slice_is_no_shorter_whatever_is_asked_for() {
         Latency::Matters(Duration::from_nanos(1)),
     ];
     for latency in latencies {
-        let made = LocalExecutorBuilder::default()
-            .preempt_timer(Duration::from_nanos(1))
-            .make()
-            .expect("io_uring is there");
+        let made = with_slices_of(Duration::from_nanos(1));
         made.run(async {
             let work = async move {
                 let wait_for_the_end = || {

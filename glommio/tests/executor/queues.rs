@@ -81,30 +81,6 @@ fn tasks_of_a_queue_that_yield_now_alternate_strictly() {
 }
 
 #[test]
-fn each_of_many_queues_gets_its_turn() {
-    run(async {
-        let counts: Vec<Rc<Cell<u32>>> = (0..20).map(|_| Rc::default()).collect();
-        let tasks: Vec<_> = counts
-            .iter()
-            .map(|count| {
-                let count = Rc::clone(count);
-                let turns = async move {
-                    loop {
-                        count.set(count.get() + 1);
-                        executor().yield_task_queue_now().await;
-                    }
-                };
-                spawn_local_into(turns, queue(1000)).expect("it was just made")
-            })
-            .collect();
-        while counts.iter().any(|count| count.get() < 20) {
-            executor().yield_task_queue_now().await;
-        }
-        drop(tasks);
-    });
-}
-
-#[test]
 fn an_empty_queue_is_removed_once() {
     run(async {
         let handle = queue(1);

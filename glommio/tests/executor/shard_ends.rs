@@ -130,25 +130,22 @@ fn join_all_returns_what_join_first_has_left_in_its_order() {
 
 #[test]
 fn a_death_is_logged_also_if_nothing_joins() {
-    in_child(
-        "shard_ends::a_death_is_logged_also_if_nothing_joins",
-        || {
-            let heard = hearing_everywhere();
-            let _shards: PoolThreadHandles<()> = unbound(1)
-                .on_all_shards(|| async { panic!("of old age") })
-                .expect("a thread starts");
-            let is_told = || {
-                let heard = heard();
-                heard
-                    .into_iter()
-                    .find(|it| it.message.starts_with("a shard has died"))
-            };
-            wait_until(|| is_told().is_some());
-            let told = is_told().expect("just seen");
-            assert_eq!(told.message, "a shard has died: it panicked: of old age");
-            assert_eq!(told.field("shard"), Some("0"));
-        },
-    );
+    in_child(|| {
+        let heard = hearing_everywhere();
+        let _shards: PoolThreadHandles<()> = unbound(1)
+            .on_all_shards(|| async { panic!("of old age") })
+            .expect("a thread starts");
+        let is_told = || {
+            let heard = heard();
+            heard
+                .into_iter()
+                .find(|it| it.message.starts_with("a shard has died"))
+        };
+        wait_until(|| is_told().is_some());
+        let told = is_told().expect("just seen");
+        assert_eq!(told.message, "a shard has died: it panicked: of old age");
+        assert_eq!(told.field("shard"), Some("0"));
+    });
 }
 
 pub fn ending(shards: usize, grace: Duration) -> LocalExecutorPoolBuilder {
@@ -400,24 +397,21 @@ fn old_ends_of_channels_to_a_restarted_shard_are_closed() {
 
 #[test]
 fn restarts_leave_no_thread_and_no_descriptor_behind() {
-    in_child(
-        "shard_ends::restarts_leave_no_thread_and_no_descriptor_behind",
-        || {
-            let (fds, threads_before) = (descriptors(), threads());
-            let start = counter();
-            let shards = restarting(2, 100)
-                .on_all_shards(move || async move {
-                    let start = start();
-                    spawn_local(sleep(AN_HOUR)).detach();
-                    executor().spawn_blocking(|| ()).await;
-                    assert!(start > 10, "again");
-                })
-                .expect("threads can be created");
-            outputs(shards);
-            wait_until(|| threads() == threads_before);
-            assert_eq!(descriptors(), fds);
-        },
-    );
+    in_child(|| {
+        let (fds, threads_before) = (descriptors(), threads());
+        let start = counter();
+        let shards = restarting(2, 100)
+            .on_all_shards(move || async move {
+                let start = start();
+                spawn_local(sleep(AN_HOUR)).detach();
+                executor().spawn_blocking(|| ()).await;
+                assert!(start > 10, "again");
+            })
+            .expect("threads can be created");
+        outputs(shards);
+        wait_until(|| threads() == threads_before);
+        assert_eq!(descriptors(), fds);
+    });
 }
 
 #[test]

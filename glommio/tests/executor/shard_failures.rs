@@ -59,68 +59,62 @@ fn restarts_of_a_shard_that_dies_at_once_are_not_used_up_in_a_moment() {
 
 #[test]
 fn a_descriptor_that_is_missing_for_a_moment_is_not_the_end_of_a_shard() {
-    in_child(
-        "shard_failures::a_descriptor_that_is_missing_for_a_moment_is_not_the_end_of_a_shard",
-        || {
-            let (descriptors, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("there is a limit");
-            let (told, note) = noting();
-            let start = counter();
-            let shards = restarting(1, 1000)
-                .on_shard_restart({
-                    let told = Arc::clone(&told);
-                    move |shard, reason| {
-                        note(shard, reason);
-                        if told.lock().expect("no thread panicked").len() == 3 {
-                            set_limit(Resource::RLIMIT_NOFILE, descriptors);
-                        }
+    in_child(|| {
+        let (descriptors, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("there is a limit");
+        let (told, note) = noting();
+        let start = counter();
+        let shards = restarting(1, 1000)
+            .on_shard_restart({
+                let told = Arc::clone(&told);
+                move |shard, reason| {
+                    note(shard, reason);
+                    if told.lock().expect("no thread panicked").len() == 3 {
+                        set_limit(Resource::RLIMIT_NOFILE, descriptors);
                     }
-                })
-                .on_all_shards(move || async move {
-                    if start() == 0 {
-                        set_limit(Resource::RLIMIT_NOFILE, 0);
-                        panic!("without descriptors");
-                    }
-                });
-            outputs(shards.expect("a thread starts"));
-            let told = told.lock().expect("no thread panicked");
-            assert_eq!(told.len(), 3, "{told:?}");
-            assert_eq!(told[0], "0: it panicked: without descriptors");
-            assert!(told[1].contains("open files"), "{told:?}");
-            assert!(told[2].contains("open files"), "{told:?}");
-        },
-    );
+                }
+            })
+            .on_all_shards(move || async move {
+                if start() == 0 {
+                    set_limit(Resource::RLIMIT_NOFILE, 0);
+                    panic!("without descriptors");
+                }
+            });
+        outputs(shards.expect("a thread starts"));
+        let told = told.lock().expect("no thread panicked");
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(told[0], "0: it panicked: without descriptors");
+        assert!(told[1].contains("open files"), "{told:?}");
+        assert!(told[2].contains("open files"), "{told:?}");
+    });
 }
 
 #[test]
 fn an_error_of_a_shard_is_logged_and_ends_its_pool() {
-    in_child(
-        "shard_failures::an_error_of_a_shard_is_logged_and_ends_its_pool",
-        || {
-            let heard = hearing_everywhere();
-            let start = counter();
-            let shards = ending(3, AN_HOUR).try_on_all_shards(move || async move {
-                if start() == 1 {
-                    return Err("the port is taken");
-                }
-                executor().pool_ending().cancelled().await;
-                Ok(())
-            });
-            let mut shards = shards.expect("threads can be created");
-            let (failed, result) = shards.join_first().expect("there are three");
-            assert_eq!(result.expect("it has an output"), Err("the port is taken"));
-            assert_eq!(outputs(shards), [Ok(()), Ok(())]);
-            let heard = heard();
-            let told: Vec<_> = (heard.iter())
-                .filter(|it| it.level == tracing::Level::ERROR)
-                .collect();
-            assert_eq!(told.len(), 1, "{told:?}");
-            assert_eq!(told[0].message, "a shard has died: the port is taken");
-            assert_eq!(told[0].field("shard"), Some(&*failed.to_string()));
-            // Nor is an end in good order silent: it may be that of an `Err` from `on_all_shards`.
-            let orderly = |it: &&_| heard_end(it);
-            assert_eq!(heard.iter().filter(orderly).count(), 2);
-        },
-    );
+    in_child(|| {
+        let heard = hearing_everywhere();
+        let start = counter();
+        let shards = ending(3, AN_HOUR).try_on_all_shards(move || async move {
+            if start() == 1 {
+                return Err("the port is taken");
+            }
+            executor().pool_ending().cancelled().await;
+            Ok(())
+        });
+        let mut shards = shards.expect("threads can be created");
+        let (failed, result) = shards.join_first().expect("there are three");
+        assert_eq!(result.expect("it has an output"), Err("the port is taken"));
+        assert_eq!(outputs(shards), [Ok(()), Ok(())]);
+        let heard = heard();
+        let told: Vec<_> = (heard.iter())
+            .filter(|it| it.level == tracing::Level::ERROR)
+            .collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].message, "a shard has died: the port is taken");
+        assert_eq!(told[0].field("shard"), Some(&*failed.to_string()));
+        // Nor is an end in good order silent: it may be that of an `Err` from `on_all_shards`.
+        let orderly = |it: &&_| heard_end(it);
+        assert_eq!(heard.iter().filter(orderly).count(), 2);
+    });
 }
 
 fn heard_end(event: &crate::common::log::Heard) -> bool {

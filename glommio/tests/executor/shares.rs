@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use glommio::channels::local_channel;
 use glommio::timer::sleep;
 use glommio::{
-    Latency, LocalExecutorBuilder, Shares, SharesManager, Task, TaskQueueHandle, executor,
-    spawn_local_into, yield_if_needed,
+    Latency, Shares, SharesManager, Task, TaskQueueHandle, executor, spawn_local_into,
+    yield_if_needed,
 };
 
-use crate::common::{run, thread_cpu, watchdog};
+use crate::common::{run, thread_cpu, watchdog, with_slices_of};
 
 /// Computes in turns of `turn`, each followed by a yield of the queue, and adds up its CPU time.
 struct Worker {
@@ -131,10 +131,7 @@ fn a_hundred_and_nine_hundred_shares_split_a_second_ten_to_ninety() {
     });
     // Slices end such turns that do not end by themselves.
     let _watchdog = watchdog();
-    let executor = LocalExecutorBuilder::default()
-        .preempt_timer(turn)
-        .make()
-        .expect("an executor");
+    let executor = with_slices_of(turn);
     executor.run(async {
         let workers = [100, 900].map(Worker::cooperate);
         split(&workers, A_SECOND, 10.0, 0.5).await;

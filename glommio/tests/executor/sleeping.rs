@@ -64,18 +64,6 @@ fn an_executor_that_spins_does_so_for_as_long_as_it_was_told() {
 }
 
 #[test]
-fn many_short_sleeps_all_end_and_none_early() {
-    run(async {
-        for nanoseconds in (0..2000_u64).map(|i| i * 37) {
-            let wait = Duration::from_nanos(nanoseconds);
-            let started = Instant::now();
-            sleep(wait).await;
-            assert!(started.elapsed() >= wait);
-        }
-    });
-}
-
-#[test]
 fn signals_during_a_sleep_wake_harmlessly() {
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn count(_: libc::c_int) {

@@ -1,6 +1,6 @@
 //! Spawning: when a task is first polled, in which queue, and what happens to scoped tasks.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::pending;
 use std::rc::Rc;
 
@@ -54,17 +54,6 @@ fn nested_spawns_are_polled_in_the_order_of_their_calls() {
         .await;
     });
     assert_eq!(log.take(), ["outer begins", "inner", "outer goes on"]);
-}
-
-#[test]
-fn a_future_that_is_done_at_its_first_poll_is_done_after_the_call() {
-    let done = Rc::new(Cell::new(false));
-    run(async {
-        let set = Rc::clone(&done);
-        let task = spawn_local(async move { set.set(true) });
-        assert!(done.get());
-        task.await;
-    });
 }
 
 fn nest(depth: usize, deepest: Rc<Cell<usize>>) {
@@ -219,25 +208,6 @@ fn an_executor_spawns_while_it_is_not_running() {
     assert!(log.take().is_empty(), "not before the run");
     assert_eq!(executor.run(task), TaskQueueHandle::default());
     assert_eq!(log.take(), ["polled"]);
-}
-
-#[test]
-fn tasks_of_a_queue_run_first_come_first_served() {
-    run(async {
-        let order = Rc::new(RefCell::new(Vec::new()));
-        let other = queue("other");
-        let tasks: Vec<_> = (0..100)
-            .map(|i| {
-                let order = Rc::clone(&order);
-                let push = async move { order.borrow_mut().push(i) };
-                spawn_local_into(push, other).expect("it exists")
-            })
-            .collect();
-        for task in tasks {
-            task.await;
-        }
-        assert!(order.borrow().iter().copied().eq(0..100));
-    });
 }
 
 #[test]

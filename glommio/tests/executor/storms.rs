@@ -9,15 +9,11 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use futures_lite::future::{poll_once, yield_now};
 use glommio::timer::sleep;
-use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, executor, spawn_local,
-    spawn_local_into,
-};
+use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
 
 use crate::common::polled::rounds;
-use crate::common::{Parking, run, wait_until, watchdog};
+use crate::common::{Parking, run, watchdog};
 
 /// What another thread raises and a task acknowledges.
 #[derive(Default)]
@@ -178,66 +174,6 @@ fn two_executors_wake_each_other() {
         }
     });
     other.join().expect("both come to the end");
-}
-
-#[test]
-fn wakes_for_a_queue_with_latency_arrive_too() {
-    let _watchdog = watchdog();
-    let counter = Arc::new(Counter::default());
-    let hunter = Arc::clone(&counter);
-    let thread = thread::spawn(move || hunter.hunt(5_000));
-    run(async {
-        let latency = Latency::Matters(Duration::from_millis(2));
-        let queue = executor().create_task_queue(Shares::Static(10), latency, "impatient");
-        let task = spawn_local_into(async move { counter.serve(5_000).await }, queue);
-        task.expect("it was just made").await;
-    });
-    thread.join().expect("all were answered");
-}
-
-#[test]
-fn a_foreign_wake_is_heard_by_the_next_run() {
-    let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
-    let counter = Arc::new(Counter::default());
-    let serving = Arc::clone(&counter);
-    let task = executor.spawn(async move { serving.serve(1).await });
-    executor.run(async {
-        assert!(poll_once(yield_now()).await.is_none());
-        yield_now().await;
-    });
-    let raising = Arc::clone(&counter);
-    thread::spawn(move || _ = raising.raise())
-        .join()
-        .expect("raised");
-    executor.run(task);
-}
-
-#[test]
-fn a_busy_executor_hears_a_foreign_wake() {
-    // Wakes come from wherever, also while the executor computes.
-    let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
-    let flag = Arc::new(AtomicBool::new(false));
-    let counter = Arc::new(Counter::default());
-    let (raising, stop) = (Arc::clone(&counter), Arc::clone(&flag));
-    let thread = thread::spawn(move || {
-        wait_until(|| stop.load(Ordering::SeqCst));
-        raising.raise();
-    });
-    executor.run(async {
-        let busy = spawn_local(async {
-            loop {
-                glommio::yield_if_needed().await;
-                std::hint::spin_loop();
-                yield_now().await;
-            }
-        });
-        flag.store(true, Ordering::SeqCst);
-        counter.serve(1).await;
-        drop(busy);
-    });
-    thread.join().expect("raised");
 }
 
 #[test]

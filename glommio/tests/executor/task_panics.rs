@@ -252,7 +252,7 @@ fn a_queue_has_a_policy_of_its_own() {
 #[test]
 fn the_main_future_scoped_tasks_and_destructors_unwind_under_every_policy() {
     let _watchdog = watchdog();
-    for policy in [TaskPanic::Isolate, TaskPanic::Abort] {
+    for policy in [TaskPanic::Unwind, TaskPanic::Isolate, TaskPanic::Abort] {
         let local = LocalExecutorBuilder::default()
             .on_task_panic(policy)
             .make()
@@ -314,71 +314,62 @@ fn a_destructor_that_panics_while_an_isolated_panic_unwinds_does_not_abort() {
 
 #[test]
 fn an_isolated_panic_is_logged_with_the_name_of_its_task() {
-    in_child(
-        "task_panics::an_isolated_panic_is_logged_with_the_name_of_its_task",
-        || {
-            let heard = hearing_everywhere();
-            isolating().run(async {
-                TaskBuilder::new()
-                    .name("parser")
-                    .spawn_local(async {
-                        yield_now().await;
-                        panic!("unexpected {}", "byte");
-                    })
-                    .detach();
-                while panicked() == 0 {
+    in_child(|| {
+        let heard = hearing_everywhere();
+        isolating().run(async {
+            TaskBuilder::new()
+                .name("parser")
+                .spawn_local(async {
                     yield_now().await;
-                }
-                // A name does not stay for the next.
-                spawn_local(async { panic_any(7) }).detach();
-            });
-            let heard = heard();
-            let of = |message: &str| {
-                let found = heard.iter().find(|it| it.message == message);
-                found.unwrap_or_else(|| panic!("no {message:?} in {heard:?}"))
-            };
-            let first = of("a task has panicked: unexpected byte");
-            assert_eq!(first.level, tracing::Level::ERROR);
-            assert_eq!(first.field("task"), Some("parser"));
-            assert_eq!(first.field("queue"), Some("default"));
-            let second = of("a task has panicked: no message");
-            assert_eq!(second.field("task"), Some("unnamed"));
-        },
-    );
+                    panic!("unexpected {}", "byte");
+                })
+                .detach();
+            while panicked() == 0 {
+                yield_now().await;
+            }
+            // A name does not stay for the next.
+            spawn_local(async { panic_any(7) }).detach();
+        });
+        let heard = heard();
+        let of = |message: &str| {
+            let found = heard.iter().find(|it| it.message == message);
+            found.unwrap_or_else(|| panic!("no {message:?} in {heard:?}"))
+        };
+        let first = of("a task has panicked: unexpected byte");
+        assert_eq!(first.level, tracing::Level::ERROR);
+        assert_eq!(first.field("task"), Some("parser"));
+        assert_eq!(first.field("queue"), Some("default"));
+        let second = of("a task has panicked: no message");
+        assert_eq!(second.field("task"), Some("unnamed"));
+    });
 }
 
 #[test]
 fn a_log_that_panics_does_not_keep_a_panic_from_being_isolated() {
-    in_child(
-        "task_panics::a_log_that_panics_does_not_keep_a_panic_from_being_isolated",
-        || {
-            let panics = panicking_log_everywhere();
-            isolating().run(async {
-                spawn_local(async { panic_any(7) }).detach();
-                assert_eq!(panicked(), 1);
-            });
-            assert_eq!(panics(), 1);
-        },
-    );
+    in_child(|| {
+        let panics = panicking_log_everywhere();
+        isolating().run(async {
+            spawn_local(async { panic_any(7) }).detach();
+            assert_eq!(panicked(), 1);
+        });
+        assert_eq!(panics(), 1);
+    });
 }
 
 #[test]
 fn abort_ends_the_process_with_the_name_of_the_task() {
-    let stderr = aborts_in_child(
-        "task_panics::abort_ends_the_process_with_the_name_of_the_task",
-        || {
-            let local = LocalExecutorBuilder::default()
-                .on_task_panic(TaskPanic::Abort)
-                .make()
-                .expect("an executor can be made");
-            local.run(async {
-                TaskBuilder::new()
-                    .name("writer")
-                    .spawn_local(async { panic!("lost a page") })
-                    .detach();
-            });
-        },
-    );
+    let stderr = aborts_in_child(|| {
+        let local = LocalExecutorBuilder::default()
+            .on_task_panic(TaskPanic::Abort)
+            .make()
+            .expect("an executor can be made");
+        local.run(async {
+            TaskBuilder::new()
+                .name("writer")
+                .spawn_local(async { panic!("lost a page") })
+                .detach();
+        });
+    });
     let expected = "a task has panicked (writer, in task queue \"default\": lost a page)";
     assert!(stderr.contains(expected), "{stderr}");
 }

@@ -18,7 +18,7 @@ use glommio::{
 
 use crate::blocking::with_threads;
 use crate::common::polled::rounds;
-use crate::common::{DropCount, Parking, descriptors, in_child, on_drop, panic_of, run, watchdog};
+use crate::common::{DropCount, Parking, on_drop, panic_of, run, watchdog};
 
 fn queue(name: &str) -> TaskQueueHandle {
     executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
@@ -387,46 +387,6 @@ fn a_task_that_awaits_one_of_a_dropped_executor_is_woken() {
         drop(first);
         assert_eq!(waits.await, None);
     });
-}
-
-#[test]
-fn timers_that_outlive_their_executor_never_end_and_do_no_harm() {
-    let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
-    let (mut polled, mut fresh) = executor.run(async {
-        let mut polled = Timer::new(Duration::from_secs(3600));
-        assert!(poll_once(&mut polled).await.is_none());
-        (polled, Timer::new(Duration::from_secs(3600)))
-    });
-    drop(executor);
-    run(async {
-        assert!(poll_once(&mut polled).await.is_none());
-        assert!(poll_once(&mut fresh).await.is_none());
-        polled.reset(Duration::from_secs(1));
-    });
-    drop((polled, fresh));
-}
-
-#[test]
-fn a_waker_keeps_no_descriptor_of_a_dropped_executor() {
-    in_child(
-        "teardown::a_waker_keeps_no_descriptor_of_a_dropped_executor",
-        || {
-            let waker_of_dead_executor = || {
-                let executor = LocalExecutor::default();
-                let parking = Parking::default();
-                let task = executor.spawn(parking.clone());
-                executor.run(yield_now());
-                drop(task);
-                parking.waker().expect("the task has been polled")
-            };
-            let before = (waker_of_dead_executor(), descriptors()).1;
-            let wakers: Vec<Waker> = (0..50).map(|_| waker_of_dead_executor()).collect();
-            assert_eq!(descriptors(), before);
-            wakers.iter().for_each(Waker::wake_by_ref);
-            thread::spawn(|| drop(wakers)).join().expect("harmless");
-        },
-    );
 }
 
 #[test]

@@ -55,32 +55,28 @@ fn on_a_thread(last: impl FnOnce() + Send + 'static) {
 
 #[test]
 fn a_task_that_is_dropped_when_the_process_exits_in_another_does_not_abort_it() {
-    let printed = ending_child(
-        "thread_locals::a_task_that_is_dropped_when_the_process_exits_in_another_does_not_abort_it",
-        || {
-            OLDER.with(|_| ());
-            LocalExecutor::default().run(async {
-                let task: Task<()> = spawn_local(pending());
-                let parking = Parking::default();
-                spawn_local(parking.clone()).detach();
-                OLDER.with(|it| {
-                    it.set(move || {
-                        drop(task);
-                        parking.open();
-                        println!("cancelled and woken");
-                    });
+    let printed = ending_child(|| {
+        OLDER.with(|_| ());
+        LocalExecutor::default().run(async {
+            let task: Task<()> = spawn_local(pending());
+            let parking = Parking::default();
+            spawn_local(parking.clone()).detach();
+            OLDER.with(|it| {
+                it.set(move || {
+                    drop(task);
+                    parking.open();
+                    println!("cancelled and woken");
                 });
-                std::process::exit(0);
             });
-        },
-    );
+            std::process::exit(0);
+        });
+    });
     assert!(printed.contains("cancelled and woken"), "{printed}");
 }
 
 #[test]
 fn a_task_that_is_dropped_with_its_thread_does_not_abort_the_process() {
-    let name = "thread_locals::a_task_that_is_dropped_with_its_thread_does_not_abort_the_process";
-    in_child(name, || {
+    in_child(|| {
         thread::spawn(|| {
             OLDER.with(|_| ());
             let executor = LocalExecutor::default();
@@ -96,8 +92,7 @@ fn a_task_that_is_dropped_with_its_thread_does_not_abort_the_process() {
 #[test]
 fn an_executor_runs_while_the_locals_of_its_thread_are_destroyed() {
     static SUM: AtomicUsize = AtomicUsize::new(0);
-    let name = "thread_locals::an_executor_runs_while_the_locals_of_its_thread_are_destroyed";
-    in_child(name, || {
+    in_child(|| {
         on_a_thread(|| {
             let sum = LocalExecutor::default().run(async {
                 sleep(Duration::from_millis(1)).await;
@@ -118,25 +113,22 @@ fn an_executor_whose_task_ends_the_process_is_dropped_with_the_locals() {
     thread_local! {
         static EXECUTOR: LocalExecutor = LocalExecutor::default();
     }
-    let printed = ending_child(
-        "thread_locals::an_executor_whose_task_ends_the_process_is_dropped_with_the_locals",
-        || {
-            EXECUTOR.with(|it| {
-                it.run(async {
-                    let id = executor().id();
-                    let guard = on_drop(move || {
-                        println!("dropped under its executor: {}", executor().id() == id);
-                    });
-                    spawn_local(async move {
-                        let _guard = guard;
-                        sleep(AN_HOUR).await;
-                    })
-                    .detach();
-                    std::process::exit(0);
+    let printed = ending_child(|| {
+        EXECUTOR.with(|it| {
+            it.run(async {
+                let id = executor().id();
+                let guard = on_drop(move || {
+                    println!("dropped under its executor: {}", executor().id() == id);
                 });
+                spawn_local(async move {
+                    let _guard = guard;
+                    sleep(AN_HOUR).await;
+                })
+                .detach();
+                std::process::exit(0);
             });
-        },
-    );
+        });
+    });
     assert!(
         printed.contains("dropped under its executor: true"),
         "{printed}"
@@ -145,8 +137,7 @@ fn an_executor_whose_task_ends_the_process_is_dropped_with_the_locals() {
 
 #[test]
 fn a_panic_of_a_task_that_is_dropped_with_the_locals_does_not_abort() {
-    let name = "thread_locals::a_panic_of_a_task_that_is_dropped_with_the_locals_does_not_abort";
-    in_child(name, || {
+    in_child(|| {
         on_a_thread(|| {
             let executor = LocalExecutor::default();
             let bomb = on_drop(|| panic!("in the destructor of a task"));

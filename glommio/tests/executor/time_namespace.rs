@@ -6,21 +6,17 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use futures_lite::future::or;
+use glommio::LocalExecutor;
 use glommio::timer::sleep;
-use glommio::{LocalExecutor, LocalExecutorBuilder};
 
 use crate::common::skipped::skipped;
-use crate::common::{in_child, in_time_namespace};
-use crate::fork::fork;
+use crate::common::{fork, in_child, in_time_namespace, with_slices_of};
 
 const HOUR: i64 = 3600;
 
 /// All that waits for a moment, with at most `most_turns` turns of the executor for each.
 fn wait_in_all_ways(most_turns: u64) {
-    let executor = LocalExecutorBuilder::default()
-        .preempt_timer(Duration::from_millis(50))
-        .make()
-        .expect("an executor");
+    let executor = with_slices_of(Duration::from_millis(50));
     let turns = || glommio::executor().executor_stats().scheduler_runs();
     executor.run(async {
         for wait in [30, 400].map(Duration::from_millis) {
@@ -57,43 +53,32 @@ fn wait_in_all_ways(most_turns: u64) {
 
 #[test]
 fn waits_are_not_longer_where_the_clock_is_ahead_of_the_hosts() {
-    in_time_namespace(
-        "time_namespace::waits_are_not_longer_where_the_clock_is_ahead_of_the_hosts",
-        HOUR,
-        || wait_in_all_ways(20),
-    );
+    in_time_namespace(HOUR, || wait_in_all_ways(20));
 }
 
 /// Each wait of less than three seconds would be over at once: the executor spins until its time
 /// has come.
 #[test]
 fn idle_waits_do_not_spin_where_the_clock_is_behind_the_hosts() {
-    in_time_namespace(
-        "time_namespace::idle_waits_do_not_spin_where_the_clock_is_behind_the_hosts",
-        -3,
-        || wait_in_all_ways(20),
-    );
+    in_time_namespace(-3, || wait_in_all_ways(20));
 }
 
 /// What the parent knows of its clock is not true in a child.
 #[test]
 fn a_child_forked_into_a_time_namespace_looks_at_its_own_clock() {
-    in_child(
-        "time_namespace::a_child_forked_into_a_time_namespace_looks_at_its_own_clock",
-        || {
-            LocalExecutor::default().run(sleep(Duration::from_millis(1)));
-            // SAFETY: it takes a number, and changes nothing in this process.
-            let result = unsafe { libc::unshare(libc::CLONE_NEWTIME) };
-            if result != 0 {
-                let error = io::Error::last_os_error();
-                return skipped(format_args!("no time namespace may be made here: {error}"));
-            }
-            // SAFETY: it does nothing.
-            let thread = unsafe { libc::gettid() };
-            let offsets = format!("monotonic {HOUR} 0\n");
-            fs::write(format!("/proc/{thread}/timens_offsets"), offsets).expect("it is empty");
-            fork(|| LocalExecutor::default().run(sleep(Duration::from_millis(30))));
-            LocalExecutor::default().run(sleep(Duration::from_millis(30)));
-        },
-    );
+    in_child(|| {
+        LocalExecutor::default().run(sleep(Duration::from_millis(1)));
+        // SAFETY: it takes a number, and changes nothing in this process.
+        let result = unsafe { libc::unshare(libc::CLONE_NEWTIME) };
+        if result != 0 {
+            let error = io::Error::last_os_error();
+            return skipped(format_args!("no time namespace may be made here: {error}"));
+        }
+        // SAFETY: it does nothing.
+        let thread = unsafe { libc::gettid() };
+        let offsets = format!("monotonic {HOUR} 0\n");
+        fs::write(format!("/proc/{thread}/timens_offsets"), offsets).expect("it is empty");
+        fork(|| LocalExecutor::default().run(sleep(Duration::from_millis(30))));
+        LocalExecutor::default().run(sleep(Duration::from_millis(30)));
+    });
 }

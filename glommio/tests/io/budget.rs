@@ -44,8 +44,7 @@ pub(super) async fn is_refused<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll
 #[test]
 fn a_read_from_the_page_cache_is_refused_when_the_budget_is_spent() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 8192);
         let file = BufferedFile::open(&path).await?;
         assert_eq!(file.read_at(0, 4096).await?.len(), 4096);
@@ -69,8 +68,7 @@ fn a_read_from_the_page_cache_is_refused_when_the_budget_is_spent() {
 #[test]
 fn a_read_from_the_page_cache_is_taken_from_the_budget() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 8192);
         let file = BufferedFile::open(&path).await?;
         // The slice of the first poll may be over before they are done.

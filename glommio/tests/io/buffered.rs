@@ -11,8 +11,7 @@ use crate::common::skipped::skipped;
 #[test]
 fn a_read_brings_the_bytes_that_the_file_has() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             const LEN: usize = 9_777;
             filled(&path, LEN);
             let file = BufferedFile::open(&path).await?;
@@ -34,8 +33,7 @@ fn a_read_brings_the_bytes_that_the_file_has() {
 #[test]
 fn what_is_not_in_the_page_cache_is_waited_for() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             const LEN: usize = 1 << 20;
             filled(&path, LEN);
             let file = BufferedFile::open(&path).await?;
@@ -59,8 +57,7 @@ fn what_is_not_in_the_page_cache_is_waited_for() {
 #[test]
 fn a_cached_read_is_done_at_the_first_poll_and_still_yields_now_and_then() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 8192);
         let file = BufferedFile::open(&path).await?;
         assert_eq!(file.read_at(0, 4096).await?.len(), 4096);
@@ -95,8 +92,7 @@ fn a_cached_read_is_done_at_the_first_poll_and_still_yields_now_and_then() {
 #[test]
 fn what_is_written_is_seen_by_others_and_grows_the_file() {
     run(async {
-        for folder in with_space_to_manage(folders()) {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(with_space_to_manage(folders())) {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true);
             let file = options.buffered_open(&path).await?;
@@ -172,8 +168,7 @@ fn a_full_device_is_told() {
 #[test]
 fn a_descriptor_becomes_a_file() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 100);
         let fd = fs::File::open(&path)?.into_raw_fd();
         // SAFETY: it was given up above.

@@ -144,29 +144,25 @@ fn what_is_no_directory_is_refused() {
 
 #[test]
 fn relative_paths_are_of_the_working_directory() {
-    in_child(
-        "directory::relative_paths_are_of_the_working_directory",
-        || {
-            run(async {
-                let folder = folder();
-                std::env::set_current_dir(folder.path())?;
-                let directory = Directory::create("made").await?;
-                directory.create_file("file").await?.close().await?;
-                directory.close().await?;
-                let directory = Directory::open("made").await?;
-                std::env::set_current_dir("/")?;
-                assert_eq!(directory.sync_read_dir()?.count(), 1);
-                directory.close().await
-            });
-        },
-    );
+    in_child(|| {
+        run(async {
+            let folder = folder();
+            std::env::set_current_dir(folder.path())?;
+            let directory = Directory::create("made").await?;
+            directory.create_file("file").await?.close().await?;
+            directory.close().await?;
+            let directory = Directory::open("made").await?;
+            std::env::set_current_dir("/")?;
+            assert_eq!(directory.sync_read_dir()?.count(), 1);
+            directory.close().await
+        });
+    });
 }
 
 /// As `std::fs::read_dir`: search permission is for what the names stand for.
 #[test]
 fn a_directory_that_may_be_read_and_not_searched_is_listed() {
-    let name = "directory::a_directory_that_may_be_read_and_not_searched_is_listed";
-    in_child(name, || {
+    in_child(|| {
         const NOBODY: u32 = 65_534;
         let folder = folder();
         let path = folder.path().join("readable");

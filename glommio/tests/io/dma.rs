@@ -24,8 +24,7 @@ fn for_both(options: &mut OpenOptions) -> &mut OpenOptions {
 #[test]
 fn a_read_brings_the_bytes_that_the_file_has_and_no_others() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             const LEN: usize = 9_777;
             filled(&path, LEN);
             let file = DmaFile::open(&path).await?;
@@ -62,8 +61,7 @@ fn a_read_brings_the_bytes_that_the_file_has_and_no_others() {
 #[test]
 fn an_aligned_read_ends_where_the_file_does() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             filled(&path, 5000);
             let file = DmaFile::open(&path).await?;
             let align = file.alignment();
@@ -83,8 +81,7 @@ fn an_aligned_read_ends_where_the_file_does() {
 #[test]
 fn buffers_are_written_whole_trimmed_and_shared() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let file = for_both(&mut OpenOptions::new()).dma_open(&path).await?;
             assert_eq!(file.write_at(buffer(&file, 0, 8192), 0).await?, 8192);
             let mut long = buffer(&file, 8192, 65_536);
@@ -116,8 +113,7 @@ fn buffers_are_written_whole_trimmed_and_shared() {
 #[test]
 fn what_was_read_is_written_again_without_a_copy() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 8192);
         let file = for_both(&mut OpenOptions::new()).dma_open(&path).await?;
         let read = file.read_at(0, 4096).await?;
@@ -166,8 +162,7 @@ fn what_is_not_aligned_is_an_error_of_direct_io_and_none_of_a_tmpfs() {
 #[test]
 fn positions_that_no_file_has_are_errors() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let file = for_both(&mut OpenOptions::new()).dma_open(&path).await?;
             let einval = Some(libc::EINVAL);
             for position in [1 << 63, u64::MAX - 4095, u64::MAX] {
@@ -187,8 +182,7 @@ fn positions_that_no_file_has_are_errors() {
 #[test]
 fn the_wrong_way_is_an_error_of_the_system() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let file = DmaFile::create(&path).await?;
             let ebadf = Some(libc::EBADF);
             assert_eq!(
@@ -214,8 +208,7 @@ fn the_wrong_way_is_an_error_of_the_system() {
 #[test]
 fn space_is_allocated_and_given_back() {
     run(async {
-        for folder in with_space_to_manage(folders()) {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(with_space_to_manage(folders())) {
             let file = for_both(&mut OpenOptions::new()).dma_open(&path).await?;
             file.write_at(buffer(&file, 0, 8192), 0).await?;
             let (op, _, errno) = told(file.pre_allocate(0, true).await);
@@ -304,8 +297,7 @@ fn ranges_are_copied_within_the_kernel_and_counted() {
 #[test]
 fn a_file_that_is_cut_below_a_reader_reads_as_what_is_left() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             filled(&path, 1 << 20);
             let file = DmaFile::open(&path).await?;
             let other = fs::OpenOptions::new().write(true).open(&path)?;
@@ -327,8 +319,7 @@ fn a_file_that_is_cut_below_a_reader_reads_as_what_is_left() {
 #[test]
 fn many_operations_at_once_on_one_file() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let file = Rc::new(for_both(&mut OpenOptions::new()).dma_open(&path).await?);
             let tasks: Vec<_> = (0..300)
                 .map(|at| {
@@ -354,8 +345,7 @@ fn many_operations_at_once_on_one_file() {
 #[test]
 fn the_last_reference_closes() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let file = Rc::new(DmaFile::create(&path).await?);
         let other = Rc::clone(&file);
         assert_eq!(file.close_rc().await?, CloseResult::Unreferenced);
@@ -367,8 +357,7 @@ fn the_last_reference_closes() {
 
 #[test]
 fn results_outlive_the_file_and_the_executor() {
-    let folder = folder();
-    let path = folder.path().join("file");
+    let (_folder, path) = place();
     filled(&path, 8192);
     let read = run(async {
         let file = DmaFile::open(&path).await?;
@@ -388,8 +377,7 @@ fn results_outlive_the_file_and_the_executor() {
 
 #[test]
 fn a_file_whose_executor_is_gone_says_so() {
-    let folder = folder();
-    let path = folder.path().join("file");
+    let (_folder, path) = place();
     filled(&path, 100);
     let file = run(DmaFile::open(&path));
     let error = run(async { Ok(file.read_at(0, 10).await.unwrap_err()) });

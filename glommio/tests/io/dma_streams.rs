@@ -27,23 +27,11 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).expect("it is there").len()
 }
 
-#[track_caller]
-fn assert_closed<T: std::fmt::Debug>(result: io::Result<T>) {
-    let error = result.expect_err("it is closed");
-    assert_eq!(error.kind(), io::ErrorKind::Other);
-    let inner = error.into_inner().expect("it says more").to_string();
-    assert!(
-        inner.starts_with("Bad file descriptor (os error 9)"),
-        "{inner}"
-    );
-}
-
 /// Any size of buffers, powers of two or not, any start and end, with and without reading ahead.
 #[test]
 fn a_reader_gives_the_bytes_between_start_and_end() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             const LEN: usize = 70_001;
             filled(&path, LEN);
             for buffer_bytes in [0, 512, 3 * 4096, 5 * 4096, 65_536, 1 << 20] {
@@ -87,8 +75,7 @@ fn a_reader_gives_the_bytes_between_start_and_end() {
 #[test]
 fn buffers_end_where_blocks_do() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 16_384);
         let mut reader = reader(&path).await?.with_buffer_size(4096).build();
         reader.skip(4094);
@@ -114,8 +101,7 @@ fn buffers_end_where_blocks_do() {
 #[test]
 fn reading_past_the_end_says_so() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 5000);
         let mut reader = reader(&path).await?.with_end_pos(4000).build();
         let mut buf = vec![0; 4001];
@@ -129,8 +115,7 @@ fn reading_past_the_end_says_so() {
 #[test]
 fn readers_of_one_file_have_positions_of_their_own() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 50_000);
         let file = Rc::new(DmaFile::open(&path).await?);
         let builder = DmaStreamReaderBuilder::from_rc(Rc::clone(&file)).with_buffer_size(4096);
@@ -179,8 +164,7 @@ fn an_error_comes_after_the_data_before_it_and_again() {
 #[test]
 fn a_flush_pads_the_last_buffer_and_the_end_cuts_it() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let mut writer = writer(&path, 4096).await?;
             writer.write_all(&pattern(0, 5000)).await?;
             assert_eq!(
@@ -211,8 +195,7 @@ fn a_flush_pads_the_last_buffer_and_the_end_cuts_it() {
 #[test]
 fn a_writer_that_is_dropped_leaves_what_was_flushed() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let mut writer = writer(&path, 4096).await?;
             writer.write_all(&pattern(0, 5000)).await?;
             writer.flush().await?;
@@ -227,8 +210,7 @@ fn a_writer_that_is_dropped_leaves_what_was_flushed() {
 #[test]
 fn nothing_is_written_twice_or_out_of_order() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let mut writer = writer(&path, 4096).await?;
         writer.write_all(&pattern(0, 4096)).await?;
         writer.flush().await?;
@@ -248,8 +230,7 @@ fn nothing_is_written_twice_or_out_of_order() {
 #[test]
 fn several_tasks_write_and_flush_at_once() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let writer = Rc::new(writer(&path, 4096).await?);
             let tasks: Vec<_> = (0..10_u8)
                 .map(|task| {
@@ -292,8 +273,7 @@ fn several_tasks_write_and_flush_at_once() {
 #[test]
 fn after_close_everything_is_an_error() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let mut writer = writer(&path, 4096).await?;
         writer.write_all(b"content").await?;
         writer.close().await?;
@@ -312,8 +292,7 @@ fn after_close_everything_is_an_error() {
 #[test]
 fn a_close_that_is_given_up_goes_on() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let mut writer = writer(&path, 4096).await?;
             writer.write_all(&pattern(0, 50_001)).await?;
             assert!(poll_once(writer.close()).await.is_none());
@@ -330,8 +309,7 @@ fn a_close_that_is_given_up_goes_on() {
 #[test]
 fn whatever_is_given_up_the_writer_goes_on() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let mut writer = writer(&path, 4096).await?;
             let mut numbers = crate::common::Numbers::new(7);
             let mut accepted = 0;
@@ -360,8 +338,7 @@ fn whatever_is_given_up_the_writer_goes_on() {
 #[test]
 fn an_error_of_a_write_stays() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 10);
         // One that can only be read.
         let file = OpenOptions::new().read(true).dma_open(&path).await?;
@@ -395,8 +372,7 @@ fn an_error_of_a_write_stays() {
 #[test]
 fn the_rest_of_a_longer_file_goes_with_the_last_buffer() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         for (len, expected) in [(4096, 20_000), (5000, 5000)] {
             filled(&path, 20_000);
             let file = OpenOptions::new().write(true).dma_open(&path).await?;

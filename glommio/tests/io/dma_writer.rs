@@ -109,8 +109,7 @@ async fn flushes_end(
 #[test]
 fn a_flush_ends_though_other_tasks_write_without_end() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let slow =
                 executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "slow");
             let own = executor().current_task_queue();
@@ -162,8 +161,7 @@ fn a_flush_ends_in_a_queue_of_few_shares_though_others_compute() {
 #[test]
 fn a_flush_ends_beside_writes_of_the_same_task() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             for is_first in [true, false] {
                 let writer = writer(&path).await?;
                 (&writer).write_all(&[1; 1000]).await?;
@@ -231,8 +229,7 @@ fn a_flush_begins_behind_writes_that_use_up_the_budget() {
 #[test]
 fn writes_go_on_when_a_flush_is_looked_after_late() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             for looks_at_position in [false, true] {
                 let writer = Rc::new(writer(&path).await?);
                 (&*writer).write_all(&[1; 100]).await?;
@@ -262,8 +259,7 @@ fn writes_go_on_when_a_flush_is_looked_after_late() {
 #[test]
 fn flushes_that_are_given_up_keep_no_writer_waiting() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let writer = Rc::new(writer(&path).await?);
             for round in 0..200_u64 {
                 (&*writer).write_all(&[1; 100]).await?;
@@ -302,8 +298,7 @@ fn flushes_that_are_given_up_keep_no_writer_waiting() {
 fn a_flush_that_is_given_up_does_not_empty_the_file() {
     const LEN: usize = 1 << 20;
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             for polls in 0..5 {
                 filled(&path, LEN);
                 let file = OpenOptions::new().write(true).dma_open(&path).await?;
@@ -341,8 +336,7 @@ fn a_flush_that_is_given_up_does_not_empty_the_file() {
 #[test]
 fn a_file_is_cut_where_it_ended_if_that_is_behind_what_was_flushed() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             filled(&path, 6000);
             let file = OpenOptions::new().write(true).dma_open(&path).await?;
             let mut writer = DmaStreamWriterBuilder::new(file)
@@ -362,35 +356,31 @@ fn a_file_is_cut_where_it_ended_if_that_is_behind_what_was_flushed() {
 /// Also where the kernel was at it when the writer was dropped.
 #[test]
 fn padding_does_not_stay_when_a_flush_is_given_up_with_its_writer() {
-    in_child(
-        "dma_writer::padding_does_not_stay_when_a_flush_is_given_up_with_its_writer",
-        || {
-            run(async {
-                for folder in folders() {
-                    let path = folder.path().join("file");
-                    let before = descriptors();
-                    for round in 0..300 {
-                        let mut writer = writer(&path).await?;
-                        writer.write_all(&pattern(0, 5000)).await?;
-                        let mut flush = writer.flush();
-                        assert!(poll_once(&mut flush).await.is_none());
-                        match round % 3 {
-                            0 => executor().yield_task_queue_now().await,
-                            1 => sleep(Duration::from_micros(1)).await,
-                            _ => sleep(Duration::from_micros(50 + round)).await,
-                        }
-                        drop(writer);
-                        while descriptors() > before {
-                            sleep(Duration::from_micros(100)).await;
-                        }
-                        let left = size(&path);
-                        assert!([0, 4096, 5000].contains(&left), "{left} in round {round}");
+    in_child(|| {
+        run(async {
+            for (_folder, path) in places(folders()) {
+                let before = descriptors();
+                for round in 0..300 {
+                    let mut writer = writer(&path).await?;
+                    writer.write_all(&pattern(0, 5000)).await?;
+                    let mut flush = writer.flush();
+                    assert!(poll_once(&mut flush).await.is_none());
+                    match round % 3 {
+                        0 => executor().yield_task_queue_now().await,
+                        1 => sleep(Duration::from_micros(1)).await,
+                        _ => sleep(Duration::from_micros(50 + round)).await,
                     }
+                    drop(writer);
+                    while descriptors() > before {
+                        sleep(Duration::from_micros(100)).await;
+                    }
+                    let left = size(&path);
+                    assert!([0, 4096, 5000].contains(&left), "{left} in round {round}");
                 }
-                Ok(())
-            });
-        },
-    );
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
@@ -420,8 +410,7 @@ fn padding_does_not_stay_when_a_seal_is_given_up() {
 #[test]
 fn padding_does_not_stay_when_the_executor_ends_during_a_close() {
     let _watchdog = watchdog();
-    for folder in folders() {
-        let path = folder.path().join("file");
+    for (_folder, path) in places(folders()) {
         for turns in 0..30 {
             for outlives in [false, true] {
                 let executor = LocalExecutor::default();
@@ -490,33 +479,29 @@ fn a_background_close_that_fails_is_logged_with_its_path() {
 /// A descriptor that is closed behind the file.
 #[test]
 fn a_file_that_cannot_be_closed_is_logged_with_its_path() {
-    in_child(
-        "dma_writer::a_file_that_cannot_be_closed_is_logged_with_its_path",
-        || {
-            use std::os::fd::AsRawFd;
-            let folder = folder();
-            let path = folder.path().join("file");
-            filled(&path, 10);
-            let name = path.display().to_string();
-            let executor = LocalExecutor::default();
-            for is_inside in [true, false] {
-                let ((), heard) = hearing_so_far(|so_far| {
-                    let left = executor.run(async {
-                        let file = DmaFile::open(&path).await.expect("it is there");
-                        // SAFETY: the number stands for nothing from here on: this process opens
-                        // no other file before it is closed again.
-                        assert_eq!(unsafe { libc::close(file.as_raw_fd()) }, 0);
-                        if is_inside {
-                            drop(file);
-                            told(so_far, &name).await;
-                            return None;
-                        }
-                        Some(file)
-                    });
-                    drop(left);
+    in_child(|| {
+        use std::os::fd::AsRawFd;
+        let (_folder, path) = place();
+        filled(&path, 10);
+        let name = path.display().to_string();
+        let executor = LocalExecutor::default();
+        for is_inside in [true, false] {
+            let ((), heard) = hearing_so_far(|so_far| {
+                let left = executor.run(async {
+                    let file = DmaFile::open(&path).await.expect("it is there");
+                    // SAFETY: the number stands for nothing from here on: this process opens
+                    // no other file before it is closed again.
+                    assert_eq!(unsafe { libc::close(file.as_raw_fd()) }, 0);
+                    if is_inside {
+                        drop(file);
+                        told(so_far, &name).await;
+                        return None;
+                    }
+                    Some(file)
                 });
-                assert!(is_told(&heard, &name), "{is_inside} {heard:?}");
-            }
-        },
-    );
+                drop(left);
+            });
+            assert!(is_told(&heard, &name), "{is_inside} {heard:?}");
+        }
+    });
 }

@@ -11,8 +11,7 @@ use super::*;
 #[test]
 fn the_end_of_a_file_is_shown_as_often_as_it_is_asked_for() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 4096);
         let file = BufferedFile::open(&path).await?;
         let mut reader = StreamReaderBuilder::new(file).build();

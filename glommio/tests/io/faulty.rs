@@ -254,7 +254,7 @@ fn a_read_that_failed_is_tried_again_by_the_next() {
 /// Of a descriptor that was closed behind its file's back.
 #[test]
 fn a_close_that_fails_says_so() {
-    in_child("faulty::a_close_that_fails_says_so", || {
+    in_child(|| {
         run(async {
             let folder = folder();
             let path = folder.path().join("file");

@@ -56,8 +56,7 @@ fn what_is_written_is_sealed_and_read() {
 #[test]
 fn a_file_that_is_there_is_not_written_again() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 10);
         let sink = ImmutableFileBuilder::new(&path).build_sink().await;
         assert_eq!(told(sink), ("Creating", Some(path), Some(libc::EEXIST)));
@@ -68,8 +67,7 @@ fn a_file_that_is_there_is_not_written_again() {
 #[test]
 fn a_sink_that_was_closed_cannot_be_sealed() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let mut sink = ImmutableFileBuilder::new(&path)
             .with_sync_on_close_disabled(true)
             .build_sink()
@@ -137,8 +135,7 @@ async fn alignment(path: &Path) -> Result<u64> {
 #[test]
 fn reads_at_the_same_time_are_one_and_each_waiter_is_woken() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 1 << 20);
         let file = existing(&path).await?;
         reads();
@@ -167,8 +164,7 @@ fn reads_at_the_same_time_are_one_and_each_waiter_is_woken() {
 #[test]
 fn results_of_a_file_that_is_gone_are_not_taken_for_those_of_another() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let mut kept = Vec::new();
         for round in 0..20_u8 {
             fs::write(&path, vec![round; 4096])?;
@@ -189,8 +185,7 @@ fn results_of_a_file_that_is_gone_are_not_taken_for_those_of_another() {
 #[test]
 fn a_read_that_failed_is_not_taken_part_in() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 4096);
         let file = existing(&path).await?;
         for _ in 0..2 {
@@ -205,8 +200,7 @@ fn a_read_that_failed_is_not_taken_part_in() {
 #[test]
 fn plain_files_always_read() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 4096);
         let file = DmaFile::open(&path).await?;
         reads();
@@ -221,8 +215,7 @@ fn plain_files_always_read() {
 #[test]
 fn streams_and_bulk_reads_of_it_share_too() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 100_000);
         let file = ImmutableFileBuilder::new(&path)
             .with_buffer_size(8192)
@@ -266,8 +259,7 @@ fn streams_and_bulk_reads_of_it_share_too() {
 #[test]
 fn closing_is_for_the_last_of_all_that_use_it() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 5000);
         let file = existing(&path).await?;
         let clone = file.clone();
@@ -287,8 +279,7 @@ fn closing_is_for_the_last_of_all_that_use_it() {
 #[test]
 fn readers_of_a_file_that_changes_get_what_there_is() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 10_000);
         let file = existing(&path).await?;
         fs::OpenOptions::new()

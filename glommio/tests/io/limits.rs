@@ -14,8 +14,8 @@ use crate::common::{in_child, set_limit};
 /// Files may have so many bytes: a multiple of every block.
 const MOST: u64 = 64 << 10;
 
-fn limited(test: &str, body: impl FnOnce()) {
-    in_child(test, || {
+fn limited(body: impl FnOnce()) {
+    in_child(|| {
         // SAFETY: a disposition that is no function.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         set_limit(Resource::RLIMIT_FSIZE, MOST);
@@ -25,130 +25,119 @@ fn limited(test: &str, body: impl FnOnce()) {
 
 #[test]
 fn a_file_that_may_not_grow_takes_what_it_can_and_says_the_rest() {
-    limited(
-        "limits::a_file_that_may_not_grow_takes_what_it_can_and_says_the_rest",
-        || {
-            run(async {
-                for folder in folders() {
-                    let path = folder.path().join("file");
-                    let file = BufferedFile::create(&path).await?;
-                    let written = file.write_at(pattern(0, 100_000), 0).await?;
-                    assert_eq!(written as u64, MOST, "a short count");
-                    let (op, _, errno) = told(file.write_at(vec![1], MOST).await);
-                    assert_eq!((op, errno), ("Writing", Some(libc::EFBIG)));
-                    let (op, _, errno) = told(file.truncate(MOST + 1).await);
-                    assert_eq!((op, errno), ("Truncating", Some(libc::EFBIG)));
-                    file.close().await?;
-                    assert!(fs::read(&path)? == pattern(0, MOST as usize));
+    limited(|| {
+        run(async {
+            for (_folder, path) in places(folders()) {
+                let file = BufferedFile::create(&path).await?;
+                let written = file.write_at(pattern(0, 100_000), 0).await?;
+                assert_eq!(written as u64, MOST, "a short count");
+                let (op, _, errno) = told(file.write_at(vec![1], MOST).await);
+                assert_eq!((op, errno), ("Writing", Some(libc::EFBIG)));
+                let (op, _, errno) = told(file.truncate(MOST + 1).await);
+                assert_eq!((op, errno), ("Truncating", Some(libc::EFBIG)));
+                file.close().await?;
+                assert!(fs::read(&path)? == pattern(0, MOST as usize));
 
-                    let file = DmaFile::create(&path).await?;
-                    let mut buffer = file.alloc_dma_buffer(4096);
-                    buffer.as_bytes_mut().fill(1);
-                    assert_eq!(told(file.write_at(buffer, MOST).await).2, Some(libc::EFBIG));
-                    file.close().await?;
-                }
-                Ok(())
-            });
-        },
-    );
+                let file = DmaFile::create(&path).await?;
+                let mut buffer = file.alloc_dma_buffer(4096);
+                buffer.as_bytes_mut().fill(1);
+                assert_eq!(told(file.write_at(buffer, MOST).await).2, Some(libc::EFBIG));
+                file.close().await?;
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
 fn a_buffered_stream_says_that_it_could_not_write_all() {
-    limited(
-        "limits::a_buffered_stream_says_that_it_could_not_write_all",
-        || {
-            run(async {
-                for folder in folders() {
-                    let path = folder.path().join("file");
-                    // The last one is one buffer, of which the kernel takes a part.
-                    for (buffer_bytes, bytes) in [
-                        (1000, 200_000),
-                        (4096, 200_000),
-                        (100_000, 200_000),
-                        (200_000, 100_000),
-                    ] {
-                        let file = BufferedFile::create(&path).await?;
-                        let mut writer = StreamWriterBuilder::new(file)
-                            .with_buffer_size(buffer_bytes)
-                            .build();
-                        let wrote = writer.write_all(&pattern(0, bytes)).await;
-                        let flushed = writer.flush().await;
-                        assert!(wrote.is_err() || flushed.is_err());
-                        assert_eq!(flushed.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-                        assert_eq!(
-                            writer.close().await.unwrap_err().kind(),
-                            io::ErrorKind::FileTooLarge
-                        );
-                        // What is there is as it was written, up to the limit.
-                        assert!(
-                            fs::read(&path)? == pattern(0, MOST as usize),
-                            "{buffer_bytes}"
-                        );
-                    }
+    limited(|| {
+        run(async {
+            for (_folder, path) in places(folders()) {
+                // The last one is one buffer, of which the kernel takes a part.
+                for (buffer_bytes, bytes) in [
+                    (1000, 200_000),
+                    (4096, 200_000),
+                    (100_000, 200_000),
+                    (200_000, 100_000),
+                ] {
+                    let file = BufferedFile::create(&path).await?;
+                    let mut writer = StreamWriterBuilder::new(file)
+                        .with_buffer_size(buffer_bytes)
+                        .build();
+                    let wrote = writer.write_all(&pattern(0, bytes)).await;
+                    let flushed = writer.flush().await;
+                    assert!(wrote.is_err() || flushed.is_err());
+                    assert_eq!(flushed.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+                    assert_eq!(
+                        writer.close().await.unwrap_err().kind(),
+                        io::ErrorKind::FileTooLarge
+                    );
+                    // What is there is as it was written, up to the limit.
+                    assert!(
+                        fs::read(&path)? == pattern(0, MOST as usize),
+                        "{buffer_bytes}"
+                    );
                 }
-                Ok(())
-            });
-        },
-    );
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
 fn a_direct_stream_says_how_much_is_written_and_hangs_nowhere() {
-    limited(
-        "limits::a_direct_stream_says_how_much_is_written_and_hangs_nowhere",
-        || {
-            run(async {
-                for folder in folders() {
-                    let path = folder.path().join("file");
-                    for (buffer_bytes, write_behind) in
-                        [(4096, 1), (4096, 4), (131_072, 4), (24_576, 2)]
-                    {
-                        let file = DmaFile::create(&path).await?;
-                        let mut writer = DmaStreamWriterBuilder::new(file)
-                            .with_buffer_size(buffer_bytes)
-                            .with_write_behind(write_behind)
-                            .build();
-                        let wrote = writer.write_all(&pattern(0, 400_000)).await;
-                        let flushed = writer.flush().await;
-                        assert!(wrote.is_err() || flushed.is_err());
-                        let is_told = |error: &io::Error| {
-                            [
-                                io::ErrorKind::FileTooLarge,
-                                io::ErrorKind::WriteZero,
-                                io::ErrorKind::InvalidInput,
-                            ]
-                            .contains(&error.kind())
-                        };
-                        let error = flushed.unwrap_err();
-                        assert!(is_told(&error), "{error:?}");
-                        assert!(writer.write(&[1]).await.is_err());
-                        assert!(writer.sync().await.is_err());
-                        let safe = writer.current_flushed_pos() as usize;
-                        assert!(safe as u64 <= MOST);
-                        let error = writer.close().await.unwrap_err();
-                        assert!(is_told(&error), "{error:?}");
-                        assert!(
-                            fs::read(&path)?[..safe] == pattern(0, safe),
-                            "{buffer_bytes}"
-                        );
-                    }
-                    let sealed = ImmutableFileBuilder::new(folder.path().join("immutable"));
-                    let mut sink = sealed.build_sink().await?;
-                    let wrote = sink.write_all(&pattern(0, 400_000)).await;
-                    let sealed = sink.seal().await;
-                    assert!(wrote.is_err() || sealed.is_err());
-                    assert!(sealed.is_err());
+    limited(|| {
+        run(async {
+            for folder in folders() {
+                let path = folder.path().join("file");
+                for (buffer_bytes, write_behind) in
+                    [(4096, 1), (4096, 4), (131_072, 4), (24_576, 2)]
+                {
+                    let file = DmaFile::create(&path).await?;
+                    let mut writer = DmaStreamWriterBuilder::new(file)
+                        .with_buffer_size(buffer_bytes)
+                        .with_write_behind(write_behind)
+                        .build();
+                    let wrote = writer.write_all(&pattern(0, 400_000)).await;
+                    let flushed = writer.flush().await;
+                    assert!(wrote.is_err() || flushed.is_err());
+                    let is_told = |error: &io::Error| {
+                        [
+                            io::ErrorKind::FileTooLarge,
+                            io::ErrorKind::WriteZero,
+                            io::ErrorKind::InvalidInput,
+                        ]
+                        .contains(&error.kind())
+                    };
+                    let error = flushed.unwrap_err();
+                    assert!(is_told(&error), "{error:?}");
+                    assert!(writer.write(&[1]).await.is_err());
+                    assert!(writer.sync().await.is_err());
+                    let safe = writer.current_flushed_pos() as usize;
+                    assert!(safe as u64 <= MOST);
+                    let error = writer.close().await.unwrap_err();
+                    assert!(is_told(&error), "{error:?}");
+                    assert!(
+                        fs::read(&path)?[..safe] == pattern(0, safe),
+                        "{buffer_bytes}"
+                    );
                 }
-                Ok(())
-            });
-        },
-    );
+                let sealed = ImmutableFileBuilder::new(folder.path().join("immutable"));
+                let mut sink = sealed.build_sink().await?;
+                let wrote = sink.write_all(&pattern(0, 400_000)).await;
+                let sealed = sink.seal().await;
+                assert!(wrote.is_err() || sealed.is_err());
+                assert!(sealed.is_err());
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
 fn no_descriptor_is_an_error_of_open() {
-    in_child("limits::no_descriptor_is_an_error_of_open", || {
+    in_child(|| {
         run(async {
             let folder = folder();
             let path = folder.path().join("file");
@@ -172,8 +161,7 @@ fn no_descriptor_is_an_error_of_open() {
 
 #[test]
 fn a_small_io_memory_and_a_small_ring_do() {
-    let folder = folder();
-    let path = folder.path().join("file");
+    let (_folder, path) = place();
     filled(&path, 1 << 20);
     let _watchdog = crate::common::watchdog();
     let executor = glommio::LocalExecutorBuilder::default()

@@ -38,8 +38,7 @@ fn has_memory(bytes: u64) -> bool {
 #[test]
 fn requests_that_are_gigabytes_apart_each_get_their_bytes() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let far = 5 * GIB / 2;
         sparse(&path, 3 * GIB, &[(0, b"first"), (far, b"second")]);
         let file = Rc::new(DmaFile::open(&path).await?);
@@ -94,8 +93,7 @@ fn a_read_of_two_gigabytes_and_more_is_complete() {
         return;
     }
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let long = Long::new(&path, 2 * GIB + 10_000);
         let file = DmaFile::open(&path).await?;
         // Memory is taken for what there is, not for what was asked for.
@@ -164,8 +162,7 @@ fn kind<T: std::fmt::Debug>(result: Result<T>) -> io::ErrorKind {
 #[test]
 fn exactly_what_was_asked_for_or_an_error() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             const LEN: usize = 20_000;
             filled(&path, LEN);
             let (dma, buffered) = (
@@ -199,8 +196,7 @@ fn exactly_what_was_asked_for_or_an_error() {
 #[test]
 fn all_is_written_or_an_error_says_why() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let dma = DmaFile::create(&path).await?;
             let mut buffer = dma.alloc_dma_buffer(1 << 20);
             buffer
@@ -233,15 +229,13 @@ fn all_is_written_or_an_error_says_why() {
 /// the answer.
 #[test]
 fn a_write_that_is_cut_short_is_gone_on_with() {
-    let name = "long::a_write_that_is_cut_short_is_gone_on_with";
-    crate::common::in_child(name, || {
+    crate::common::in_child(|| {
         use nix::sys::resource::{Resource, setrlimit};
         // SAFETY: ignoring a signal runs no code.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         setrlimit(Resource::RLIMIT_FSIZE, 10_000, 10_000).expect("it is lowered");
         run(async {
-            let folder = folder();
-            let path = folder.path().join("file");
+            let (_folder, path) = place();
             let file = BufferedFile::create(&path).await?;
             assert_eq!(file.write_at(vec![1; 20_000], 0).await?, 10_000);
             let cut = file.write_all_at(pattern(0, 20_000), 0).await;
@@ -255,8 +249,7 @@ fn a_write_that_is_cut_short_is_gone_on_with() {
 #[test]
 fn a_buffer_of_the_callers_is_read_into_and_comes_back() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             filled(&path, 10_000);
             let dma = DmaFile::open(&path).await?;
             let mut frame = dma.alloc_dma_buffer(4096);
@@ -298,8 +291,7 @@ fn a_buffer_of_the_callers_is_read_into_and_comes_back() {
 #[test]
 fn reads_into_buffers_that_are_given_up_harm_nothing() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             filled(&path, 100_000);
             let file = DmaFile::open(&path).await?;
             for polls in 0..3 {

@@ -66,74 +66,67 @@ fn long_file(path: &Path) {
 
 #[test]
 fn a_long_read_leaves_the_thread_to_others() {
-    in_child(
-        "long_calls::a_long_read_leaves_the_thread_to_others",
-        || {
-            run(async {
-                for folder in folders() {
-                    let path = folder.path().join("file");
-                    long_file(&path);
-                    let file = BufferedFile::open(&path).await?;
-                    for what in ["buffered", "buffered, from the page cache"] {
-                        let read = is_done_elsewhere(what, file.read_at(5, LONG)).await?;
-                        assert_eq!(read.len(), LONG - 5);
-                    }
-                    let exact = is_done_elsewhere("exact", file.read_exact_at(0, LONG)).await?;
-                    assert_eq!(exact.len(), LONG);
-                    let mut reader = StreamReaderBuilder::new(file)
-                        .with_buffer_size(LONG)
-                        .build();
-                    is_done_elsewhere("stream", async {
-                        assert_eq!(reader.read(&mut [1]).await?, 1);
-                        Ok(())
-                    })
-                    .await?;
-                    reader.close().await?;
-
-                    let file = Rc::new(DmaFile::open(&path).await?);
-                    let read = is_done_elsewhere("direct", file.read_at(0, LONG)).await?;
-                    assert_eq!(read.len(), LONG);
-                    drop(read);
-                    let (limit, amplification) = Default::default();
-                    let mut many = file.read_many(stream::iter([(5, LONG)]), limit, amplification);
-                    let read = is_done_elsewhere("one of many", async {
-                        many.next().await.expect("there is one")
-                    });
-                    assert_eq!(read.await?.1.len(), LONG - 5);
-                    drop(many);
-                    file.close_rc().await?;
+    in_child(|| {
+        run(async {
+            for (_folder, path) in places(folders()) {
+                long_file(&path);
+                let file = BufferedFile::open(&path).await?;
+                for what in ["buffered", "buffered, from the page cache"] {
+                    let read = is_done_elsewhere(what, file.read_at(5, LONG)).await?;
+                    assert_eq!(read.len(), LONG - 5);
                 }
-                Ok(())
-            });
-        },
-    );
+                let exact = is_done_elsewhere("exact", file.read_exact_at(0, LONG)).await?;
+                assert_eq!(exact.len(), LONG);
+                let mut reader = StreamReaderBuilder::new(file)
+                    .with_buffer_size(LONG)
+                    .build();
+                is_done_elsewhere("stream", async {
+                    assert_eq!(reader.read(&mut [1]).await?, 1);
+                    Ok(())
+                })
+                .await?;
+                reader.close().await?;
+
+                let file = Rc::new(DmaFile::open(&path).await?);
+                let read = is_done_elsewhere("direct", file.read_at(0, LONG)).await?;
+                assert_eq!(read.len(), LONG);
+                drop(read);
+                let (limit, amplification) = Default::default();
+                let mut many = file.read_many(stream::iter([(5, LONG)]), limit, amplification);
+                let read = is_done_elsewhere("one of many", async {
+                    many.next().await.expect("there is one")
+                });
+                assert_eq!(read.await?.1.len(), LONG - 5);
+                drop(many);
+                file.close_rc().await?;
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
 fn a_long_write_leaves_the_thread_to_others() {
-    in_child(
-        "long_calls::a_long_write_leaves_the_thread_to_others",
-        || {
-            run(async {
-                for folder in folders() {
-                    let free = statvfs(folder.path()).expect("it is there");
-                    if free.blocks_available() * free.fragment_size() < 2 * LONG as u64 {
-                        // As /dev/shm in containers, which has 64 MiB.
-                        skipped(format_args!("no room in {}", folder.path().display()));
-                        continue;
-                    }
-                    let path = folder.path().join("file");
-                    let file = DmaFile::create(&path).await?;
-                    // It stays: freeing it takes time, too.
-                    let bytes = Rc::new(file.alloc_dma_buffer(LONG));
-                    let write = file.write_rc_at(Rc::clone(&bytes), 0);
-                    assert_eq!(is_done_elsewhere("write", write).await?, LONG);
-                    file.close().await?;
+    in_child(|| {
+        run(async {
+            for folder in folders() {
+                let free = statvfs(folder.path()).expect("it is there");
+                if free.blocks_available() * free.fragment_size() < 2 * LONG as u64 {
+                    // As /dev/shm in containers, which has 64 MiB.
+                    skipped(format_args!("no room in {}", folder.path().display()));
+                    continue;
                 }
-                Ok(())
-            });
-        },
-    );
+                let path = folder.path().join("file");
+                let file = DmaFile::create(&path).await?;
+                // It stays: freeing it takes time, too.
+                let bytes = Rc::new(file.alloc_dma_buffer(LONG));
+                let write = file.write_rc_at(Rc::clone(&bytes), 0);
+                assert_eq!(is_done_elsewhere("write", write).await?, LONG);
+                file.close().await?;
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
@@ -161,8 +154,7 @@ fn a_directory_of_many_names_is_listed_with_turns_between_them() {
 #[test]
 fn reads_of_a_block_that_is_in_memory_are_refused_when_the_budget_is_spent() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 8192);
         let file = Rc::new(DmaFile::open(&path).await?);
         let requests = stream::iter((0..100).map(|at| (at, 10)));

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -67,6 +67,21 @@ fn run<T>(test: impl Future<Output = Result<T>>) -> T {
 /// A folder on the disk.
 fn folder() -> TempDir {
     tempfile::tempdir().expect("the disk has room")
+}
+
+/// The path of a file that is not there yet, in a folder on the disk.
+fn place() -> (TempDir, PathBuf) {
+    place_in(folder())
+}
+
+/// As [`place`], in each of `folders`.
+fn places(folders: Vec<TempDir>) -> impl Iterator<Item = (TempDir, PathBuf)> {
+    folders.into_iter().map(place_in)
+}
+
+fn place_in(folder: TempDir) -> (TempDir, PathBuf) {
+    let path = folder.path().join("file");
+    (folder, path)
 }
 
 /// A folder on a tmpfs, if there is one.
@@ -154,6 +169,18 @@ fn becomes(user: u32) -> bool {
 /// A folder of each kind that there is.
 fn folders() -> Vec<TempDir> {
     folder_in_memory().into_iter().chain([folder()]).collect()
+}
+
+/// What a writer that was closed says.
+#[track_caller]
+fn assert_closed<T: std::fmt::Debug>(result: io::Result<T>) {
+    let error = result.expect_err("it is closed");
+    assert_eq!(error.kind(), io::ErrorKind::Other);
+    let inner = error.into_inner().expect("it says more").to_string();
+    assert!(
+        inner.starts_with("Bad file descriptor (os error 9)"),
+        "{inner}"
+    );
 }
 
 /// Bytes that differ from those elsewhere in the file.

@@ -208,7 +208,7 @@ fn a_tree_is_removed_and_what_its_links_lead_to_is_not() {
 
 #[test]
 fn what_cannot_be_removed_is_named() {
-    in_child("names::what_cannot_be_removed_is_named", || {
+    in_child(|| {
         const NOBODY: u32 = 65_534;
         let folder = folder();
         let at = |name: &str| folder.path().join(name);
@@ -241,7 +241,7 @@ fn what_cannot_be_removed_is_named() {
 /// It ends with the block of names that it is at, and leaves no descriptor.
 #[test]
 fn a_removal_that_is_given_up_stops() {
-    in_child("names::a_removal_that_is_given_up_stops", || {
+    in_child(|| {
         let folder = folder();
         let tree = folder.path().join("tree");
         for number in 0..200 {

@@ -41,8 +41,7 @@ fn refuse_threads() -> bool {
 
 #[test]
 fn what_finds_no_worker_of_the_kernel_is_done_by_a_thread() {
-    let name = "no_workers::what_finds_no_worker_of_the_kernel_is_done_by_a_thread";
-    in_child(name, || {
+    in_child(|| {
         run(async {
             let folder = folder();
             if is_root() {

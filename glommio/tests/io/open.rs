@@ -38,8 +38,7 @@ fn what_cannot_be_opened_says_what_was_attempted_on_what() {
 #[test]
 fn options_that_contradict_each_other_are_refused_before_anything_happens() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let mut nothing = OpenOptions::new();
         nothing.create(true);
         let error = plain(nothing.dma_open(&path).await);
@@ -56,8 +55,7 @@ fn options_that_contradict_each_other_are_refused_before_anything_happens() {
 #[test]
 fn nothing_happens_before_the_first_poll() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         drop(DmaFile::create(&path));
         sleep(Duration::from_millis(5)).await;
         assert!(!path.exists());
@@ -122,57 +120,49 @@ fn names_may_have_any_other_byte_and_paths_their_greatest_length() {
 
 #[test]
 fn relative_paths_are_of_the_working_directory_and_become_absolute() {
-    in_child(
-        "open::relative_paths_are_of_the_working_directory_and_become_absolute",
-        || {
-            run(async {
-                let folder = folder();
-                std::env::set_current_dir(folder.path())?;
-                let file = DmaFile::create("file").await?;
-                let expected = std::env::current_dir()?.join("file");
-                assert_eq!(file.path().as_deref(), Some(&*expected));
-                assert!(expected.exists());
-                std::env::set_current_dir("/")?;
-                file.rename(folder.path().join("other")).await?;
-                file.remove().await?;
-                assert_eq!(fs::read_dir(folder.path())?.count(), 0);
-                file.close().await
-            });
-        },
-    );
+    in_child(|| {
+        run(async {
+            let folder = folder();
+            std::env::set_current_dir(folder.path())?;
+            let file = DmaFile::create("file").await?;
+            let expected = std::env::current_dir()?.join("file");
+            assert_eq!(file.path().as_deref(), Some(&*expected));
+            assert!(expected.exists());
+            std::env::set_current_dir("/")?;
+            file.rename(folder.path().join("other")).await?;
+            file.remove().await?;
+            assert_eq!(fs::read_dir(folder.path())?.count(), 0);
+            file.close().await
+        });
+    });
 }
 
 #[test]
 fn a_file_that_is_created_has_the_mode_less_the_mask_and_is_not_inherited() {
-    in_child(
-        "open::a_file_that_is_created_has_the_mode_less_the_mask_and_is_not_inherited",
-        || {
-            run(async {
-                nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_retain(0o027));
-                let folder = folder();
-                let mode =
-                    |path: &Path| fs::metadata(path).map(|it| it.permissions().mode() & 0o777);
-                let plain = folder.path().join("plain");
-                DmaFile::create(&plain).await?.close().await?;
-                assert_eq!(mode(&plain)?, 0o640);
-                let secret = folder.path().join("secret");
-                let mut options = OpenOptions::new();
-                options.write(true).create(true).mode(0o600);
-                let file = options.buffered_open(&secret).await?;
-                assert_eq!(mode(&secret)?, 0o600);
-                let flags = nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_GETFD);
-                assert_eq!(flags.unwrap() & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
-                file.close().await
-            });
-        },
-    );
+    in_child(|| {
+        run(async {
+            nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_retain(0o027));
+            let folder = folder();
+            let mode = |path: &Path| fs::metadata(path).map(|it| it.permissions().mode() & 0o777);
+            let plain = folder.path().join("plain");
+            DmaFile::create(&plain).await?.close().await?;
+            assert_eq!(mode(&plain)?, 0o640);
+            let secret = folder.path().join("secret");
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).mode(0o600);
+            let file = options.buffered_open(&secret).await?;
+            assert_eq!(mode(&secret)?, 0o600);
+            let flags = nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_GETFD);
+            assert_eq!(flags.unwrap() & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
+            file.close().await
+        });
+    });
 }
 
 #[test]
 fn truncating_empties_and_appending_goes_to_the_end() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 100);
         let mut append = OpenOptions::new();
         append.append(true);
@@ -191,8 +181,7 @@ fn truncating_empties_and_appending_goes_to_the_end() {
 #[test]
 fn flags_survive_the_switch_to_direct_io() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let mut options = OpenOptions::new();
             options
                 .append(true)
@@ -325,8 +314,7 @@ fn renaming_replaces_and_removing_leaves_the_handle() {
 #[test]
 fn sizes_are_those_of_the_open_file() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             filled(&path, 5000);
             let file = BufferedFile::open(&path).await?;
             // Another file takes the path.

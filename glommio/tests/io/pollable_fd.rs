@@ -194,8 +194,7 @@ impl AsRawFd for Place {
 /// The number of the descriptor stays, but it is another file.
 #[test]
 fn an_exchanged_descriptor_is_waited_for_anew() {
-    let name = "pollable_fd::an_exchanged_descriptor_is_waited_for_anew";
-    in_child(name, || {
+    in_child(|| {
         run(async {
             let (reader, _kept_open) = pipe_ends();
             let mut reader = PollableFd::new(Place(Some(reader)))?;
@@ -217,7 +216,7 @@ fn an_exchanged_descriptor_is_waited_for_anew() {
 
 #[test]
 fn dropped_waits_leave_no_descriptor() {
-    in_child("pollable_fd::dropped_waits_leave_no_descriptor", || {
+    in_child(|| {
         run(async {
             yield_now().await;
             let before = descriptors();
@@ -246,7 +245,7 @@ fn dropped_waits_leave_no_descriptor() {
 #[test]
 fn the_other_side_sees_the_end_at_once() {
     // Alone: what another test forks has the writer for a moment, too.
-    in_child("pollable_fd::the_other_side_sees_the_end_at_once", || {
+    in_child(|| {
         run(async {
             let (mut reader, writer) = pipe_ends();
             let writer = PollableFd::new(writer)?;
@@ -286,7 +285,7 @@ fn errno_of<T>(result: Result<T>) -> Option<i32> {
 
 #[test]
 fn closed_descriptors_are_errors() {
-    in_child("pollable_fd::closed_descriptors_are_errors", || {
+    in_child(|| {
         run(async {
             assert_eq!(errno_of(PollableFd::new(Number(-1))), Some(libc::EBADF));
             assert_eq!(errno_of(PollableFd::new(Number(1000))), Some(libc::EBADF));
@@ -306,8 +305,7 @@ fn closed_descriptors_are_errors() {
 /// Epoll forgets the file, as `docs/guide/drivers.md` says.
 #[test]
 fn on_io_uring_a_wait_goes_on_with_a_file_that_is_closed_behind_it() {
-    let name = "pollable_fd::on_io_uring_a_wait_goes_on_with_a_file_that_is_closed_behind_it";
-    in_child_with(name, &[("GLOMMIO_DRIVER", "io_uring")], || {
+    in_child_with(&[("GLOMMIO_DRIVER", "io_uring")], || {
         run(async {
             assert_eq!(executor().driver(), Driver::IoUring);
             let (reader, mut writer) = pipe_ends();
@@ -364,8 +362,7 @@ fn a_forgotten_wait_ends_with_its_executor() {
 /// The number of a wait that the kernel has not got yet stands for another file by then.
 #[test]
 fn a_queued_wait_does_not_watch_the_next_file_of_that_number() {
-    let name = "pollable_fd::a_queued_wait_does_not_watch_the_next_file_of_that_number";
-    in_child(name, || {
+    in_child(|| {
         run(async {
             for is_forgotten in [false, true] {
                 let (_reader, writer) = pipe_ends();

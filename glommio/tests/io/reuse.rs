@@ -37,45 +37,42 @@ async fn written(path: &Path) {
 
 #[test]
 fn a_forgotten_write_goes_to_its_own_file_though_that_is_dropped() {
-    in_child(
-        "reuse::a_forgotten_write_goes_to_its_own_file_though_that_is_dropped",
-        || {
-            run(async {
-                for folder in folders() {
-                    let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
-                    let before = descriptors();
-                    for round in 0..3 {
-                        let file = DmaFile::create(&old).await?;
-                        forget_a_write(&file).await;
-                        match round {
-                            // On the spot.
-                            0 => drop(OwnedDmaFile::from(file)),
-                            1 => {
-                                let owned = OwnedDmaFile::from(file);
-                                let dropped = std::thread::spawn(|| drop(owned)).join();
-                                dropped.expect("dropping does not panic");
-                            }
-                            _ => drop(file),
+    in_child(|| {
+        run(async {
+            for folder in folders() {
+                let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+                let before = descriptors();
+                for round in 0..3 {
+                    let file = DmaFile::create(&old).await?;
+                    forget_a_write(&file).await;
+                    match round {
+                        // On the spot.
+                        0 => drop(OwnedDmaFile::from(file)),
+                        1 => {
+                            let owned = OwnedDmaFile::from(file);
+                            let dropped = std::thread::spawn(|| drop(owned)).join();
+                            dropped.expect("dropping does not panic");
                         }
-                        // They get the lowest numbers that are free.
-                        let others: Vec<_> = (0..3)
-                            .map(|_| fs::File::create(&new).expect("the disk has room"))
-                            .collect();
-                        written(&old).await;
-                        assert!(fs::read(&new)?.is_empty(), "round {round}");
-                        drop(others);
-                        fs::remove_file(&old)?;
-                        fs::remove_file(&new)?;
+                        _ => drop(file),
                     }
-                    // What is closed in the background.
-                    while descriptors() > before {
-                        sleep(Duration::from_millis(1)).await;
-                    }
+                    // They get the lowest numbers that are free.
+                    let others: Vec<_> = (0..3)
+                        .map(|_| fs::File::create(&new).expect("the disk has room"))
+                        .collect();
+                    written(&old).await;
+                    assert!(fs::read(&new)?.is_empty(), "round {round}");
+                    drop(others);
+                    fs::remove_file(&old)?;
+                    fs::remove_file(&new)?;
                 }
-                Ok(())
-            });
-        },
-    );
+                // What is closed in the background.
+                while descriptors() > before {
+                    sleep(Duration::from_millis(1)).await;
+                }
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
@@ -103,93 +100,81 @@ fn a_file_is_opened_in_its_directory_though_the_handle_is_gone() {
 #[test]
 fn a_close_waits_for_what_was_given_up_and_closes_then() {
     // Where no other test gets the number.
-    in_child(
-        "reuse::a_close_waits_for_what_was_given_up_and_closes_then",
-        || {
-            run(async {
-                for folder in folders() {
-                    let path = folder.path().join("file");
-                    let file = DmaFile::create(&path).await?;
-                    let number = file.as_raw_fd();
-                    forget_a_write(&file).await;
-                    file.close().await?;
-                    assert!(!is_open(number));
-                    assert_eq!(fs::read(&path)?, [7; BYTES]);
+    in_child(|| {
+        run(async {
+            for (_folder, path) in places(folders()) {
+                let file = DmaFile::create(&path).await?;
+                let number = file.as_raw_fd();
+                forget_a_write(&file).await;
+                file.close().await?;
+                assert!(!is_open(number));
+                assert_eq!(fs::read(&path)?, [7; BYTES]);
 
-                    let file = BufferedFile::create(&path).await?;
-                    let number = file.as_raw_fd();
-                    for polls in 0..3 {
-                        give_up(file.write_at(vec![1; BYTES], 0), polls).await;
-                    }
-                    file.close().await?;
-                    assert!(!is_open(number));
-                    fs::remove_file(&path)?;
+                let file = BufferedFile::create(&path).await?;
+                let number = file.as_raw_fd();
+                for polls in 0..3 {
+                    give_up(file.write_at(vec![1; BYTES], 0), polls).await;
                 }
-                Ok(())
-            });
-        },
-    );
+                file.close().await?;
+                assert!(!is_open(number));
+                fs::remove_file(&path)?;
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
 fn a_close_that_waits_and_is_given_up_closes_all_the_same() {
-    in_child(
-        "reuse::a_close_that_waits_and_is_given_up_closes_all_the_same",
-        || {
-            run(async {
-                for folder in folders() {
-                    let path = folder.path().join("file");
+    in_child(|| {
+        run(async {
+            for (_folder, path) in places(folders()) {
+                filled(&path, 1 << 20);
+                let before = descriptors();
+                for polls in [0, 1, 1, 2, 3] {
+                    let file = DmaFile::create(&path).await?;
+                    forget_a_write(&file).await;
+                    give_up(file.close(), polls).await;
                     filled(&path, 1 << 20);
-                    let before = descriptors();
-                    for polls in [0, 1, 1, 2, 3] {
-                        let file = DmaFile::create(&path).await?;
-                        forget_a_write(&file).await;
-                        give_up(file.close(), polls).await;
-                        filled(&path, 1 << 20);
-                        let file = DmaFile::open(&path).await?;
-                        let reader = DmaStreamReaderBuilder::new(file).build();
-                        give_up(reader.close(), polls).await;
-                        let mut writer = DmaStreamWriterBuilder::new(DmaFile::create(&path).await?)
-                            .with_buffer_size(BYTES)
-                            .build();
-                        writer.write_all(&[1; 3 * BYTES]).await?;
-                        drop(writer);
-                    }
-                    while descriptors() > before {
-                        sleep(Duration::from_millis(1)).await;
-                    }
+                    let file = DmaFile::open(&path).await?;
+                    let reader = DmaStreamReaderBuilder::new(file).build();
+                    give_up(reader.close(), polls).await;
+                    let mut writer = DmaStreamWriterBuilder::new(DmaFile::create(&path).await?)
+                        .with_buffer_size(BYTES)
+                        .build();
+                    writer.write_all(&[1; 3 * BYTES]).await?;
+                    drop(writer);
                 }
-                Ok(())
-            });
-        },
-    );
+                while descriptors() > before {
+                    sleep(Duration::from_millis(1)).await;
+                }
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
 fn an_executor_that_ends_closes_what_operations_had_open() {
-    in_child(
-        "reuse::an_executor_that_ends_closes_what_operations_had_open",
-        || {
-            let folder = folder();
-            let path = folder.path().join("file");
-            let before = descriptors();
-            for round in 0..4 {
-                run(async {
-                    let file = DmaFile::create(&path).await?;
-                    forget_a_write(&file).await;
-                    match round {
-                        0 => drop(file),
-                        1 => drop(OwnedDmaFile::from(file)),
-                        2 => give_up(file.close(), 1).await,
-                        // Started by the end of the executor, too.
-                        _ => drop(Box::pin(file.close())),
-                    }
-                    Ok(())
-                });
-                assert_eq!(descriptors(), before, "round {round}");
-            }
-        },
-    );
+    in_child(|| {
+        let (_folder, path) = place();
+        let before = descriptors();
+        for round in 0..4 {
+            run(async {
+                let file = DmaFile::create(&path).await?;
+                forget_a_write(&file).await;
+                match round {
+                    0 => drop(file),
+                    1 => drop(OwnedDmaFile::from(file)),
+                    2 => give_up(file.close(), 1).await,
+                    // Started by the end of the executor, too.
+                    _ => drop(Box::pin(file.close())),
+                }
+                Ok(())
+            });
+            assert_eq!(descriptors(), before, "round {round}");
+        }
+    });
 }
 
 #[test]

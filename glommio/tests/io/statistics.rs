@@ -74,8 +74,7 @@ fn operations_are_counted_when_they_have_succeeded() {
 #[test]
 fn streams_count_what_they_move() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         stats();
         let mut writer = StreamWriterBuilder::new(BufferedFile::create(&path).await?).build();
         writer.write_all(&pattern(0, 10_000)).await?;
@@ -116,8 +115,7 @@ fn streams_count_what_they_move() {
 #[test]
 fn a_task_queue_has_the_operations_of_its_tasks() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 10_000);
         let queue =
             executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "files");
@@ -154,8 +152,7 @@ fn latencies_are_recorded_for_each_read_if_asked_for() {
         let _watchdog = crate::common::watchdog();
         let builder = LocalExecutorBuilder::default().record_io_latencies(records);
         let result = builder.make().expect("an executor").run(async {
-            let folder = folder();
-            let path = folder.path().join("file");
+            let (_folder, path) = place();
             filled(&path, 10_000);
             let file = DmaFile::open(&path).await?;
             let buffered = BufferedFile::open(&path).await?;

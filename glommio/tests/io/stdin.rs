@@ -10,8 +10,8 @@ use glommio::io::stdin;
 use super::*;
 use crate::common::in_child_with_input;
 
-/// Runs `test` again in a process that gets the lines piece by piece, where `body` is called.
-fn fed(test: &str, body: impl FnOnce()) {
+/// Runs `body` in a process that gets the lines piece by piece.
+fn fed(body: impl FnOnce()) {
     let (reader, mut writer) = io::pipe().expect("a pipe");
     let feeder = thread::spawn(move || {
         for piece in lines().as_bytes().chunks(1000) {
@@ -22,7 +22,7 @@ fn fed(test: &str, body: impl FnOnce()) {
             thread::sleep(Duration::from_millis(1));
         }
     });
-    in_child_with_input(test, reader, body);
+    in_child_with_input(reader, body);
     feeder.join().expect("it does not panic");
 }
 
@@ -32,7 +32,7 @@ fn lines() -> String {
 
 #[test]
 fn a_pipe_is_read_to_its_end() {
-    fed("stdin::a_pipe_is_read_to_its_end", || {
+    fed(|| {
         run(async {
             let mut read = Vec::new();
             let mut stdin = stdin();
@@ -50,7 +50,7 @@ fn a_file_is_read_to_its_end() {
     let path = folder.path().join("input");
     std::fs::write(&path, lines()).expect("the disk has room");
     let input = File::open(&path).expect("it is there");
-    in_child_with_input("stdin::a_file_is_read_to_its_end", input, || {
+    in_child_with_input(input, || {
         run(async {
             let read: Vec<_> = stdin().lines().collect::<Vec<_>>().await;
             assert_eq!(read.len(), 2000);
@@ -64,7 +64,7 @@ fn a_file_is_read_to_its_end() {
 
 #[test]
 fn a_poll_out_of_turn_is_no_more_than_a_poll() {
-    fed("stdin::a_poll_out_of_turn_is_no_more_than_a_poll", || {
+    fed(|| {
         run(async {
             let mut lines = stdin().lines();
             let mut count = 0;
@@ -87,21 +87,17 @@ fn a_poll_out_of_turn_is_no_more_than_a_poll() {
 #[test]
 fn a_read_that_waits_is_given_up_and_the_input_stays_open() {
     let (reader, _writer) = io::pipe().expect("a pipe");
-    in_child_with_input(
-        "stdin::a_read_that_waits_is_given_up_and_the_input_stays_open",
-        reader,
-        || {
-            for _ in 0..2 {
-                run(async {
-                    let mut stdin = stdin();
-                    let mut buf = [0; 10];
-                    assert!(poll_once(stdin.read(&mut buf)).await.is_none());
-                    sleep(Duration::from_millis(5)).await;
-                    assert!(poll_once(stdin.read(&mut buf)).await.is_none());
-                    Ok(())
-                });
-            }
-            assert!(std::fs::read_link("/proc/self/fd/0").is_ok());
-        },
-    );
+    in_child_with_input(reader, || {
+        for _ in 0..2 {
+            run(async {
+                let mut stdin = stdin();
+                let mut buf = [0; 10];
+                assert!(poll_once(stdin.read(&mut buf)).await.is_none());
+                sleep(Duration::from_millis(5)).await;
+                assert!(poll_once(stdin.read(&mut buf)).await.is_none());
+                Ok(())
+            });
+        }
+        assert!(std::fs::read_link("/proc/self/fd/0").is_ok());
+    });
 }

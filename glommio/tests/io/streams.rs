@@ -22,22 +22,10 @@ async fn writer(path: &Path, buffer_bytes: usize) -> Result<StreamWriter> {
         .build())
 }
 
-#[track_caller]
-fn assert_closed<T: std::fmt::Debug>(result: io::Result<T>) {
-    let error = result.expect_err("it is closed");
-    assert_eq!(error.kind(), io::ErrorKind::Other);
-    let inner = error.into_inner().expect("it says more").to_string();
-    assert!(
-        inner.starts_with("Bad file descriptor (os error 9)"),
-        "{inner}"
-    );
-}
-
 #[test]
 fn a_reader_gives_the_bytes_between_start_and_end() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             filled(&path, 20_001);
             for buffer_bytes in [0, 1, 100, 4096, 1 << 20] {
                 for (start, end) in [
@@ -70,8 +58,7 @@ fn a_reader_gives_the_bytes_between_start_and_end() {
 #[test]
 fn lines_and_reads_take_turns() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let long = "x".repeat(10_000);
         fs::write(&path, format!("first\n\n{long}\nlast without an end"))?;
         let mut reader = reader(&path).await?;
@@ -92,8 +79,7 @@ fn lines_and_reads_take_turns() {
 #[test]
 fn a_file_that_grows_is_followed() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         fs::write(&path, "")?;
         let mut reader = reader(&path).await?;
         let mut file = fs::OpenOptions::new().append(true).open(&path)?;
@@ -110,8 +96,7 @@ fn a_file_that_grows_is_followed() {
 #[test]
 fn a_seek_is_from_the_byte_that_comes_next() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             filled(&path, 10_000);
             let mut reader = reader(&path).await?;
             let mut four = [0; 4];
@@ -156,8 +141,7 @@ fn a_seek_is_from_the_byte_that_comes_next() {
 #[test]
 fn a_reader_can_seek_past_its_end_and_back() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         filled(&path, 1000);
         let file = BufferedFile::open(&path).await?;
         let mut reader = StreamReaderBuilder::new(file)
@@ -179,8 +163,7 @@ fn a_reader_can_seek_past_its_end_and_back() {
 #[test]
 fn an_error_of_a_read_is_told_and_the_next_read_tries_again() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let file = BufferedFile::create(&path).await?;
         let mut reader = StreamReaderBuilder::new(file).build();
         for _ in 0..2 {
@@ -196,8 +179,7 @@ fn an_error_of_a_read_is_told_and_the_next_read_tries_again() {
 #[test]
 fn what_is_written_is_in_the_file_in_few_writes() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             for buffer_bytes in [0, 1, 100, 4096, 131_072] {
                 for len in [0, 1, 100, 4096, 10_001] {
                     let mut writer = writer(&path, buffer_bytes).await?;
@@ -223,8 +205,7 @@ fn what_is_written_is_in_the_file_in_few_writes() {
 #[test]
 fn seeking_writes_what_was_accepted_where_it_belongs() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let mut writer = writer(&path, 4096).await?;
             writer.write_all(b"0123456789").await?;
             assert_eq!(writer.seek(SeekFrom::Start(2)).await?, 2);
@@ -247,8 +228,7 @@ fn seeking_writes_what_was_accepted_where_it_belongs() {
 #[test]
 fn after_close_all_but_close_is_an_error() {
     run(async {
-        let folder = folder();
-        let path = folder.path().join("file");
+        let (_folder, path) = place();
         let mut writer = writer(&path, 4096).await?;
         writer.close().await?;
         writer.close().await?;
@@ -298,8 +278,7 @@ fn an_error_of_a_write_stays_and_close_tells_it() {
 #[test]
 fn whatever_is_given_up_the_writer_goes_on() {
     run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
+        for (_folder, path) in places(folders()) {
             let mut writer = writer(&path, 1000).await?;
             let mut numbers = crate::common::Numbers::new(3);
             let mut content = Vec::new();

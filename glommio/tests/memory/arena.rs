@@ -44,7 +44,7 @@ fn assert_mapped(before: usize, arenas: usize) {
 
 #[test]
 fn it_is_reserved_at_the_first_buffer() {
-    in_child("arena::it_is_reserved_at_the_first_buffer", || {
+    in_child(|| {
         let before = mapped_bytes();
         let resident_before = resident_bytes();
         let executor = executor();
@@ -65,7 +65,7 @@ fn it_is_reserved_at_the_first_buffer() {
 /// The pool's knob is each executor's, as if it were made alone.
 #[test]
 fn it_has_the_size_that_a_pool_was_told() {
-    in_child("arena::it_has_the_size_that_a_pool_was_told", || {
+    in_child(|| {
         let before = mapped_bytes();
         let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
             .io_memory(ARENA_BYTES)
@@ -85,7 +85,7 @@ fn it_has_the_size_that_a_pool_was_told() {
 /// Buffers that take no I/O memory reserve none.
 #[test]
 fn it_is_not_reserved_for_nothing() {
-    in_child("arena::it_is_not_reserved_for_nothing", || {
+    in_child(|| {
         let before = mapped_bytes();
         let executor = executor();
         executor.run(async {
@@ -98,35 +98,32 @@ fn it_is_not_reserved_for_nothing() {
 
 #[test]
 fn it_goes_with_the_executor_or_the_last_buffer() {
-    in_child(
-        "arena::it_goes_with_the_executor_or_the_last_buffer",
-        || {
-            let before = mapped_bytes();
-            let buffer_of = |executor: &LocalExecutor| -> DmaBuffer {
-                executor.run(async { allocate_dma_buffer(4096) })
-            };
+    in_child(|| {
+        let before = mapped_bytes();
+        let buffer_of = |executor: &LocalExecutor| -> DmaBuffer {
+            executor.run(async { allocate_dma_buffer(4096) })
+        };
 
-            let first = executor();
-            drop(buffer_of(&first));
+        let first = executor();
+        drop(buffer_of(&first));
+        assert_mapped(before, 1);
+        drop(first);
+        assert_mapped(before, 0);
+
+        let second = executor();
+        let mut buffers = vec![buffer_of(&second), buffer_of(&second)];
+        drop(second);
+        for left in [1, 0] {
             assert_mapped(before, 1);
-            drop(first);
-            assert_mapped(before, 0);
+            buffers[left].as_bytes_mut().fill(5);
+            assert_eq!(buffers[left].as_bytes(), [5; 4096]);
+            drop(buffers.pop());
+        }
+        assert_mapped(before, 0);
 
-            let second = executor();
-            let mut buffers = vec![buffer_of(&second), buffer_of(&second)];
-            drop(second);
-            for left in [1, 0] {
-                assert_mapped(before, 1);
-                buffers[left].as_bytes_mut().fill(5);
-                assert_eq!(buffers[left].as_bytes(), [5; 4096]);
-                drop(buffers.pop());
-            }
-            assert_mapped(before, 0);
-
-            for _ in 0..50 {
-                drop(buffer_of(&executor()));
-            }
-            assert_mapped(before, 0);
-        },
-    );
+        for _ in 0..50 {
+            drop(buffer_of(&executor()));
+        }
+        assert_mapped(before, 0);
+    });
 }

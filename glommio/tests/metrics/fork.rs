@@ -1,6 +1,5 @@
 //! The list of executors in children of `fork(2)`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,30 +7,7 @@ use std::thread;
 use futures_lite::future::yield_now;
 use glommio::{LocalExecutor, metrics};
 
-use crate::common::in_child;
-
-/// Runs `child` in a forked child, and asserts that it ended well, and did not hang.
-fn fork(child: impl FnOnce()) {
-    // SAFETY: the child runs what the test needs: memory, whose locks the C library looks after, and
-    // a ring. The other threads of this process hold no other lock that these take.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "{}", std::io::Error::last_os_error());
-    if pid == 0 {
-        // SAFETY: it takes a number. The watchdog is not in this process.
-        unsafe { libc::alarm(30) };
-        let is_well = catch_unwind(AssertUnwindSafe(child)).is_ok();
-        // SAFETY: always allowed. No destructors of what belongs to the parent.
-        unsafe { libc::_exit(if is_well { 42 } else { 1 }) };
-    }
-    let mut status = 0;
-    // SAFETY: `status` is a place for a number.
-    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
-    assert_eq!(waited, pid);
-    assert!(
-        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42,
-        "the forked child ended with status {status:#x}"
-    );
-}
+use crate::common::{fork, in_child};
 
 fn listed() -> Vec<usize> {
     metrics::executors().iter().map(|it| it.id()).collect()
@@ -39,8 +15,7 @@ fn listed() -> Vec<usize> {
 
 #[test]
 fn a_child_lists_its_own_executors_and_none_of_its_parents() {
-    let name = "fork::a_child_lists_its_own_executors_and_none_of_its_parents";
-    in_child(name, || {
+    in_child(|| {
         let parents = LocalExecutor::default();
         fork(|| {
             assert_eq!(listed(), []);
@@ -61,8 +36,7 @@ fn a_child_lists_its_own_executors_and_none_of_its_parents() {
 /// The thread is not there in the child, and would hold its lock for ever.
 #[test]
 fn a_child_that_is_forked_while_a_thread_reads_the_metrics_does_not_hang() {
-    let name = "fork::a_child_that_is_forked_while_a_thread_reads_the_metrics_does_not_hang";
-    in_child(name, || {
+    in_child(|| {
         // The longer the list, the longer the lock is held.
         let executors: Vec<_> = (0..32).map(|_| LocalExecutor::default()).collect();
         let is_over = Arc::new(AtomicBool::new(false));

@@ -48,30 +48,6 @@ async fn number_of(mut server: TcpStream) -> u32 {
 }
 
 #[test]
-fn all_parallel_accepts_get_a_connection_each() {
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let acceptors: Vec<_> = (0..128)
-            .map(|_| {
-                let listener = Rc::clone(&listener);
-                spawn_local(async move {
-                    let server = listener.accept().await.expect("there is one for each");
-                    number_of(server).await
-                })
-            })
-            .collect();
-        let clients = numbered_clients(listener.local_addr()?, 128);
-        let mut numbers = HashSet::new();
-        for acceptor in acceptors {
-            numbers.insert(acceptor.await);
-        }
-        assert_eq!(numbers, (0..128).collect());
-        clients.join().expect("the clients do not panic");
-        Ok(())
-    });
-}
-
-#[test]
 fn futures_and_pollers_and_streams_mix() {
     run(async {
         let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
@@ -295,9 +271,8 @@ fn all_tasks_that_poll_get_connections() {
 /// Also if the environment names unknown features.
 #[test]
 fn what_is_done_without_is_not_used() {
-    let name = "accept::what_is_done_without_is_not_used";
     let without = [("GLOMMIO_RING_WITHOUT", "warp,poll_multi")];
-    in_child_with(name, &without, || {
+    in_child_with(&without, || {
         let executor = format!("{:?}", LocalExecutor::default());
         assert!(!executor.contains("poll_multi"), "{executor}");
     });

@@ -15,7 +15,7 @@ use glommio::timer::sleep;
 use glommio::{ExecutorJoinHandle, LocalExecutorBuilder};
 
 use super::balance::{accept_for_a_while, client_of, hand_on, two_on_one};
-use super::{PATIENCE, leaks_no_descriptors, run};
+use super::{PATIENCE, leaves_no_descriptor, run};
 
 /// It was given a connection that it never asked for.
 #[test]
@@ -38,23 +38,20 @@ fn what_an_executor_has_not_taken_when_it_goes_is_served_by_another() {
 
 #[test]
 fn nothing_is_left_open_when_the_last_has_gone() {
-    leaks_no_descriptors(
-        "balance_leave::nothing_is_left_open_when_the_last_has_gone",
-        || {
-            run(async {
-                let (listener, mut one, other) = two_on_one()?;
-                let mut clients = [client_of(&listener)?, client_of(&listener)?];
-                let (stream, guard) = one.accept().await?;
-                hand_on(&mut one, &other).await;
-                drop((stream, one));
-                drop((other.leave().await, guard));
-                for client in &mut clients {
-                    assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
-                }
-                Ok(())
-            });
-        },
-    );
+    leaves_no_descriptor(|| {
+        run(async {
+            let (listener, mut one, other) = two_on_one()?;
+            let mut clients = [client_of(&listener)?, client_of(&listener)?];
+            let (stream, guard) = one.accept().await?;
+            hand_on(&mut one, &other).await;
+            drop((stream, one));
+            drop((other.leave().await, guard));
+            for client in &mut clients {
+                assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
+            }
+            Ok(())
+        });
+    });
 }
 
 /// Executors that are at work all the time, and come and go.

@@ -1,41 +1,25 @@
 //! Connections that are read so often that they have a multishot poll: what holds for the first
 //! reads holds for the thousandth.
 
-use std::io::{self, IoSliceMut, Write};
-use std::net::Shutdown;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::io::{IoSliceMut, Write};
+use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
 use futures_lite::future::poll_once;
-use glommio::net::TcpStream;
+use glommio::executor;
 use glommio::timer::sleep;
-use glommio::{executor, spawn_local};
 
-use super::{Result, abandon, pair_with_std, run};
+use super::{aged_pair, run, wait_often};
 use crate::common::again_with;
 
 /// Many more waits than it takes.
-const WAITS: usize = 40;
-
-/// Has `stream` wait for a byte of `peer` again and again.
-async fn make_busy(stream: &mut TcpStream, peer: &mut impl Write) -> Result {
-    for step in 0..WAITS {
-        let mut byte = [0];
-        assert!(poll_once(stream.read(&mut byte)).await.is_none());
-        peer.write_all(&[step as u8])?;
-        stream.read_exact(&mut byte).await?;
-        assert_eq!(byte, [step as u8]);
-    }
-    Ok(())
-}
+const OFTEN: usize = 40;
 
 /// Reads of every size against writes of every size, with and without waiting.
 #[test]
 fn nothing_is_left_behind_by_reads_of_any_size() {
     run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        make_busy(&mut stream, &mut peer).await?;
+        let (mut stream, mut peer) = aged_pair(OFTEN).await?;
         let message: Vec<u8> = (0..=255).cycle().take(64).collect();
         for sent in 1..=message.len() {
             for asked in [1, 2, 3, 7, 8, 16, 63, 64, 65] {
@@ -55,90 +39,9 @@ fn nothing_is_left_behind_by_reads_of_any_size() {
     });
 }
 
-#[test]
-fn the_end_is_seen_with_and_without_data_before_it() {
-    run(async {
-        for last in [&b""[..], b"1", b"12345678", b"123456789"] {
-            for waits in [false, true] {
-                let (mut stream, mut peer) = pair_with_std().await?;
-                make_busy(&mut stream, &mut peer).await?;
-                if waits {
-                    abandon(stream.read(&mut [0; 8])).await;
-                }
-                peer.write_all(last)?;
-                peer.shutdown(Shutdown::Write)?;
-                let mut received = Vec::new();
-                let mut buf = [0; 8];
-                loop {
-                    match stream.read(&mut buf).await? {
-                        0 => break,
-                        count => received.extend_from_slice(&buf[..count]),
-                    }
-                }
-                assert_eq!(received, last);
-                assert_eq!(stream.read(&mut buf).await?, 0, "the end stays");
-            }
-        }
-        Ok(())
-    });
-}
-
 /// Each event of the socket is there before the next step: none comes later that would make up for it.
 async fn settle() {
     sleep(Duration::from_millis(1)).await;
-}
-
-#[test]
-fn the_end_is_seen_though_its_event_came_before_the_data_was_read() {
-    run(async {
-        for settles_between in [false, true] {
-            let (mut stream, mut peer) = pair_with_std().await?;
-            make_busy(&mut stream, &mut peer).await?;
-            peer.write_all(b"last")?;
-            if settles_between {
-                settle().await;
-            }
-            peer.shutdown(Shutdown::Write)?;
-            settle().await;
-            let mut buf = [0; 64];
-            assert_eq!(stream.read(&mut buf).await?, 4);
-            assert_eq!(stream.read(&mut buf).await?, 0);
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn the_end_is_seen_after_a_read_that_took_everything() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        make_busy(&mut stream, &mut peer).await?;
-        peer.write_all(b"last")?;
-        let mut buf = [0; 64];
-        assert_eq!(stream.read(&mut buf).await?, 4);
-        peer.shutdown(Shutdown::Write)?;
-        settle().await;
-        assert_eq!(stream.read(&mut buf).await?, 0);
-        Ok(())
-    });
-}
-
-#[test]
-fn a_reset_is_seen_behind_data() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        make_busy(&mut stream, &mut peer).await?;
-        peer.write_all(b"last")?;
-        settle().await;
-        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
-        drop(peer);
-        settle().await;
-        let mut buf = [0; 64];
-        assert_eq!(stream.read(&mut buf).await?, 4);
-        let error = stream.read(&mut buf).await.expect_err("it was reset");
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-        Ok(())
-    });
 }
 
 /// A receive stops at urgent data, short of what there is.
@@ -152,8 +55,7 @@ fn what_lies_behind_urgent_data_is_read() {
             (false, false, 2),
             (false, true, 2),
         ] {
-            let (mut stream, mut peer) = pair_with_std().await?;
-            make_busy(&mut stream, &mut peer).await?;
+            let (mut stream, mut peer) = aged_pair(OFTEN).await?;
             for _ in 0..3 {
                 peer.write_all(b"abc")?;
                 if settles_between {
@@ -188,8 +90,7 @@ fn what_lies_behind_urgent_data_is_read() {
 #[test]
 fn what_does_not_fit_into_the_slices_of_one_call_is_read() {
     run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        make_busy(&mut stream, &mut peer).await?;
+        let (mut stream, mut peer) = aged_pair(OFTEN).await?;
         peer.write_all(&[7; 1500])?;
         settle().await;
         let mut received = 0;
@@ -208,9 +109,9 @@ fn what_does_not_fit_into_the_slices_of_one_call_is_read() {
 #[test]
 fn a_reader_that_stays_away_misses_nothing() {
     run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
+        let (mut stream, mut peer) = aged_pair(OFTEN).await?;
         for round in 1..20 {
-            make_busy(&mut stream, &mut peer).await?;
+            wait_often(OFTEN, &mut stream, &mut peer).await?;
             for byte in 0..round {
                 peer.write_all(&[byte])?;
                 // Each turn reaps what has come.
@@ -224,33 +125,6 @@ fn a_reader_that_stays_away_misses_nothing() {
             }
             assert!(poll_once(stream.read(&mut [0; 8])).await.is_none());
         }
-        Ok(())
-    });
-}
-
-/// Changed while a read with a multishot poll waits, as for any other.
-#[test]
-fn a_timeout_set_meanwhile_holds() {
-    const LIMIT: Duration = Duration::from_millis(20);
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        make_busy(&mut stream, &mut peer).await?;
-        let stream = Rc::new(std::cell::RefCell::new(stream));
-        let reading = Rc::clone(&stream);
-        let read = spawn_local(async move {
-            let mut buf = [0; 8];
-            std::future::poll_fn(move |cx| {
-                let mut stream = reading.borrow_mut();
-                std::pin::Pin::new(&mut stream.read(&mut buf)).poll(cx)
-            })
-            .await
-        });
-        sleep(Duration::from_millis(2)).await;
-        let started = Instant::now();
-        stream.borrow().set_read_timeout(Some(LIMIT))?;
-        let error = read.await.expect_err("nothing is sent");
-        assert!(started.elapsed() >= LIMIT);
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         Ok(())
     });
 }

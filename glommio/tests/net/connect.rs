@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
-use glommio::net::{TcpListener, TcpStream, lookup_host};
+use glommio::net::{TcpListener, TcpStream, UdpSocket, lookup_host};
 use glommio::timer::sleep;
 use glommio::{LocalExecutorBuilder, executor, spawn_local};
 
@@ -49,6 +49,20 @@ fn what_is_no_address_is_an_error_and_no_panic() {
         assert_eq!(io_kind(&error), io::ErrorKind::Other);
         assert!(error.to_string().contains("empty address"), "{error}");
         let unresolvable = TcpStream::connect("no port and no address").await;
+        unresolvable.expect_err("that cannot be resolved");
+
+        for error in [
+            TcpListener::bind(nothing).expect_err("no address"),
+            UdpSocket::bind(nothing).expect_err("no address"),
+        ] {
+            assert_eq!(io_kind(&error), io::ErrorKind::Other);
+            assert!(error.to_string().contains("empty address"), "{error}");
+        }
+        TcpListener::bind("no address").expect_err("that cannot be resolved");
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let error = socket.send_to(b"x", nothing).await.expect_err("no address");
+        assert!(error.to_string().contains("empty address"), "{error}");
+        let unresolvable = socket.send_to(b"x", "no address").await;
         unresolvable.expect_err("that cannot be resolved");
         Ok(())
     });

@@ -11,7 +11,7 @@ use glommio::net::{
 };
 use glommio::timer::sleep;
 
-use super::{AGES, Result, abandon, aged_pair, io_kind, leaks_no_descriptors, pair, pair_with_std};
+use super::{AGES, Result, abandon, aged_pair, io_kind, leaves_no_descriptor, pair, pair_with_std};
 use super::{PATIENCE, run};
 
 /// What `work` gives of the connection on an executor of its own.
@@ -156,19 +156,16 @@ fn an_error_that_a_peek_has_found_moves_along() {
 
 #[test]
 fn a_detached_stream_that_is_dropped_closes_the_connection() {
-    leaks_no_descriptors(
-        "detach::a_detached_stream_that_is_dropped_closes_the_connection",
-        || {
-            run(async {
-                let (mut client, server) = pair().await?;
-                let (mut here, there) = UnixStream::pair()?;
-                drop((server.buffered().detach(), there.detach()));
-                assert_eq!(client.read(&mut [0]).await?, 0);
-                assert_eq!(here.read(&mut [0]).await?, 0);
-                Ok(())
-            });
-        },
-    );
+    leaves_no_descriptor(|| {
+        run(async {
+            let (mut client, server) = pair().await?;
+            let (mut here, there) = UnixStream::pair()?;
+            drop((server.buffered().detach(), there.detach()));
+            assert_eq!(client.read(&mut [0]).await?, 0);
+            assert_eq!(here.read(&mut [0]).await?, 0);
+            Ok(())
+        });
+    });
 }
 
 /// The executor it was made in is gone, and so is what was in flight there.

@@ -79,6 +79,7 @@ fn a_reset_ends_a_read_of_any_kind() {
                 let (mut stream, read) = waits.await;
                 let error = read.expect_err("the connection is gone");
                 assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{way:?}");
+                assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
                 // Reported once, and over for good.
                 assert_eq!(read_in_a(way, &mut stream).await?, b"", "{way:?}");
             }
@@ -122,7 +123,7 @@ fn what_came_before_a_reset_is_read_before_it_is_reported() {
     const LENGTH: usize = 1000;
     for age in AGES {
         run(async move {
-            for waits_from_the_start in [false, true] {
+            for (waits_from_the_start, settles) in [(false, false), (false, true), (true, false)] {
                 for room in [1, 7, 8192] {
                     let (stream, mut peer) = aged_pair(age).await?;
                     let mut stream = stream.buffered_with(Preallocated::new(room));
@@ -130,6 +131,9 @@ fn what_came_before_a_reset_is_read_before_it_is_reported() {
                         abandon(stream.read(&mut [0; 8])).await;
                     }
                     peer.write_all(&pattern(0, LENGTH))?;
+                    if settles {
+                        sleep(Duration::from_millis(1)).await;
+                    }
                     reset(peer);
                     sleep(Duration::from_millis(5)).await;
                     let mut all = Vec::new();
@@ -318,27 +322,46 @@ fn either_end_of_a_connection_may_end_its_half_first() {
     }
 }
 
-/// An end that comes with the last bytes, from either side, is seen after them.
+/// An end, from either side, is seen after the last bytes, in whatever order the reads and the events come.
 #[test]
 fn what_came_before_an_end_is_read_before_it_is_seen() {
+    let settle = async || sleep(Duration::from_millis(1)).await;
     for age in AGES {
-        run(async move {
-            for ends_here in [false, true] {
-                let (mut stream, mut peer) = aged_pair(age).await?;
-                abandon(stream.read(&mut [0; 8])).await;
-                peer.write_all(b"last words")?;
-                if ends_here {
-                    stream.shutdown(Shutdown::Read).await?;
-                } else {
-                    peer.shutdown(Shutdown::Write)?;
+        for (waits, settles, reads_first) in [
+            (true, true, false),
+            (true, false, false),
+            (false, true, false),
+            (false, false, false),
+            (false, false, true),
+        ] {
+            run(async move {
+                for ends_here in [false, true] {
+                    for last in [&b""[..], b"1", b"12345678", b"123456789"] {
+                        let (stream, mut peer) = aged_pair(age).await?;
+                        let mut stream = stream.buffered_with(Preallocated::new(8));
+                        if waits {
+                            abandon(stream.read(&mut [0; 8])).await;
+                        }
+                        peer.write_all(last)?;
+                        let mut all = vec![0; if reads_first { last.len() } else { 0 }];
+                        stream.read_exact(&mut all).await?;
+                        if settles {
+                            settle().await;
+                        }
+                        if ends_here {
+                            stream.shutdown(Shutdown::Read).await?;
+                        } else {
+                            peer.shutdown(Shutdown::Write)?;
+                        }
+                        settle().await;
+                        stream.read_to_end(&mut all).await?;
+                        assert_eq!(all, last);
+                        assert_eq!(stream.read(&mut [0; 8]).await?, 0, "the end stays");
+                    }
                 }
-                sleep(Duration::from_millis(5)).await;
-                let mut all = Vec::new();
-                stream.read_to_end(&mut all).await?;
-                assert_eq!(all, b"last words");
-            }
-            Ok(())
-        });
+                Ok(())
+            });
+        }
     }
 }
 

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixStream};
 use glommio::timer::sleep;
-use glommio::{LocalExecutor, spawn_local};
+use glommio::{GlommioError, LocalExecutor, spawn_local, unconstrained};
 
+use super::unix_listener::{Full, Place};
 use super::{AGES, PATIENCE, abandon, aged_pair, pair_with_std, run};
 
 /// Computes, without ever yielding the thread, until `is_done`.
@@ -138,22 +139,6 @@ fn an_accepted_stream_that_is_not_bound_is_closed() {
     });
 }
 
-/// A connection that was accepted for a future that is gone ends with its listener.
-#[test]
-fn an_unclaimed_connection_is_closed_with_the_listener() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let mut accept = Box::pin(listener.accept());
-        assert!(poll_once(&mut accept).await.is_none());
-        let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
-        sleep(Duration::from_millis(20)).await;
-        drop(accept);
-        drop(listener);
-        assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
-        Ok(())
-    });
-}
-
 /// Sockets outlive their executor as sockets that cannot wait.
 #[test]
 fn a_socket_without_executor_gives_errors() {
@@ -161,8 +146,9 @@ fn a_socket_without_executor_gives_errors() {
 }
 
 fn is_left_without_executor(age: usize) {
+    let (place, full) = (Place::new(), Full::new());
     let executor = LocalExecutor::default();
-    let (mut stream, mut peer, listener, socket) = executor.run(async {
+    let (mut stream, mut peer, listener, socket, sends, connects) = executor.run(async {
         let (mut stream, peer) = aged_pair(age).await.expect("they connect");
         stream
             .set_read_timeout(Some(PATIENCE))
@@ -172,7 +158,21 @@ fn is_left_without_executor(age: usize) {
         abandon(listener.accept()).await;
         let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
         abandon(socket.recv_from(&mut [0; 1])).await;
-        (stream, peer, listener, socket)
+        let receiver = UnixDatagram::bind(place.path()).expect("a free path");
+        let sender = UnixDatagram::unbound().expect("sockets can be made");
+        let path = place.path().to_owned();
+        let mut sends = Box::pin(async move {
+            loop {
+                sender.send_to(b"more", &path).await?;
+            }
+        });
+        assert!(poll_once(unconstrained(&mut sends)).await.is_none());
+        let mut connects = Box::pin(UnixStream::connect(full.path().to_owned()));
+        assert!(poll_once(&mut connects).await.is_none());
+        let path = full.path().to_owned();
+        spawn_local(async move { UnixStream::connect(path).await }).detach();
+        sleep(Duration::from_millis(2)).await;
+        (stream, peer, listener, socket, (sends, receiver), connects)
     });
     drop(executor);
     stream
@@ -182,9 +182,17 @@ fn is_left_without_executor(age: usize) {
     let _error = poll_now(stream.peek(&mut [0; 4])).expect_err("it cannot wait");
     let _error = poll_now(listener.accept()).expect_err("it cannot wait");
     let _error = poll_now(socket.recv_from(&mut [0; 4])).expect_err("it cannot wait");
+    let (sends, receiver) = sends;
+    let sent: Result<(), GlommioError<()>> = poll_now(sends);
+    let _error = sent.expect_err("it cannot wait");
+    let _error = poll_now(connects).expect_err("it cannot wait");
     // What needs no waiting works.
     poll_now(stream.write_all(b"done")).expect("the send buffer has space");
-    drop((stream, listener, socket));
+    assert_eq!(
+        poll_now(receiver.recv(&mut [0; 8])).expect("it is there"),
+        4
+    );
+    drop((stream, listener, socket, receiver));
     let mut all = String::new();
     peer.read_to_string(&mut all).expect("no reset");
     assert_eq!(all, "done");
@@ -198,30 +206,6 @@ pub(super) fn poll_now<F: Future>(future: F) -> F::Output {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("it waits"),
     }
-}
-
-#[test]
-fn a_reset_is_reported_to_readers_and_writers() {
-    run(async {
-        let (mut stream, peer) = pair_with_std().await?;
-        let reader = spawn_local(async move {
-            let read = stream.read(&mut [0; 8]).await;
-            (stream, read)
-        });
-        sleep(Duration::from_millis(5)).await;
-        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
-        drop(peer);
-        let (mut stream, read) = reader.await;
-        let error = read.expect_err("the peer has reset the connection");
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-        assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
-        let error = stream
-            .write(b"?")
-            .await
-            .expect_err("there is no connection");
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-        Ok(())
-    });
 }
 
 /// A socket for which a dropped future had waited gives its port back when it is dropped.

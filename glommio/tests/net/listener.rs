@@ -86,18 +86,6 @@ fn an_address_that_cannot_be_bound_gives_way_to_the_next() {
 }
 
 #[test]
-fn what_is_no_address_is_an_error_and_no_panic() {
-    run(async {
-        let nothing: &[SocketAddr] = &[];
-        let error = TcpListener::bind(nothing).expect_err("there is no address");
-        assert_eq!(io_kind(&error), std::io::ErrorKind::Other);
-        assert!(error.to_string().contains("empty address"), "{error}");
-        TcpListener::bind("no port and no address").expect_err("that cannot be resolved");
-        Ok(())
-    });
-}
-
-#[test]
 fn an_address_in_use_is_reported() {
     run(async {
         let taken = std::net::TcpListener::bind("127.0.0.1:0")?;

@@ -36,7 +36,6 @@ mod random_drops;
 mod random_ends;
 mod send_file;
 mod shared_listener;
-mod slow_peers;
 mod stream;
 mod time_limits;
 mod timeouts;
@@ -48,7 +47,7 @@ mod unix_full_queue;
 mod unix_listener;
 mod unix_stream;
 
-use common::{descriptors, in_child};
+use common::{in_child, leaves_no_descriptor};
 use deaf::closed_port;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
@@ -85,14 +84,24 @@ const AGES: [usize; 2] = [0, 20];
 /// A connection whose first end has waited so often for a byte of the other, and got it.
 async fn aged_pair(age: usize) -> Result<(TcpStream, std::net::TcpStream)> {
     let (mut stream, mut peer) = pair_with_std().await?;
-    for _ in 0..age {
+    wait_often(age, &mut stream, &mut peer).await?;
+    Ok((stream, peer))
+}
+
+async fn wait_often(
+    times: usize,
+    stream: &mut TcpStream,
+    peer: &mut std::net::TcpStream,
+) -> Result {
+    for time in 0..times {
         let mut byte = [0];
         let mut read = stream.read(&mut byte);
         assert!(poll_once(&mut read).await.is_none());
-        io::Write::write_all(&mut peer, b"x")?;
+        io::Write::write_all(peer, &[time as u8])?;
         assert_eq!(read.await?, 1);
+        assert_eq!(byte, [time as u8]);
     }
-    Ok((stream, peer))
+    Ok(())
 }
 
 /// Polls `future` until it has asked the kernel and found nothing, and drops it in that state.
@@ -111,17 +120,6 @@ async fn give_up<F: Future>(future: F) -> bool {
         sleep(Duration::from_millis(1)).await;
     }
     true
-}
-
-/// As many descriptors are open after `test` as before.
-fn leaks_no_descriptors(name: &str, test: impl Fn()) {
-    in_child(name, || {
-        // What is opened once for the whole process.
-        test();
-        let before = descriptors();
-        test();
-        assert_eq!(descriptors(), before);
-    });
 }
 
 /// Counts its references.

@@ -196,35 +196,32 @@ fn what_cannot_be_read_or_sent_is_an_error() {
 /// A process that does not ignore the signal would be ended by it.
 #[test]
 fn a_peer_that_is_gone_is_an_error_and_no_signal() {
-    in_child(
-        "send_file::a_peer_that_is_gone_is_an_error_and_no_signal",
-        || {
-            // SAFETY: the default action takes no function.
-            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-            run(async {
-                for (_folder, path) in files(SIZE) {
-                    let file = BufferedFile::open(&path).await?;
-                    let (mut sender, receiver) = pair().await?;
-                    drop(receiver);
-                    let error = loop {
-                        match sender.send_file(&file, 0, SIZE).await {
-                            Ok(_) => {}
-                            Err(error) => break error,
-                        }
-                    };
-                    let errno = error.raw_os_error();
-                    assert!(
-                        [Some(libc::EPIPE), Some(libc::ECONNRESET)].contains(&errno),
-                        "{error}"
-                    );
-                    let error = sender.send_file(&file, 0, SIZE).await.unwrap_err();
-                    assert_eq!(error.raw_os_error(), Some(libc::EPIPE));
-                    file.close().await?;
-                }
-                Ok(())
-            });
-        },
-    );
+    in_child(|| {
+        // SAFETY: the default action takes no function.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        run(async {
+            for (_folder, path) in files(SIZE) {
+                let file = BufferedFile::open(&path).await?;
+                let (mut sender, receiver) = pair().await?;
+                drop(receiver);
+                let error = loop {
+                    match sender.send_file(&file, 0, SIZE).await {
+                        Ok(_) => {}
+                        Err(error) => break error,
+                    }
+                };
+                let errno = error.raw_os_error();
+                assert!(
+                    [Some(libc::EPIPE), Some(libc::ECONNRESET)].contains(&errno),
+                    "{error}"
+                );
+                let error = sender.send_file(&file, 0, SIZE).await.unwrap_err();
+                assert_eq!(error.raw_os_error(), Some(libc::EPIPE));
+                file.close().await?;
+            }
+            Ok(())
+        });
+    });
 }
 
 /// The peer takes nothing: this thread goes on, and the write's time ends.
@@ -262,35 +259,32 @@ fn a_slow_peer_blocks_no_thread_and_runs_into_the_time_limit() {
 
 #[test]
 fn sending_that_is_given_up_at_any_moment_leaves_no_descriptor() {
-    in_child(
-        "send_file::sending_that_is_given_up_at_any_moment_leaves_no_descriptor",
-        || {
-            run(async {
-                for (_folder, path) in files(4 << 20) {
-                    let before = descriptors();
-                    let mut numbers = Numbers::new(3);
-                    for _ in 0..200 {
-                        let file = BufferedFile::open(&path).await?;
-                        let (mut sender, _receiver) = pair().await?;
-                        let mut sending = Box::pin(sender.send_file(&file, 0, 4 << 20));
-                        for _ in 0..numbers.below(5) {
-                            assert!(poll_once(&mut sending).await.is_none());
-                            sleep(Duration::from_micros(numbers.below(100))).await;
-                        }
-                    }
-                    while descriptors() > before {
-                        sleep(Duration::from_millis(1)).await;
+    in_child(|| {
+        run(async {
+            for (_folder, path) in files(4 << 20) {
+                let before = descriptors();
+                let mut numbers = Numbers::new(3);
+                for _ in 0..200 {
+                    let file = BufferedFile::open(&path).await?;
+                    let (mut sender, _receiver) = pair().await?;
+                    let mut sending = Box::pin(sender.send_file(&file, 0, 4 << 20));
+                    for _ in 0..numbers.below(5) {
+                        assert!(poll_once(&mut sending).await.is_none());
+                        sleep(Duration::from_micros(numbers.below(100))).await;
                     }
                 }
-                Ok(())
-            });
-        },
-    );
+                while descriptors() > before {
+                    sleep(Duration::from_millis(1)).await;
+                }
+            }
+            Ok(())
+        });
+    });
 }
 
 #[test]
 fn a_process_without_descriptors_is_told() {
-    in_child("send_file::a_process_without_descriptors_is_told", || {
+    in_child(|| {
         run(async {
             for (_folder, path) in files(100) {
                 let file = BufferedFile::open(&path).await?;

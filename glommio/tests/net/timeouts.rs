@@ -1,20 +1,27 @@
-//! Read and write timeouts of streams. Whose time it is that passes is in `time_limits.rs`.
+//! Read and write timeouts of streams, and peers that say nothing, take nothing, or never stop. Whose time it is that
+//! passes is in `time_limits.rs`.
 
-use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
-use std::io::{self, Write};
-use std::pin::Pin;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
 use futures_lite::io::AsyncRead;
 use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream};
+use glommio::net::{Preallocated, TcpListener, TcpStream, UdpSocket};
+use glommio::spawn_local;
 use glommio::timer::sleep;
-use glommio::{executor, spawn_local};
+use socket2::SockRef;
 
-use super::{PATIENCE, io_kind, pair, pair_with_std, run};
+use super::deaf::Deaf;
+use super::hostile::{Way, pattern, pour, read_in_a};
+use super::{AGES, PATIENCE, abandon, aged_pair, io_kind, pair, pair_with_std, run};
+use crate::common::{Kept, Numbers};
 
 pub(super) const LIMIT: Duration = Duration::from_millis(30);
 
@@ -93,46 +100,6 @@ fn another_executor_knows_nothing_of_them() {
     });
 }
 
-#[test]
-fn a_read_waits_so_long_and_each_anew() {
-    run(async {
-        let (mut stream, mut peer) = pair().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        times_out(&mut stream, LIMIT).await;
-        times_out(&mut stream, LIMIT).await;
-        // The connection is unharmed.
-        peer.write_all(b"late").await?;
-        let mut buf = [0; 8];
-        assert_eq!(stream.read(&mut buf).await?, 4);
-        times_out(&mut stream, LIMIT).await;
-        let mut stream = stream.buffered();
-        let error = stream.fill_buf().await.expect_err("nothing is sent");
-        assert_timed_out(&error);
-        peer.write_all(b"line\n").await?;
-        let mut line = String::new();
-        stream.read_line(&mut line).await?;
-        assert_eq!(line, "line\n");
-        Ok(())
-    });
-}
-
-#[test]
-fn what_came_before_the_limit_is_read() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let late = spawn_local(async move {
-            sleep(Duration::from_millis(5)).await;
-            peer.write_all(b"in time").map(|()| peer)
-        });
-        let mut buf = [0; 7];
-        stream.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"in time");
-        drop(late.await?);
-        Ok(())
-    });
-}
-
 /// Data that is there beats a limit that has passed.
 #[test]
 fn a_ready_socket_beats_an_expired_timer() {
@@ -153,68 +120,6 @@ fn a_ready_socket_beats_an_expired_timer() {
     });
 }
 
-#[test]
-fn a_write_waits_so_long() {
-    run(async {
-        let (mut stream, peer) = pair().await?;
-        super::stream::fill(&mut stream).await;
-        stream.set_write_timeout(Some(LIMIT))?;
-        for _ in 0..2 {
-            let error = loop {
-                // A few bytes still fit now and then, where the kernel says that there is no room.
-                let started = Instant::now();
-                if let Err(error) = stream.write(&[0; 4096]).await {
-                    assert!(started.elapsed() >= LIMIT);
-                    break error;
-                }
-            };
-            assert_timed_out(&error);
-        }
-        // Reading has no limit: the directions do not share a clock.
-        assert!(poll_once(stream.read(&mut [0; 1])).await.is_none());
-        drop(peer);
-        Ok(())
-    });
-}
-
-#[test]
-fn progress_ends_a_period() {
-    run(async {
-        let (mut stream, mut peer) = pair().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        for _ in 0..5 {
-            assert!(poll_once(stream.read(&mut [0; 1])).await.is_none());
-            sleep(LIMIT / 10).await;
-            peer.write_all(b"x").await?;
-            stream.read_exact(&mut [0; 1]).await?;
-        }
-        times_out(&mut stream, LIMIT).await;
-        Ok(())
-    });
-}
-
-/// An executor that is never idle times out all the same.
-#[test]
-fn limits_hold_beside_a_task_that_never_rests() {
-    run(async {
-        let (mut stream, _peer) = pair().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        let is_done = Rc::new(Cell::new(false));
-        let stop = Rc::clone(&is_done);
-        let restless = spawn_local(async move {
-            while !stop.get() {
-                executor().yield_task_queue_now().await;
-            }
-        });
-        for _ in 0..3 {
-            times_out(&mut stream, LIMIT).await;
-        }
-        is_done.set(true);
-        restless.await;
-        Ok(())
-    });
-}
-
 /// A stream that one task reads while another changes its timeout.
 type Shared = Rc<RefCell<TcpStream>>;
 
@@ -224,58 +129,39 @@ async fn read_shared(stream: Shared) -> io::Result<usize> {
 
 #[test]
 fn a_shorter_timeout_ends_a_read_under_way() {
+    for age in AGES {
+        run(async move {
+            for before in [None, Some(PATIENCE * 60)] {
+                let (stream, _peer) = aged_pair(age).await?;
+                stream.set_read_timeout(before)?;
+                let stream = Rc::new(RefCell::new(stream));
+                let reader = spawn_local(read_shared(Rc::clone(&stream)));
+                sleep(Duration::from_millis(5)).await;
+                let changed = Instant::now();
+                stream.borrow().set_read_timeout(Some(LIMIT))?;
+                let error = reader.await.expect_err("nothing is sent");
+                assert!(changed.elapsed() >= LIMIT);
+                assert_timed_out(&error);
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn a_longer_timeout_or_none_prolongs_a_read_under_way() {
     run(async {
-        let (stream, _peer) = pair().await?;
-        for before in [None, Some(PATIENCE * 60)] {
-            let stream = Rc::new(RefCell::new(stream_again(&stream)?));
-            stream.borrow().set_read_timeout(before)?;
+        for after in [None, Some(PATIENCE)] {
+            let (stream, mut peer) = pair_with_std().await?;
+            stream.set_read_timeout(Some(LIMIT))?;
+            let stream = Rc::new(RefCell::new(stream));
             let reader = spawn_local(read_shared(Rc::clone(&stream)));
-            sleep(Duration::from_millis(5)).await;
-            let changed = Instant::now();
-            stream.borrow().set_read_timeout(Some(LIMIT))?;
-            let error = reader.await.expect_err("nothing is sent");
-            assert!(changed.elapsed() >= LIMIT);
-            assert_timed_out(&error);
+            sleep(Duration::from_millis(2)).await;
+            stream.borrow().set_read_timeout(after)?;
+            sleep(LIMIT * 3).await;
+            peer.write_all(b"finally")?;
+            assert_eq!(reader.await?, 7);
         }
-        Ok(())
-    });
-}
-
-/// Another stream on the same connection.
-fn stream_again(stream: &TcpStream) -> io::Result<TcpStream> {
-    use std::os::fd::AsFd;
-    let fd = stream.as_fd().try_clone_to_owned()?;
-    Ok(TcpStream::from(socket2::Socket::from(fd)))
-}
-
-#[test]
-fn without_a_timeout_a_read_under_way_waits_on() {
-    run(async {
-        let (stream, mut peer) = pair_with_std().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        let stream = Rc::new(RefCell::new(stream));
-        let reader = spawn_local(read_shared(Rc::clone(&stream)));
-        sleep(Duration::from_millis(2)).await;
-        stream.borrow().set_read_timeout(None)?;
-        sleep(LIMIT * 3).await;
-        peer.write_all(b"finally")?;
-        assert_eq!(reader.await?, 7);
-        Ok(())
-    });
-}
-
-#[test]
-fn a_longer_timeout_prolongs_a_read_under_way() {
-    run(async {
-        let (stream, mut peer) = pair_with_std().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        let stream = Rc::new(RefCell::new(stream));
-        let reader = spawn_local(read_shared(Rc::clone(&stream)));
-        sleep(Duration::from_millis(2)).await;
-        stream.borrow().set_read_timeout(Some(PATIENCE))?;
-        sleep(LIMIT * 3).await;
-        peer.write_all(b"finally")?;
-        assert_eq!(reader.await?, 7);
         Ok(())
     });
 }
@@ -341,4 +227,241 @@ fn raise_descriptor_limit(wanted: u64) {
     if soft < wanted {
         setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).expect("up to the hard limit");
     }
+}
+
+#[test]
+fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_later() {
+    for age in AGES {
+        run(async move {
+            for way in [Way::Plain, Way::Vectored, Way::Filled] {
+                let (stream, mut peer) = aged_pair(age).await?;
+                let mut stream = stream.buffered_with(Preallocated::new(16));
+                stream.set_read_timeout(Some(LIMIT))?;
+                for round in 0..3_u8 {
+                    let started = Instant::now();
+                    let error = read_in_a(way, &mut stream).await.expect_err("silence");
+                    assert!(started.elapsed() >= LIMIT, "{way:?}");
+                    assert_timed_out(&error);
+                    // Comes while no task reads.
+                    peer.write_all(&[round; 5])?;
+                    assert_eq!(read_in_a(way, &mut stream).await?, [round; 5]);
+                    // Comes while a task reads.
+                    let mut late = peer.try_clone()?;
+                    let late = spawn_local(async move {
+                        sleep(LIMIT / 10).await;
+                        late.write_all(b"late")
+                    });
+                    assert_eq!(read_in_a(way, &mut stream).await?, b"late");
+                    late.await?;
+                }
+                drop(peer);
+                assert_eq!(read_in_a(way, &mut stream).await?, b"");
+            }
+            Ok(())
+        });
+    }
+}
+
+/// A waiting task, whatever it waits for, is forgotten when its socket is dropped: neither a timer
+/// nor anything in flight keeps its waker.
+#[test]
+fn no_timer_outlives_its_socket() {
+    /// Polls `future` with a waker that is counted, twice, and a turn of the reactor after each.
+    async fn wait_with<F: Future>(kept: &Arc<Kept>, mut future: Pin<&mut F>) {
+        let waker = Waker::from(Arc::clone(kept));
+        for _ in 0..2 {
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+            sleep(Duration::from_millis(1)).await;
+        }
+        drop(waker);
+        assert!(Arc::strong_count(kept) > 1, "it waits");
+    }
+    async fn is_forgotten(kept: &Arc<Kept>, what: &str) {
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(Arc::strong_count(kept), 1, "{what}");
+    }
+    for age in AGES {
+        run(async move {
+            let kept = Arc::new(Kept);
+            let (mut stream, _peer) = aged_pair(age).await?;
+            super::stream::fill(&mut stream).await;
+            stream.set_read_timeout(Some(PATIENCE * 60))?;
+            stream.set_write_timeout(Some(PATIENCE * 60))?;
+            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+            wait_with(&kept, pin!(stream.write(&[0; 8]))).await;
+            drop(stream);
+            is_forgotten(&kept, "a dropped stream").await;
+
+            let (mut stream, _peer) = aged_pair(age).await?;
+            stream.set_read_timeout(Some(PATIENCE * 60))?;
+            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+            drop(stream.into_accepted());
+            is_forgotten(&kept, "a stream taken from its executor").await;
+
+            let (mut stream, mut peer) = aged_pair(age).await?;
+            stream.set_read_timeout(Some(PATIENCE * 60))?;
+            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+            peer.write_all(b"x")?;
+            assert_eq!(stream.read(&mut [0; 8]).await?, 1);
+            drop(stream);
+            is_forgotten(&kept, "a stream whose read another one has replaced").await;
+
+            let (stream, _peer) = aged_pair(age).await?;
+            wait_with(&kept, pin!(stream.peek(&mut [0; 8]))).await;
+            is_forgotten(&kept, "a dropped peek").await;
+
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            socket.set_read_timeout(Some(PATIENCE * 60))?;
+            wait_with(&kept, pin!(socket.recv_from(&mut [0; 8]))).await;
+            is_forgotten(&kept, "a dropped receive").await;
+
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            wait_with(&kept, pin!(listener.accept())).await;
+            is_forgotten(&kept, "a dropped accept").await;
+            wait_with(&kept, pin!(poll_fn(|cx| listener.poll_accept(cx)))).await;
+            drop(listener);
+            is_forgotten(&kept, "a dropped listener").await;
+
+            let deaf = Deaf::new();
+            let connecting = TcpStream::connect_timeout(deaf.address, PATIENCE * 60);
+            wait_with(&kept, pin!(connecting)).await;
+            is_forgotten(&kept, "a dropped connect").await;
+            Ok(())
+        });
+    }
+}
+
+/// A reader that takes a little at a time is progress: the timeout of a write bounds each of its waits, not their sum.
+#[test]
+fn a_peer_that_sips_is_waited_for() {
+    const LENGTH: usize = 3 << 20;
+    const SIP: usize = 64 << 10;
+    const PAUSE: Duration = Duration::from_millis(20);
+    let limit = PAUSE * 25;
+    run(async {
+        let (mut stream, mut peer) = pair().await?;
+        // No more than this is on its way, or the kernel would swallow all at once.
+        SockRef::from(&stream).set_send_buffer_size(128 << 10)?;
+        SockRef::from(&peer).set_recv_buffer_size(128 << 10)?;
+        stream.set_write_timeout(Some(limit))?;
+        let sips = spawn_local(async move {
+            let mut all = Vec::new();
+            let mut buf = vec![0; SIP];
+            loop {
+                match peer.read(&mut buf).await? {
+                    0 => return Ok::<_, io::Error>(all),
+                    count => all.extend_from_slice(&buf[..count]),
+                }
+                sleep(PAUSE).await;
+            }
+        });
+        let started = Instant::now();
+        stream.write_all(&pattern(0, LENGTH)).await?;
+        stream.close().await?;
+        assert!(started.elapsed() > limit, "or it has shown nothing");
+        assert!(sips.await? == pattern(0, LENGTH));
+        Ok(())
+    });
+}
+
+/// Far more than the kernel's buffers and ours hold, read in every way there is.
+#[test]
+fn a_peer_that_never_stops_fills_no_buffer_beyond_its_capacity() {
+    run(async {
+        for (room, length) in [(1, 200_000), (7, 1 << 20), (8192, 8 << 20)] {
+            let (stream, peer) = pair_with_std().await?;
+            let sent = pattern(0, length);
+            let poured = pour(peer, sent.clone());
+            let mut stream = stream.buffered_with(Preallocated::new(room));
+            let mut numbers = Numbers::new(length as u64);
+            let mut received = Vec::new();
+            loop {
+                let size = 1 + numbers.below(3 * room as u64) as usize;
+                let mut buf = vec![0; size];
+                let count = match numbers.below(4) {
+                    0 => {
+                        let filled = stream.fill_buf().await?;
+                        assert!(filled.len() <= room);
+                        // More than there is, now and then.
+                        let count = size.min(filled.len());
+                        buf[..count].copy_from_slice(&filled[..count]);
+                        stream.consume(size);
+                        count
+                    }
+                    1 => {
+                        let (left, right) = buf.split_at_mut(size / 3);
+                        let mut slices = [IoSliceMut::new(left), IoSliceMut::new(right)];
+                        stream.read_vectored(&mut slices).await?
+                    }
+                    2 => {
+                        let count = stream.peek(&mut buf).await?;
+                        assert!(sent[received.len()..].starts_with(&buf[..count]));
+                        let mut again = vec![0; count];
+                        stream.read_exact(&mut again).await?;
+                        assert!(again == buf[..count]);
+                        count
+                    }
+                    _ => stream.read(&mut buf).await?,
+                };
+                if count == 0 {
+                    break;
+                }
+                received.extend_from_slice(&buf[..count]);
+            }
+            assert!(received == sent, "{} bytes of {length}", received.len());
+            poured.join().expect("no panic")?;
+        }
+        Ok(())
+    });
+}
+
+/// A peer that takes nothing: what was reported as written is in the kernel, what timed out is not.
+#[test]
+fn a_peer_that_never_reads_gets_what_was_reported_as_written_and_no_more() {
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        stream.set_write_timeout(Some(LIMIT))?;
+        let mut numbers = Numbers::new(7);
+        let mut written = 0;
+        let mut received = Vec::new();
+        for round in 0..4 {
+            let mut refusals = 0;
+            while refusals < 2 {
+                let piece = pattern(written, 1 + numbers.below(300_000) as usize);
+                let (left, right) = piece.split_at(piece.len() / 3);
+                let slices = [IoSlice::new(left), IoSlice::new(right)];
+                let started = Instant::now();
+                let result = match numbers.below(2) {
+                    0 => stream.write(&piece).await,
+                    _ => stream.write_vectored(&slices).await,
+                };
+                match result {
+                    Ok(count) => {
+                        assert!(0 < count && count <= piece.len());
+                        written += count;
+                    }
+                    Err(error) => {
+                        assert!(started.elapsed() >= LIMIT);
+                        assert_timed_out(&error);
+                        refusals += 1;
+                    }
+                }
+            }
+            // The directions have limits of their own.
+            assert!(poll_once(stream.read(&mut [0; 1])).await.is_none());
+            // Given up before its time; a moment after that, the next is not taken for the same
+            // wait.
+            abandon(stream.write(b"never")).await;
+            sleep(LIMIT * 2).await;
+            let start = received.len();
+            received.resize(start.max(written * round / 4), 0);
+            peer.read_exact(&mut received[start..])?;
+        }
+        stream.close().await?;
+        peer.read_to_end(&mut received)?;
+        assert_eq!(received.len(), written);
+        assert!(received == pattern(0, written));
+        Ok(())
+    });
 }

@@ -1,22 +1,18 @@
 //! UDP.
 
-use std::cell::Cell;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures_lite::future::{or, poll_once};
+use futures_lite::future::poll_once;
 use glommio::net::{UdpSocket, UnixDatagram};
 use glommio::spawn_local;
 use glommio::timer::sleep;
 
-use super::{PATIENCE, Result, abandon, give_up, io_kind, run};
+use super::{PATIENCE, Result, abandon, io_kind, run};
 use crate::common::skipped::skipped;
-
-const LIMIT: Duration = Duration::from_millis(30);
 
 /// Two sockets, each the other's peer.
 async fn peers() -> Result<(UdpSocket, UdpSocket)> {
@@ -64,25 +60,6 @@ fn peers_exchange_datagrams() {
             let (count, from) = one.recv_from(&mut buf).await?;
             assert_eq!((count, from), (5, two.local_addr()?));
         }
-        Ok(())
-    });
-}
-
-#[test]
-fn a_receive_waits_for_a_datagram() {
-    run(async {
-        let receiver = UdpSocket::bind("127.0.0.1:0")?;
-        let address = receiver.local_addr()?;
-        let sender = spawn_local(async move {
-            sleep(Duration::from_millis(5)).await;
-            let sender = UdpSocket::bind("127.0.0.1:0")?;
-            sender.send_to(b"late", address).await?;
-            sender.local_addr()
-        });
-        let mut buf = [0; 8];
-        let (count, from) = receiver.recv_from(&mut buf).await?;
-        assert_eq!(&buf[..count], b"late");
-        assert_eq!(from, sender.await?);
         Ok(())
     });
 }
@@ -194,22 +171,6 @@ fn connecting_tries_all_addresses_and_needs_one() {
 }
 
 #[test]
-fn what_is_no_address_is_an_error_and_no_panic() {
-    run(async {
-        let nothing: &[SocketAddr] = &[];
-        let error = UdpSocket::bind(nothing).expect_err("no address");
-        assert!(error.to_string().contains("empty address"), "{error}");
-        UdpSocket::bind("no address").expect_err("that cannot be resolved");
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        let error = socket.send_to(b"x", nothing).await.expect_err("no address");
-        assert!(error.to_string().contains("empty address"), "{error}");
-        let unresolvable = socket.send_to(b"x", "no address").await;
-        unresolvable.expect_err("that cannot be resolved");
-        Ok(())
-    });
-}
-
-#[test]
 fn options_read_back_what_was_set() {
     run(async {
         let mut socket = UdpSocket::bind("127.0.0.1:0")?;
@@ -263,176 +224,11 @@ fn multicast_groups_are_joined_and_left() {
     });
 }
 
-/// However often it is looked at, and by whichever task.
-#[test]
-fn a_wait_beside_other_things_ends_in_time() {
-    run(async {
-        let (one, _two) = peers().await?;
-        one.set_read_timeout(Some(LIMIT))?;
-        let started = Instant::now();
-        let mut buf = [0; 8];
-        let mut receive = Box::pin(async move { one.recv(&mut buf).await });
-        assert!(poll_once(&mut receive).await.is_none());
-        spawn_local(async move {
-            let mut late = pin!(sleep(LIMIT * 3 / 2));
-            loop {
-                let received = async { Some((&mut receive).await) };
-                let tick = async {
-                    sleep(LIMIT / 10).await;
-                    None
-                };
-                let late = async {
-                    (&mut late).await;
-                    panic!("it is over, and was not reported");
-                };
-                if let Some(result) = or(received, or(late, tick)).await {
-                    let error = result.expect_err("nothing is sent");
-                    assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
-                    break;
-                }
-            }
-        })
-        .await;
-        assert!(started.elapsed() >= LIMIT);
-        Ok(())
-    });
-}
-
-#[test]
-fn timeouts_bound_each_wait() {
-    run(async {
-        let (one, two) = peers().await?;
-        assert_eq!((one.read_timeout(), one.write_timeout()), (None, None));
-        one.set_read_timeout(Some(LIMIT))?;
-        one.set_write_timeout(Some(LIMIT * 2))?;
-        for error in [
-            one.set_read_timeout(Some(Duration::ZERO)),
-            one.set_write_timeout(Some(Duration::ZERO)),
-        ] {
-            let error = error.expect_err("zero is no timeout");
-            assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
-            assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-        }
-        assert_eq!(one.read_timeout(), Some(LIMIT));
-        assert_eq!(one.write_timeout(), Some(LIMIT * 2));
-        let mut buf = [0; 8];
-        for round in 0..6 {
-            // Given up before its time, it has no effect on the next.
-            give_up(one.recv(&mut buf)).await;
-            let started = Instant::now();
-            let error = match round % 3 {
-                0 => one.recv(&mut buf).await.map(|_| ()),
-                1 => one.recv_from(&mut buf).await.map(|_| ()),
-                _ => one.peek_from(&mut buf).await.map(|_| ()),
-            };
-            assert!(started.elapsed() >= LIMIT);
-            let error = error.expect_err("nothing is sent");
-            assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
-            assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
-        }
-        two.send(b"late").await?;
-        assert_eq!(one.recv(&mut buf).await?, 4);
-        let late = spawn_local(async move {
-            sleep(LIMIT * 2).await;
-            two.send(b"late").await.map(|_| two)
-        });
-        assert_eq!(one.peek(&mut buf).await?, 4, "a peek has no limit");
-        drop(late.await?);
-        Ok(())
-    });
-}
-
 /// A pair whose queue fills up, which those of UDP never do on one host.
 pub(super) fn local_pair() -> io::Result<(UdpSocket, UdpSocket)> {
     use socket2::{Domain, Socket, Type};
     let (one, two) = Socket::pair(Domain::UNIX, Type::DGRAM, None)?;
     Ok((UdpSocket::from(one), UdpSocket::from(two)))
-}
-
-#[test]
-fn a_full_queue_makes_senders_wait_and_changes_no_datagram() {
-    run(async {
-        let (sender, receiver) = local_pair()?;
-        let datagram = |number: usize| vec![number as u8; number % 97];
-        let has_finished = Rc::new(Cell::new(false));
-        let finished = Rc::clone(&has_finished);
-        let task = spawn_local(async move {
-            for number in 0..500 {
-                let payload = datagram(number);
-                assert_eq!(sender.send(&payload).await?, payload.len());
-            }
-            finished.set(true);
-            Ok::<_, glommio::GlommioError<()>>(sender)
-        });
-        sleep(Duration::from_millis(10)).await;
-        assert!(!has_finished.get(), "the queue holds fewer than that");
-        let mut buf = [0; 200];
-        for number in 0..500 {
-            let count = receiver.recv(&mut buf).await?;
-            assert_eq!(buf[..count], datagram(number));
-        }
-        drop(task.await?);
-        Ok(())
-    });
-}
-
-#[test]
-fn a_send_into_a_full_queue_times_out() {
-    run(async {
-        let (sender, receiver) = local_pair()?;
-        sender.set_write_timeout(Some(LIMIT))?;
-        let mut sent = 0;
-        let error = loop {
-            let started = Instant::now();
-            match sender.send(b"one more").await {
-                Ok(_) => sent += 1,
-                Err(error) => {
-                    assert!(started.elapsed() >= LIMIT);
-                    break error;
-                }
-            }
-        };
-        assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
-        assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
-        receiver.set_read_timeout(Some(PATIENCE))?;
-        for _ in 0..sent {
-            assert_eq!(receiver.recv(&mut [0; 8]).await?, 8);
-        }
-        abandon(receiver.recv(&mut [0; 8])).await;
-        assert_eq!(sender.send(b"again").await?, 5);
-        Ok(())
-    });
-}
-
-#[test]
-fn sockets_from_elsewhere_work_and_go_back() {
-    for nonblocking in [false, true] {
-        run(async move {
-            let plain = std::net::UdpSocket::bind("127.0.0.1:0")?;
-            plain.set_nonblocking(nonblocking)?;
-            let socket = UdpSocket::from(plain);
-            assert_eq!(socket.as_fd().as_raw_fd(), socket.as_raw_fd());
-            let address = socket.local_addr()?;
-            let receiver = spawn_local(async move {
-                let mut buf = [0; 4];
-                socket.recv_from(&mut buf).await.map(|_| (socket, buf))
-            });
-            sleep(Duration::from_millis(2)).await;
-            let peer = std::net::UdpSocket::bind("127.0.0.1:0")?;
-            peer.send_to(b"ping", address)?;
-            let (socket, buf) = receiver.await?;
-            assert_eq!(&buf, b"ping");
-            // SAFETY: the descriptor has just been given up by its owner.
-            let again = unsafe { UdpSocket::from_raw_fd(socket.into_raw_fd()) };
-            // Connected behind our back.
-            socket2::SockRef::from(&again).connect(&peer.local_addr()?.into())?;
-            peer.send_to(b"pong", address)?;
-            let mut buf = [0; 4];
-            assert_eq!(again.recv(&mut buf).await?, 4);
-            assert_eq!(&buf, b"pong");
-            Ok(())
-        });
-    }
 }
 
 /// The kernel gives no sender with what a connection receives; what an earlier receive left in

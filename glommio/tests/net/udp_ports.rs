@@ -37,14 +37,11 @@ fn sockets_share_an_address() {
 fn a_port_that_was_chosen_is_that_of_one_socket() {
     // In a process of its own, for the descriptors. If ports that are taken might be chosen, some
     // ten of so many would be.
-    in_child(
-        "udp_ports::a_port_that_was_chosen_is_that_of_one_socket",
-        || {
-            let bind = |_| UdpSocket::bind("127.0.0.1:0").expect("a port is free");
-            let sockets: Vec<_> = (0..900).map(bind).collect();
-            let port = |socket: &UdpSocket| socket.local_addr().expect("it is bound").port();
-            let ports: HashSet<_> = sockets.iter().map(port).collect();
-            assert_eq!(ports.len(), sockets.len());
-        },
-    );
+    in_child(|| {
+        let bind = |_| UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+        let sockets: Vec<_> = (0..900).map(bind).collect();
+        let port = |socket: &UdpSocket| socket.local_addr().expect("it is bound").port();
+        let ports: HashSet<_> = sockets.iter().map(port).collect();
+        assert_eq!(ports.len(), sockets.len());
+    });
 }

@@ -121,19 +121,6 @@ fn paths_that_cannot_be_are_refused_everywhere() {
     });
 }
 
-#[test]
-fn buffer_sizes_are_kept_and_nothing_else() {
-    run(async {
-        let (mut one, other) = UnixDatagram::pair()?;
-        assert_eq!(one.buffer_size(), 8192);
-        one.set_buffer_size(1);
-        assert_eq!(one.buffer_size(), 1);
-        other.send(b"long").await?;
-        assert_eq!(one.recv(&mut [0; 8]).await?, 4);
-        Ok(())
-    });
-}
-
 /// What is received from `sender`, which sends one datagram for each: at once and after a wait,
 /// taken and looked at.
 async fn seen_from(sender: UnixDatagram) -> Result<Vec<UnixAddr>> {

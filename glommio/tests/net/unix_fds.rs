@@ -176,41 +176,38 @@ fn a_sender_waits_for_space_and_one_that_gives_up_has_sent_nothing() -> Result {
 /// In a process of its own: it counts descriptors, and limits them.
 #[test]
 fn without_descriptors_those_that_came_are_closed_and_it_is_an_error() {
-    in_child(
-        "unix_fds::without_descriptors_those_that_came_are_closed_and_it_is_an_error",
-        || {
-            run(async {
-                let (mut here, mut there) = UnixStream::pair()?;
-                let file = file("");
-                // So that what the executor opens once is there.
-                here.send_with_fds(b"x", &[file.as_fd()]).await?;
-                drop(there.recv_with_fds(&mut [0; 8]).await?);
-                let before = descriptors();
+    in_child(|| {
+        run(async {
+            let (mut here, mut there) = UnixStream::pair()?;
+            let file = file("");
+            // So that what the executor opens once is there.
+            here.send_with_fds(b"x", &[file.as_fd()]).await?;
+            drop(there.recv_with_fds(&mut [0; 8]).await?);
+            let before = descriptors();
 
-                here.send_with_fds(b"x", &[file.as_fd(); 8]).await?;
-                let highest = here
-                    .as_raw_fd()
-                    .max(there.as_raw_fd())
-                    .max(file.as_raw_fd());
-                let unlimited = limit_descriptors(highest as u64 + 4);
-                let error = there.recv_with_fds(&mut [0; 8]).await;
-                limit_descriptors(unlimited);
-                let error = std::io::Error::from(error.expect_err("no room for eight"));
-                assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
-                assert_eq!(descriptors(), before);
+            here.send_with_fds(b"x", &[file.as_fd(); 8]).await?;
+            let highest = here
+                .as_raw_fd()
+                .max(there.as_raw_fd())
+                .max(file.as_raw_fd());
+            let unlimited = limit_descriptors(highest as u64 + 4);
+            let error = there.recv_with_fds(&mut [0; 8]).await;
+            limit_descriptors(unlimited);
+            let error = std::io::Error::from(error.expect_err("no room for eight"));
+            assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+            assert_eq!(descriptors(), before);
 
-                // Those that nothing receives go with the stream; a plain read drops its own.
-                here.send_with_fds(b"x", &[file.as_fd(); 8]).await?;
-                there.read_exact(&mut [0; 1]).await?;
-                assert_eq!(descriptors(), before);
-                here.send_with_fds(b"y", &[file.as_fd(); 8]).await?;
-                drop((here, there));
-                assert_eq!(descriptors(), before - 2);
-                Ok::<_, GlommioError<()>>(())
-            })
-            .expect("it passes");
-        },
-    );
+            // Those that nothing receives go with the stream; a plain read drops its own.
+            here.send_with_fds(b"x", &[file.as_fd(); 8]).await?;
+            there.read_exact(&mut [0; 1]).await?;
+            assert_eq!(descriptors(), before);
+            here.send_with_fds(b"y", &[file.as_fd(); 8]).await?;
+            drop((here, there));
+            assert_eq!(descriptors(), before - 2);
+            Ok::<_, GlommioError<()>>(())
+        })
+        .expect("it passes");
+    });
 }
 
 /// Returns the limit before.

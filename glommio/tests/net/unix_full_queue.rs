@@ -15,12 +15,11 @@ use glommio::timer::sleep;
 use glommio::{GlommioError, LocalExecutor, spawn_local, unconstrained};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::lifetime::poll_now;
 use super::timeouts::LIMIT;
 use super::unix_datagram::unconnected_pair;
 use super::unix_listener::Place;
 use super::unix_stream::rests;
-use super::{Counted, PATIENCE, Result, abandon, give_up, io_kind, leaks_no_descriptors, run};
+use super::{Counted, PATIENCE, Result, abandon, give_up, io_kind, leaves_no_descriptor, run};
 use crate::common::in_child;
 
 /// Has `send` fill the queue of a receiver that does not read. Returns how many datagrams it takes.
@@ -234,9 +233,18 @@ fn a_send_that_was_dropped_has_sent_nothing() {
 fn receives_and_sends_time_out_and_go_on() {
     run(async {
         let (place, receiver, sender) = unconnected_pair()?;
-        let error = receiver.set_read_timeout(Some(Duration::ZERO));
-        let error = error.expect_err("zero is no timeout");
-        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(
+            (receiver.read_timeout(), receiver.write_timeout()),
+            (None, None)
+        );
+        for error in [
+            receiver.set_read_timeout(Some(Duration::ZERO)),
+            receiver.set_write_timeout(Some(Duration::ZERO)),
+        ] {
+            let error = error.expect_err("zero is no timeout");
+            assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+        }
         receiver.set_read_timeout(Some(LIMIT))?;
         sender.set_write_timeout(Some(2 * LIMIT))?;
         assert_eq!(receiver.read_timeout(), Some(LIMIT));
@@ -263,6 +271,15 @@ fn receives_and_sends_time_out_and_go_on() {
         }
         sender.send(b"again").await?;
         assert_eq!(receiver.recv(&mut buf).await?, 5);
+
+        let (one, other) = UnixDatagram::pair()?;
+        one.set_read_timeout(Some(LIMIT))?;
+        let late = spawn_local(async move {
+            sleep(LIMIT * 2).await;
+            other.send(b"late").await.map(|_| other)
+        });
+        assert_eq!(one.peek(&mut buf).await?, 4, "a peek has no limit");
+        drop(late.await?);
         Ok(())
     });
 }
@@ -307,86 +324,57 @@ fn pending_polls_leave_nothing_behind() {
 }
 
 #[test]
-fn datagram_sockets_outlive_their_executor_without_panic() {
-    let place = Place::new();
-    let executor = LocalExecutor::default();
-    let (receiver, sender) = executor.run(async {
-        let receiver = UnixDatagram::bind(place.path()).expect("a free path");
-        abandon(receiver.recv(&mut [0])).await;
-        let sender = Rc::new(UnixDatagram::unbound().expect("sockets can be made"));
-        fill(|| sender.send_to(b"full", place.path())).await;
-        let (path, waiting) = (place.path().to_owned(), Rc::clone(&sender));
-        spawn_local(async move { waiting.send_to(b"more", path).await }).detach();
-        sleep(Duration::from_millis(2)).await;
-        (receiver, sender)
-    });
-    drop(executor);
-    let _error = poll_now(sender.send_to(b"more", place.path())).expect_err("it cannot wait");
-    while let Ok(count) = poll_now(receiver.recv(&mut [0; 8])) {
-        assert_eq!(count, 4);
-    }
-    poll_now(sender.send_to(b"room", place.path())).expect("the queue has space again");
-    drop((receiver, sender));
-}
-
-#[test]
 fn waits_for_room_leave_no_descriptor_open() {
-    leaks_no_descriptors(
-        "unix_full_queue::waits_for_room_leave_no_descriptor_open",
-        || {
-            LocalExecutor::default().run(async {
-                let place = Place::new();
-                let receiver = UnixDatagram::bind(place.path()).expect("a free path");
-                let sender = UnixDatagram::unbound().expect("sockets can be made");
-                fill(|| sender.send_to(b"full", place.path())).await;
-                for _ in 0..20 {
-                    abandon(sender.send_to(b"more", place.path())).await;
-                }
-                let waits = sender.send_to(b"more", place.path());
-                let reads = async {
-                    sleep(Duration::from_millis(2)).await;
-                    receiver.recv(&mut [0; 8]).await
-                };
-                let (sent, received) = futures_lite::future::zip(waits, reads).await;
-                assert_eq!(
-                    (
-                        sent.expect("the queue has space"),
-                        received.expect("it is full")
-                    ),
-                    (4, 4)
-                );
-            });
-        },
-    );
+    leaves_no_descriptor(|| {
+        LocalExecutor::default().run(async {
+            let place = Place::new();
+            let receiver = UnixDatagram::bind(place.path()).expect("a free path");
+            let sender = UnixDatagram::unbound().expect("sockets can be made");
+            fill(|| sender.send_to(b"full", place.path())).await;
+            for _ in 0..20 {
+                abandon(sender.send_to(b"more", place.path())).await;
+            }
+            let waits = sender.send_to(b"more", place.path());
+            let reads = async {
+                sleep(Duration::from_millis(2)).await;
+                receiver.recv(&mut [0; 8]).await
+            };
+            let (sent, received) = futures_lite::future::zip(waits, reads).await;
+            assert_eq!(
+                (
+                    sent.expect("the queue has space"),
+                    received.expect("it is full")
+                ),
+                (4, 4)
+            );
+        });
+    });
 }
 
 /// What waits takes a descriptor more, and gets on without it.
 #[test]
 fn a_wait_without_a_descriptor_left_ends_all_the_same() {
-    in_child(
-        "unix_full_queue::a_wait_without_a_descriptor_left_ends_all_the_same",
-        || {
-            run(async {
-                let (place, receiver, sender) = unconnected_pair()?;
-                let filled = fill(|| sender.send_to(b"full", place.path())).await;
-                let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(io::Error::from)?;
-                setrlimit(Resource::RLIMIT_NOFILE, 100, hard).map_err(io::Error::from)?;
-                let mut rest = Vec::new();
-                while let Ok(file) = std::fs::File::open("/dev/null") {
-                    rest.push(file);
-                }
-                let (path, waiting) = (place.path().to_owned(), Rc::clone(&sender));
-                let waits = spawn_local(async move { waiting.send_to(b"last", path).await });
-                rests().await;
-                for _ in 0..filled {
-                    assert_eq!(receiver.recv(&mut [0; 8]).await?, 4);
-                }
-                assert_eq!(waits.await?, 4);
-                fill(|| sender.send_to(b"full", place.path())).await;
-                sender.set_write_timeout(Some(LIMIT))?;
-                timed_out(LIMIT, sender.send_to(b"late", place.path())).await;
-                Ok(())
-            });
-        },
-    );
+    in_child(|| {
+        run(async {
+            let (place, receiver, sender) = unconnected_pair()?;
+            let filled = fill(|| sender.send_to(b"full", place.path())).await;
+            let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(io::Error::from)?;
+            setrlimit(Resource::RLIMIT_NOFILE, 100, hard).map_err(io::Error::from)?;
+            let mut rest = Vec::new();
+            while let Ok(file) = std::fs::File::open("/dev/null") {
+                rest.push(file);
+            }
+            let (path, waiting) = (place.path().to_owned(), Rc::clone(&sender));
+            let waits = spawn_local(async move { waiting.send_to(b"last", path).await });
+            rests().await;
+            for _ in 0..filled {
+                assert_eq!(receiver.recv(&mut [0; 8]).await?, 4);
+            }
+            assert_eq!(waits.await?, 4);
+            fill(|| sender.send_to(b"full", place.path())).await;
+            sender.set_write_timeout(Some(LIMIT))?;
+            timed_out(LIMIT, sender.send_to(b"late", place.path())).await;
+            Ok(())
+        });
+    });
 }

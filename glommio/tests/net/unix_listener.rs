@@ -1,20 +1,15 @@
 //! Unix listeners: paths, backlogs, and that every connection is accepted once.
 
-use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
+use std::io;
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use futures_lite::AsyncWriteExt;
-use glommio::net::{UnixDatagram, UnixListener, UnixStream};
-use glommio::spawn_local;
-use glommio::timer::sleep;
+use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::unix_stream::impossible_paths;
-use super::{Result, abandon, io_kind, run};
+use super::{io_kind, run};
 
 /// A path of its own, gone with everything in its directory in the end.
 pub(super) struct Place {
@@ -171,44 +166,6 @@ fn so_many_connections_wait_to_be_accepted() {
 }
 
 #[test]
-fn foreign_listeners_accept_blocking_or_not_and_go_back() {
-    for nonblocking in [false, true] {
-        run(async move {
-            let place = Place::new();
-            let plain = StdListener::bind(place.path())?;
-            plain.set_nonblocking(nonblocking)?;
-            // SAFETY: the descriptor has just been given up by its owner.
-            let listener = unsafe { UnixListener::from_raw_fd(plain.into_raw_fd()) };
-            assert_eq!(listener.as_fd().as_raw_fd(), listener.as_raw_fd());
-            // One that is there before, and one that comes while the accept waits.
-            let early = StdStream::connect(place.path())?;
-            greet(&listener, early).await?;
-            let path = place.path().to_owned();
-            let late = spawn_local(async move {
-                sleep(Duration::from_millis(2)).await;
-                StdStream::connect(path)
-            });
-            let mut server = listener.accept().await?;
-            server.write_all(b"welcome").await?;
-            late.await?.read_exact(&mut [0; 7])?;
-            abandon(listener.accept()).await;
-            // SAFETY: as above.
-            let plain = unsafe { StdListener::from_raw_fd(listener.into_raw_fd()) };
-            plain.set_nonblocking(false)?;
-            let _client = StdStream::connect(place.path())?;
-            plain.accept()?;
-            Ok(())
-        });
-    }
-}
-
-async fn greet(listener: &UnixListener, mut client: StdStream) -> Result {
-    listener.accept().await?.write_all(b"welcome").await?;
-    client.read_exact(&mut [0; 7])?;
-    Ok(())
-}
-
-#[test]
 fn programs_that_are_started_inherit_no_socket() {
     fn is_closed_on_exec(socket: impl AsFd) -> io::Result<bool> {
         use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -229,6 +186,13 @@ fn programs_that_are_started_inherit_no_socket() {
         assert!(is_closed_on_exec(UnixDatagram::bind(
             place.beside("datagrams")
         )?)?);
+
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        assert!(is_closed_on_exec(&listener)?);
+        let client = TcpStream::connect(listener.local_addr()?).await?;
+        assert!(is_closed_on_exec(client)?);
+        assert!(is_closed_on_exec(listener.accept().await?)?);
+        assert!(is_closed_on_exec(UdpSocket::bind("127.0.0.1:0")?)?);
         Ok(())
     });
 }

@@ -1,9 +1,8 @@
 //! Unix streams: connecting, and that they are streams in every respect.
 
 use std::future::poll_fn;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::PathBuf;
@@ -16,15 +15,8 @@ use glommio::net::{UnixListener, UnixStream};
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, spawn_local};
 
-use super::lifetime::poll_now;
 use super::unix_listener::{Full, Place};
-use super::{PATIENCE, Result, abandon, in_child, io_kind, leaks_no_descriptors, run};
-
-/// A stream whose other end is one of the standard library.
-fn half_std() -> Result<(UnixStream, StdStream)> {
-    let (ours, theirs) = StdStream::pair()?;
-    Ok((UnixStream::from(ours), theirs))
-}
+use super::{abandon, in_child, io_kind, leaves_no_descriptor, run};
 
 #[test]
 fn a_pair_talks_both_ways_and_has_no_names() {
@@ -207,27 +199,24 @@ fn a_connect_given_up_leaves_no_client_behind() {
 
 #[test]
 fn sockets_are_closed_with_what_they_waited_for() {
-    leaks_no_descriptors(
-        "unix_stream::sockets_are_closed_with_what_they_waited_for",
-        || {
-            LocalExecutor::default().run(async {
-                let full = Full::new();
-                for _ in 0..20 {
-                    abandon(UnixStream::connect(full.path())).await;
-                }
-                let (mut one, _other) = UnixStream::pair().expect("sockets can be made");
-                abandon(one.read(&mut [0; 8])).await;
-                abandon(one.peek(&mut [0; 8])).await;
-                let (place, listener) = full.into_listener();
-                drop(listener.shared_accept().await);
-                drop((place, listener));
-                let listener = UnixListener::bind("").expect("the kernel finds a name");
-                abandon(listener.accept()).await;
-                let migrates = one.into_accepted().bind_to_executor();
-                drop(migrates);
-            });
-        },
-    );
+    leaves_no_descriptor(|| {
+        LocalExecutor::default().run(async {
+            let full = Full::new();
+            for _ in 0..20 {
+                abandon(UnixStream::connect(full.path())).await;
+            }
+            let (mut one, _other) = UnixStream::pair().expect("sockets can be made");
+            abandon(one.read(&mut [0; 8])).await;
+            abandon(one.peek(&mut [0; 8])).await;
+            let (place, listener) = full.into_listener();
+            drop(listener.shared_accept().await);
+            drop((place, listener));
+            let listener = UnixListener::bind("").expect("the kernel finds a name");
+            abandon(listener.accept()).await;
+            let migrates = one.into_accepted().bind_to_executor();
+            drop(migrates);
+        });
+    });
 }
 
 #[test]
@@ -254,94 +243,34 @@ fn a_shutdown_ends_waits_here_and_there() {
 }
 
 #[test]
-fn foreign_descriptors_work_blocking_or_not() {
-    for nonblocking in [false, true] {
-        run(async move {
-            let (ours, mut peer) = StdStream::pair()?;
-            ours.set_nonblocking(nonblocking)?;
-            // SAFETY: the descriptor has just been given up by its owner.
-            let mut stream = unsafe { UnixStream::from_raw_fd(ours.into_raw_fd()) };
-            assert_eq!(stream.as_fd().as_raw_fd(), stream.as_raw_fd());
-            let reading = spawn_local(async move {
-                let mut buf = [0; 3];
-                stream.read_exact(&mut buf).await.map(|()| (stream, buf))
-            });
-            sleep(Duration::from_millis(2)).await;
-            peer.write_all(b"one")?;
-            let (stream, buf) = reading.await?;
-            assert_eq!(&buf, b"one");
-            peer.write_all(b"two")?;
-            // SAFETY: as above.
-            let mut plain = unsafe { StdStream::from_raw_fd(stream.into_raw_fd()) };
-            let mut buf = [0; 3];
-            plain.read_exact(&mut buf)?;
-            assert_eq!(&buf, b"two");
+fn the_peer_is_the_process_that_connected() {
+    in_child(|| {
+        run(async {
+            let place = Place::new();
+            let listener = UnixListener::bind(place.path())?;
+            let ours = UnixStream::connect(place.path()).await?;
+            let own = i32::try_from(std::process::id()).ok();
+            for peer in [ours.peer_cred()?, listener.accept().await?.peer_cred()?] {
+                assert_eq!(peer.pid(), own);
+                // SAFETY: these calls take nothing.
+                let own = unsafe { (libc::geteuid(), libc::getegid()) };
+                assert_eq!((peer.uid(), peer.gid()), own);
+            }
+            // SAFETY: the forked process has one thread, connects, waits, and ends.
+            let forked = unsafe { libc::fork() };
+            if forked == 0 {
+                let is_served =
+                    StdStream::connect(place.path()).and_then(|mut it| it.read(&mut [0]));
+                // SAFETY: always allowed. No destructors of what belongs to the parent.
+                unsafe { libc::_exit(i32::from(is_served.is_err())) };
+            }
+            let theirs = listener.accept().await?.buffered();
+            assert_eq!(theirs.peer_cred()?.pid(), Some(forked));
+            drop(theirs);
+            // SAFETY: the call is given no memory to write to.
+            let waited = unsafe { libc::waitpid(forked, std::ptr::null_mut(), 0) };
+            assert_eq!(waited, forked);
             Ok(())
         });
-    }
-}
-
-#[test]
-fn sockets_outlive_their_executor_without_panic() {
-    let place = Place::new();
-    let full = Full::new();
-    let executor = LocalExecutor::default();
-    let (mut stream, mut peer, listener, waits) = executor.run(async {
-        let (mut stream, peer) = half_std().expect("sockets can be made");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        abandon(stream.read(&mut [0])).await;
-        let listener = UnixListener::bind(place.path()).expect("a free path");
-        abandon(listener.accept()).await;
-        let mut waits = Box::pin(UnixStream::connect(full.path().to_owned()));
-        assert!(poll_once(&mut waits).await.is_none());
-        let path = full.path().to_owned();
-        spawn_local(async move { UnixStream::connect(path).await }).detach();
-        sleep(Duration::from_millis(5)).await;
-        (stream, peer, listener, waits)
     });
-    drop(executor);
-    let _error = poll_now(stream.read(&mut [0])).expect_err("it cannot wait");
-    let _error = poll_now(listener.accept()).expect_err("it cannot wait");
-    let _error = poll_now(waits).expect_err("it cannot wait");
-    poll_now(stream.write_all(b"done")).expect("the send buffer has space");
-    drop((stream, listener));
-    let mut all = String::new();
-    peer.read_to_string(&mut all).expect("it ends");
-    assert_eq!(all, "done");
-}
-
-#[test]
-fn the_peer_is_the_process_that_connected() {
-    in_child(
-        "unix_stream::the_peer_is_the_process_that_connected",
-        || {
-            run(async {
-                let place = Place::new();
-                let listener = UnixListener::bind(place.path())?;
-                let ours = UnixStream::connect(place.path()).await?;
-                let own = i32::try_from(std::process::id()).ok();
-                for peer in [ours.peer_cred()?, listener.accept().await?.peer_cred()?] {
-                    assert_eq!(peer.pid(), own);
-                    // SAFETY: these calls take nothing.
-                    let own = unsafe { (libc::geteuid(), libc::getegid()) };
-                    assert_eq!((peer.uid(), peer.gid()), own);
-                }
-                // SAFETY: the forked process has one thread, connects, waits, and ends.
-                let forked = unsafe { libc::fork() };
-                if forked == 0 {
-                    let is_served =
-                        StdStream::connect(place.path()).and_then(|mut it| it.read(&mut [0]));
-                    // SAFETY: always allowed. No destructors of what belongs to the parent.
-                    unsafe { libc::_exit(i32::from(is_served.is_err())) };
-                }
-                let theirs = listener.accept().await?.buffered();
-                assert_eq!(theirs.peer_cred()?.pid(), Some(forked));
-                drop(theirs);
-                // SAFETY: the call is given no memory to write to.
-                let waited = unsafe { libc::waitpid(forked, std::ptr::null_mut(), 0) };
-                assert_eq!(waited, forked);
-                Ok(())
-            });
-        },
-    );
 }

@@ -84,8 +84,7 @@ async fn is_quiet(server: &Server) {
 #[test]
 fn without_descriptors_and_without_a_client_accepting_waits() {
     let _alone = alone();
-    let name = "accept_shortage::without_descriptors_and_without_a_client_accepting_waits";
-    in_child(name, || {
+    in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         for (way, nonblocking) in WAYS.into_iter().zip([false, true].into_iter().cycle()) {
             for is_busy in [false, true] {
@@ -142,8 +141,7 @@ type StdStream = std::net::TcpStream;
 #[test]
 fn an_error_that_no_accept_has_collected_does_not_meet_a_later_one() {
     let _alone = alone();
-    let name = "accept_shortage::an_error_that_no_accept_has_collected_does_not_meet_a_later_one";
-    in_child(name, || {
+    in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         for given_up in WAYS {
             for later in WAYS {
@@ -172,8 +170,7 @@ fn an_error_that_no_accept_has_collected_does_not_meet_a_later_one() {
 #[test]
 fn an_error_for_an_accept_that_leaves_goes_to_none_that_came_later() {
     let _alone = alone();
-    let name = "accept_shortage::an_error_for_an_accept_that_leaves_goes_to_none_that_came_later";
-    in_child(name, || {
+    in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         for later in WAYS {
             run(async move {
@@ -210,8 +207,7 @@ mod readme {
 #[test]
 fn a_server_survives_a_shortage_of_descriptors() {
     let _alone = alone();
-    let name = "accept_shortage::a_server_survives_a_shortage_of_descriptors";
-    in_child(name, || {
+    in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         run(async {
             let listener = TcpListener::bind("127.0.0.1:0")?;

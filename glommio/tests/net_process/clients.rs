@@ -18,11 +18,11 @@ pub(crate) struct Unbound(TcpStream);
 pub(crate) struct Clients(glommio::net::TcpStream);
 
 /// Runs `body` in a process of its own, with the way to clients in this one.
-pub(crate) fn in_child_with_clients(test: &str, body: impl FnOnce(Unbound)) {
+pub(crate) fn in_child_with_clients(body: impl FnOnce(Unbound)) {
     const MEETING: &str = "GLOMMIO_TEST_MEETING";
     if let Ok(address) = std::env::var(MEETING) {
         let to_clients = TcpStream::connect(address).expect("they wait there");
-        return in_child(test, || body(Unbound(to_clients)));
+        return in_child(|| body(Unbound(to_clients)));
     }
     let meeting = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let address = meeting.local_addr().expect("it is bound").to_string();
@@ -30,7 +30,7 @@ pub(crate) fn in_child_with_clients(test: &str, body: impl FnOnce(Unbound)) {
         let (server, _) = meeting.accept()?;
         obey(server)
     });
-    in_child_with(test, &[(MEETING, &address)], || {
+    in_child_with(&[(MEETING, &address)], || {
         unreachable!("the child has come in above");
     });
     let done = clients.join().expect("the clients do not panic");

@@ -90,8 +90,7 @@ fn is_out_of_descriptors<T: std::fmt::Debug>(result: Result<T>) {
 fn a_server_short_of_descriptors_serves_all_clients_in_turn() {
     const CLIENTS: usize = 100;
     let _alone = alone();
-    let name = "descriptors::a_server_short_of_descriptors_serves_all_clients_in_turn";
-    in_child_with_clients(name, |clients| {
+    in_child_with_clients(|clients| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         run(async move {
             let mut clients = clients.bind_to_executor();

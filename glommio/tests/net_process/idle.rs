@@ -22,8 +22,7 @@ fn ten_thousand_idle_connections_cost_nothing_and_answer_when_asked() {
         return;
     }
     set_limit(Resource::RLIMIT_NOFILE, hard);
-    let name = "idle::ten_thousand_idle_connections_cost_nothing_and_answer_when_asked";
-    in_child_with_clients(name, |clients| {
+    in_child_with_clients(|clients| {
         run(async {
             let mut clients = clients.bind_to_executor();
             let before = open_descriptors();

@@ -145,26 +145,6 @@ fn executors_dropped_with_sockets_under_way_leave_no_descriptor() {
     assert_eq!(open_descriptors(), before);
 }
 
-#[test]
-fn accepted_streams_that_are_not_taken_leave_no_descriptor() {
-    let _alone = alone();
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let before = open_descriptors();
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1000);
-        for _ in 0..100 {
-            let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-            let accepted = listener.shared_accept().await?;
-            sender
-                .send((client, accepted))
-                .expect("the channel has space");
-        }
-        drop((sender, receiver));
-        back_to(before).await;
-        Ok(())
-    });
-}
-
 /// Without descriptors, accepting and connecting fail and nothing else; with some, all goes on.
 #[test]
 fn a_listener_survives_running_out_of_descriptors() {
@@ -257,47 +237,4 @@ fn writing_to_a_closed_peer_raises_no_signal() {
     });
     // SAFETY: as above; this is what was there before.
     unsafe { libc::signal(libc::SIGPIPE, ignored) };
-}
-
-#[test]
-fn accepted_descriptors_are_closed_on_exec() {
-    let _alone = alone();
-    run(async {
-        use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let client = TcpStream::connect(listener.local_addr()?).await?;
-        let server = listener.accept().await?;
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        for flags in [
-            fcntl(&listener, FcntlArg::F_GETFD),
-            fcntl(&client, FcntlArg::F_GETFD),
-            fcntl(&server, FcntlArg::F_GETFD),
-            fcntl(&socket, FcntlArg::F_GETFD),
-        ] {
-            let flags = FdFlag::from_bits_truncate(flags.expect("it is open"));
-            assert!(flags.contains(FdFlag::FD_CLOEXEC));
-        }
-        Ok(())
-    });
-}
-
-/// A connection that is refused by its listener's end is closed, and the client sees it.
-#[test]
-fn a_closed_listener_closes_what_it_had_accepted() {
-    let _alone = alone();
-    run(async {
-        let before = open_descriptors();
-        for _ in 0..100 {
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            poll_and_drop(2, listener.accept()).await;
-            let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
-            sleep(Duration::from_nanos(1)).await;
-            drop(listener);
-            // Closed or reset, whether it had been accepted already or not.
-            let end = client.read(&mut [0; 1]);
-            assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
-        }
-        back_to(before).await;
-        Ok(())
-    });
 }

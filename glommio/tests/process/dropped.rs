@@ -78,34 +78,31 @@ fn a_child_that_has_ended_is_reaped_in_the_drop() -> Result {
 
 #[test]
 fn children_that_outlive_their_executor_are_reaped_by_the_next_one() {
-    in_child(
-        "dropped::children_that_outlive_their_executor_are_reaped_by_the_next_one",
-        || {
-            let start = || async {
-                let mut child = cat();
-                (
-                    child.id().expect("it was not waited for"),
-                    child.stdin.take(),
-                )
-            };
-            // One is left by a task of the executor, the other is dropped outside of any.
-            let (first, first_stdin) = run(start());
-            let executor = LocalExecutor::default();
-            let second = executor.run(async { long().kill_on_drop(true).spawn() });
-            let second = second.expect("every system has it");
-            let second_id = second.id().expect("it was not waited for");
-            drop(executor);
-            drop(second);
-            drop(first_stdin);
-            run(async {
-                for id in [first, second_id] {
-                    while exists(id) {
-                        Command::new("true").status().await.expect("it is there");
-                    }
+    in_child(|| {
+        let start = || async {
+            let mut child = cat();
+            (
+                child.id().expect("it was not waited for"),
+                child.stdin.take(),
+            )
+        };
+        // One is left by a task of the executor, the other is dropped outside of any.
+        let (first, first_stdin) = run(start());
+        let executor = LocalExecutor::default();
+        let second = executor.run(async { long().kill_on_drop(true).spawn() });
+        let second = second.expect("every system has it");
+        let second_id = second.id().expect("it was not waited for");
+        drop(executor);
+        drop(second);
+        drop(first_stdin);
+        run(async {
+            for id in [first, second_id] {
+                while exists(id) {
+                    Command::new("true").status().await.expect("it is there");
                 }
-            });
-        },
-    );
+            }
+        });
+    });
 }
 
 #[test]
@@ -144,7 +141,7 @@ fn a_forgotten_wait_does_no_harm() -> Result {
 
 #[test]
 fn no_descriptor_is_left_of_children() {
-    in_child("dropped::no_descriptor_is_left_of_children", || {
+    in_child(|| {
         run(async {
             let mut before = 0;
             for round in 0..20 {

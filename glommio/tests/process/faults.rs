@@ -25,52 +25,48 @@ fn assert_no_children() {
 
 #[test]
 fn without_descriptors_there_is_an_error_and_nothing_is_left() {
-    in_child(
-        "faults::without_descriptors_there_is_an_error_and_nothing_is_left",
-        || {
-            run(async {
-                // What is opened once and kept.
-                Command::new("true")
-                    .output()
-                    .await
-                    .expect("descriptors are free");
-                let before = descriptors();
-                let (mut failed, mut succeeded) = (0, 0);
-                for free in 0..24 {
-                    set_limit(Resource::RLIMIT_NOFILE, (before + free) as u64);
-                    let spawned = Command::new("true")
-                        .stdin(Stdio::piped())
-                        .stdout(Stdio::piped())
-                        .stderr(Stdio::piped())
-                        .spawn();
-                    set_limit(Resource::RLIMIT_NOFILE, 1024);
-                    match spawned {
-                        Ok(mut child) => {
-                            child.wait().await.expect("it runs");
-                            succeeded += 1;
-                        }
-                        Err(error) => {
-                            let error = io::Error::from(error);
-                            assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
-                            failed += 1;
-                        }
+    in_child(|| {
+        run(async {
+            // What is opened once and kept.
+            Command::new("true")
+                .output()
+                .await
+                .expect("descriptors are free");
+            let before = descriptors();
+            let (mut failed, mut succeeded) = (0, 0);
+            for free in 0..24 {
+                set_limit(Resource::RLIMIT_NOFILE, (before + free) as u64);
+                let spawned = Command::new("true")
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped())
+                    .spawn();
+                set_limit(Resource::RLIMIT_NOFILE, 1024);
+                match spawned {
+                    Ok(mut child) => {
+                        child.wait().await.expect("it runs");
+                        succeeded += 1;
                     }
-                    assert_eq!(descriptors(), before);
-                    assert_no_children();
+                    Err(error) => {
+                        let error = io::Error::from(error);
+                        assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
+                        failed += 1;
+                    }
                 }
-                assert!(
-                    failed > 0 && succeeded > 0,
-                    "{failed} failed, {succeeded} did not"
-                );
-            });
-        },
-    );
+                assert_eq!(descriptors(), before);
+                assert_no_children();
+            }
+            assert!(
+                failed > 0 && succeeded > 0,
+                "{failed} failed, {succeeded} did not"
+            );
+        });
+    });
 }
 
 /// In whole, or in part, as on Linux 5.3.
 #[test]
 fn children_are_started_awaited_and_killed_without_pidfds() {
-    let name = "faults::children_are_started_awaited_and_killed_without_pidfds";
     let lacks = [
         (vec![libc::SYS_pidfd_open], libc::ENOSYS),
         (vec![libc::SYS_pidfd_open], libc::EPERM),
@@ -83,7 +79,7 @@ fn children_are_started_awaited_and_killed_without_pidfds() {
     ];
     for (index, (calls, errno)) in lacks.into_iter().enumerate() {
         let index = index.to_string();
-        in_child_with(name, &[("LACK", &index)], || {
+        in_child_with(&[("LACK", &index)], || {
             // The child has one of them.
             if std::env::var("LACK").is_ok_and(|it| it == index) {
                 deny_all(&calls, errno);
@@ -141,60 +137,54 @@ async fn all_of_a_child() {
 
 #[test]
 fn a_child_that_other_code_has_reaped_is_an_error_and_is_never_signalled() {
-    in_child(
-        "faults::a_child_that_other_code_has_reaped_is_an_error_and_is_never_signalled",
-        || {
-            run(async {
-                let mut child = Command::new("true")
-                    .kill_on_drop(true)
-                    .spawn()
-                    .expect("it is there");
-                let id = child.id().expect("it was not waited for").cast_signed();
-                // SAFETY: the call is given no memory to write to.
-                assert_eq!(unsafe { libc::waitpid(id, std::ptr::null_mut(), 0) }, id);
-                let errno = |error: GlommioError<()>| io::Error::from(error).raw_os_error();
-                assert_eq!(child.wait().await.map_err(errno), Err(Some(libc::ECHILD)));
-                assert_eq!(child.start_kill().map_err(errno), Err(Some(libc::ESRCH)));
-            });
-        },
-    );
+    in_child(|| {
+        run(async {
+            let mut child = Command::new("true")
+                .kill_on_drop(true)
+                .spawn()
+                .expect("it is there");
+            let id = child.id().expect("it was not waited for").cast_signed();
+            // SAFETY: the call is given no memory to write to.
+            assert_eq!(unsafe { libc::waitpid(id, std::ptr::null_mut(), 0) }, id);
+            let errno = |error: GlommioError<()>| io::Error::from(error).raw_os_error();
+            assert_eq!(child.wait().await.map_err(errno), Err(Some(libc::ECHILD)));
+            assert_eq!(child.start_kill().map_err(errno), Err(Some(libc::ESRCH)));
+        });
+    });
 }
 
 #[test]
 fn a_forked_process_leaves_the_children_of_its_parent_alone() {
-    in_child(
-        "faults::a_forked_process_leaves_the_children_of_its_parent_alone",
-        || {
-            run(async {
-                let mut child = Command::new("cat")
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped())
-                    .kill_on_drop(true)
-                    .spawn()
-                    .expect("it is there");
-                // SAFETY: the forked process drops the child, which makes no system call that needs
-                // another thread, and ends.
-                let forked = unsafe { libc::fork() };
-                if forked == 0 {
-                    drop(child);
-                    // SAFETY: always allowed.
-                    unsafe { libc::_exit(42) };
-                }
-                let mut status = 0;
-                // SAFETY: `status` is a place for a number.
-                assert_eq!(unsafe { libc::waitpid(forked, &raw mut status, 0) }, forked);
-                assert_eq!(libc::WEXITSTATUS(status), 42);
-                // One that was killed reads nothing more.
-                let input = child.stdin.as_mut().expect("it is piped");
-                input.write_all(b"!").await.expect("it reads");
-                let output = child.stdout.as_mut().expect("it is piped");
-                let mut echoed = [0];
-                output.read_exact(&mut echoed).await.expect("it runs on");
-                assert_eq!(&echoed, b"!");
-                child.kill().await.expect("it runs");
-                let status = child.wait().await.expect("it is known");
-                assert_eq!(status.signal(), Some(libc::SIGKILL));
-            });
-        },
-    );
+    in_child(|| {
+        run(async {
+            let mut child = Command::new("cat")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .kill_on_drop(true)
+                .spawn()
+                .expect("it is there");
+            // SAFETY: the forked process drops the child, which makes no system call that needs
+            // another thread, and ends.
+            let forked = unsafe { libc::fork() };
+            if forked == 0 {
+                drop(child);
+                // SAFETY: always allowed.
+                unsafe { libc::_exit(42) };
+            }
+            let mut status = 0;
+            // SAFETY: `status` is a place for a number.
+            assert_eq!(unsafe { libc::waitpid(forked, &raw mut status, 0) }, forked);
+            assert_eq!(libc::WEXITSTATUS(status), 42);
+            // One that was killed reads nothing more.
+            let input = child.stdin.as_mut().expect("it is piped");
+            input.write_all(b"!").await.expect("it reads");
+            let output = child.stdout.as_mut().expect("it is piped");
+            let mut echoed = [0];
+            output.read_exact(&mut echoed).await.expect("it runs on");
+            assert_eq!(&echoed, b"!");
+            child.kill().await.expect("it runs");
+            let status = child.wait().await.expect("it is known");
+            assert_eq!(status.signal(), Some(libc::SIGKILL));
+        });
+    });
 }

@@ -241,17 +241,14 @@ fn errors_tell_the_numbers_that_the_node_sees() {
 
 #[test]
 fn a_process_without_descriptors_ends_the_simulation_and_does_not_change_it() {
-    in_child(
-        "descriptors::a_process_without_descriptors_ends_the_simulation_and_does_not_change_it",
-        || {
-            // The limit is raised as far as it may be.
-            let limit = |soft, hard| setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
-            limit(64, 4096);
-            assert!(opened(Simulation::builder(), 200).is_ok());
-            limit(64, 64);
-            let failure = opened(Simulation::builder(), 200).unwrap_err();
-            assert!(matches!(failure.kind(), FailureKind::Setup(_)), "{failure}");
-            assert!(failure.to_string().contains("ulimit -n"), "{failure}");
-        },
-    );
+    in_child(|| {
+        // The limit is raised as far as it may be.
+        let limit = |soft, hard| setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+        limit(64, 4096);
+        assert!(opened(Simulation::builder(), 200).is_ok());
+        limit(64, 64);
+        let failure = opened(Simulation::builder(), 200).unwrap_err();
+        assert!(matches!(failure.kind(), FailureKind::Setup(_)), "{failure}");
+        assert!(failure.to_string().contains("ulimit -n"), "{failure}");
+    });
 }

@@ -311,19 +311,15 @@ fn many_seeds_have_a_summary_with_the_shortest_plan() {
 
 #[test]
 fn the_seed_of_the_environment_is_run_alone() {
-    in_child_with(
-        "hooks::the_seed_of_the_environment_is_run_alone",
-        &[("GLOMMIO_SEED", "77")],
-        || {
-            let run = |simulation: SimulationBuilder| {
-                let run = simulation.client("client", || sleep(SECOND)).run();
-                assert_eq!(run.as_ref().map(simulation::Report::seed).ok(), Some(77));
-                run
-            };
-            let summary = Simulation::seeds(0..1000, run);
-            assert_eq!(summary.count(), 1);
-        },
-    );
+    in_child_with(&[("GLOMMIO_SEED", "77")], || {
+        let run = |simulation: SimulationBuilder| {
+            let run = simulation.client("client", || sleep(SECOND)).run();
+            assert_eq!(run.as_ref().map(simulation::Report::seed).ok(), Some(77));
+            run
+        };
+        let summary = Simulation::seeds(0..1000, run);
+        assert_eq!(summary.count(), 1);
+    });
 }
 
 #[test]

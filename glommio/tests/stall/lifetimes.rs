@@ -7,7 +7,7 @@ use std::time::Duration;
 use glommio::{LocalExecutor, LocalExecutorBuilder, StallDetectionHandler};
 use libc::{SIGUSR1, SIGUSR2};
 
-use crate::common::{in_child, panic_of, threads, wait_until, watchdog};
+use crate::common::{in_child, panic_of, threads, wait_until, watchdog, with_slices_of};
 use crate::witness::{INTERVAL, Witness, count_signals, stall_until_signalled};
 
 #[test]
@@ -34,10 +34,7 @@ fn nothing_is_detected_after_it_is_switched_off() {
     let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::of(SIGUSR1);
-    let executor = LocalExecutorBuilder::default()
-        .preempt_timer(INTERVAL)
-        .make()
-        .expect("an executor");
+    let executor = with_slices_of(INTERVAL);
     let stall = || executor.run(async { thread::sleep(5 * INTERVAL) });
     stall();
     executor.detect_stalls(None).expect("off it was");
@@ -76,7 +73,7 @@ fn a_turn_in_which_the_detection_changes_is_not_reported() {
 
 #[test]
 fn its_thread_ends_with_it() {
-    in_child("lifetimes::its_thread_ends_with_it", || {
+    in_child(|| {
         let witness = Witness::new(SIGUSR1, |_, _| Some(Duration::from_secs(3600)));
         let executor = LocalExecutor::default();
         executor.run(async {});
@@ -111,42 +108,39 @@ fn its_thread_ends_with_it() {
 
 #[test]
 fn the_thread_that_watches_is_not_bound_with_the_executor() {
-    in_child(
-        "lifetimes::the_thread_that_watches_is_not_bound_with_the_executor",
-        || {
-            let here = nix::unistd::Pid::from_raw(0);
-            let mask = |thread| nix::sched::sched_getaffinity(thread).expect("it has a mask");
-            let permitted = mask(here);
-            let executor = LocalExecutorBuilder::new(glommio::Placement::Fixed(0))
-                .detect_stalls(Some(Witness::of(SIGUSR1).boxed()))
-                .make()
-                .expect("CPU 0 is online");
-            assert_eq!(
-                mask(here),
-                {
-                    let mut bound = nix::sched::CpuSet::new();
-                    bound.set(0).expect("it fits");
-                    bound
-                },
-                "the executor's thread is"
-            );
-            let name = format!("stalls-{}", executor.id());
-            let of_watchdog = || {
-                let tasks = std::fs::read_dir("/proc/self/task").expect("procfs is mounted");
-                tasks.flatten().find_map(|task| {
-                    let comm = std::fs::read_to_string(task.path().join("comm")).ok()?;
-                    let id = task.file_name().to_str()?.parse().ok()?;
-                    (comm.trim() == name).then_some(nix::unistd::Pid::from_raw(id))
-                })
-            };
-            wait_until(|| of_watchdog().is_some_and(|thread| mask(thread) == permitted));
-        },
-    );
+    in_child(|| {
+        let here = nix::unistd::Pid::from_raw(0);
+        let mask = |thread| nix::sched::sched_getaffinity(thread).expect("it has a mask");
+        let permitted = mask(here);
+        let executor = LocalExecutorBuilder::new(glommio::Placement::Fixed(0))
+            .detect_stalls(Some(Witness::of(SIGUSR1).boxed()))
+            .make()
+            .expect("CPU 0 is online");
+        assert_eq!(
+            mask(here),
+            {
+                let mut bound = nix::sched::CpuSet::new();
+                bound.set(0).expect("it fits");
+                bound
+            },
+            "the executor's thread is"
+        );
+        let name = format!("stalls-{}", executor.id());
+        let of_watchdog = || {
+            let tasks = std::fs::read_dir("/proc/self/task").expect("procfs is mounted");
+            tasks.flatten().find_map(|task| {
+                let comm = std::fs::read_to_string(task.path().join("comm")).ok()?;
+                let id = task.file_name().to_str()?.parse().ok()?;
+                (comm.trim() == name).then_some(nix::unistd::Pid::from_raw(id))
+            })
+        };
+        wait_until(|| of_watchdog().is_some_and(|thread| mask(thread) == permitted));
+    });
 }
 
 #[test]
 fn an_idle_executor_does_not_wake_for_it() {
-    in_child("lifetimes::an_idle_executor_does_not_wake_for_it", || {
+    in_child(|| {
         let asked = std::sync::Arc::new(AtomicUsize::new(0));
         let count = std::sync::Arc::clone(&asked);
         let witness = Witness::new(SIGUSR1, move |_, _| {
@@ -190,9 +184,7 @@ fn a_handler_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_turn() {
             panic!("in the destructor of a handler");
         }
     }
-    let name =
-        "lifetimes::a_handler_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_turn";
-    in_child(name, || {
+    in_child(|| {
         let executor = LocalExecutor::default();
         executor
             .detect_stalls(Some(Box::new(Bomb)))

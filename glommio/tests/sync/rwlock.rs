@@ -1,13 +1,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Waker};
 
 use glommio::sync::RwLock;
 use glommio::{GlommioError, ResourceType, executor, spawn_local};
 
 use crate::common::polled::{Polled, quiet_panic};
-use crate::common::{DropCount, Kept, panic_of, run};
+use crate::common::{DropCount, panic_of, run};
 
 fn would_block<T>(result: Result<T, GlommioError<()>>) -> bool {
     matches!(result, Err(GlommioError::WouldBlock(ResourceType::RwLock)))
@@ -99,20 +97,6 @@ fn a_panic_of_the_holder_unlocks() {
         quiet_panic();
     });
     drop(lock.try_write().unwrap());
-}
-
-#[test]
-fn repeated_polls_pile_up_no_wakers() {
-    let lock = RwLock::new(());
-    let _guard = lock.try_write().unwrap();
-    let kept = Arc::new(Kept);
-    let waker = Waker::from(Arc::clone(&kept));
-    let mut reader = Box::pin(lock.read());
-    for _ in 0..10_000 {
-        let mut cx = Context::from_waker(&waker);
-        assert!(reader.as_mut().poll(&mut cx).is_pending());
-    }
-    assert_eq!(Arc::strong_count(&kept), 3, "ours, the task's, the queue's");
 }
 
 #[test]

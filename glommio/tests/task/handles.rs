@@ -15,24 +15,6 @@ use glommio::{LocalExecutor, ScopedTask, Task, executor, spawn_local, spawn_loca
 use crate::common::{DropCount, Log, Parking, on_drop, panic_of, run, watchdog};
 
 #[test]
-fn a_task_gives_its_output_at_once_or_later() {
-    run(async {
-        assert_eq!(spawn_local(async { 1 }).await, 1);
-        let later = spawn_local(async {
-            sleep(Duration::from_millis(1)).await;
-            String::from("later")
-        });
-        assert_eq!(later.await, "later");
-        let shared = Rc::new(7);
-        let not_send = Rc::clone(&shared);
-        assert!(Rc::ptr_eq(
-            &spawn_local(async move { not_send }).await,
-            &shared
-        ));
-    });
-}
-
-#[test]
 fn a_task_that_gave_its_output_panics_when_polled_again() {
     run(async {
         let mut task = spawn_local(async { 1 });
@@ -49,24 +31,6 @@ fn a_join_handle_gives_some_once_and_none_ever_after() {
         assert_eq!((&mut handle).await, Some(1));
         assert_eq!((&mut handle).await, None);
         assert_eq!(handle.await, None);
-    });
-}
-
-#[test]
-fn a_detached_task_runs_on_without_its_handle() {
-    run(async {
-        let done = Rc::new(Cell::new(false));
-        let set = Rc::clone(&done);
-        drop(
-            spawn_local(async move {
-                sleep(Duration::from_millis(1)).await;
-                set.set(true);
-            })
-            .detach(),
-        );
-        while !done.get() {
-            sleep(Duration::from_micros(200)).await;
-        }
     });
 }
 

@@ -1,14 +1,12 @@
 //! When a timer is done, and what it says then.
 
-use std::cell::Cell;
 use std::panic::catch_unwind;
-use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep};
-use glommio::{LocalExecutor, executor, spawn_local};
+use glommio::{LocalExecutor, spawn_local};
 
 use crate::harness::{HOUR, hog, hog_until, ms, poll, run};
 
@@ -169,24 +167,6 @@ fn very_short_sleeps_in_a_row_end() {
         for n in 0..1000 {
             sleep(Duration::from_nanos(n * 50)).await;
         }
-    });
-}
-
-#[test]
-fn it_suspends_its_task_and_no_other() {
-    run(|| async {
-        let turns = Rc::new(Cell::new(0));
-        let counted = Rc::clone(&turns);
-        let sleeper = spawn_local(sleep(HOUR));
-        let worker = spawn_local(async move {
-            for _ in 0..100 {
-                counted.update(|it| it + 1);
-                executor().yield_now().await;
-            }
-        });
-        worker.await;
-        assert_eq!(turns.get(), 100);
-        sleeper.cancel().await;
     });
 }
 

@@ -8,10 +8,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use glommio::timer::Timer;
-use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor};
+use glommio::{LocalExecutor, executor};
 
 use crate::common;
 pub use crate::common::Numbers;
+use crate::common::with_slices_of;
 
 /// A wait that no test sits out.
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -34,10 +35,7 @@ pub fn run<F: Future>(test: impl FnOnce() -> F) -> F::Output {
 /// As [`run`], in an executor whose preemption timer is longer than the watchdog waits.
 pub fn run_unpreempted<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     with_watchdog(|| {
-        let local = LocalExecutorBuilder::new(Placement::Unbound)
-            .preempt_timer(Duration::from_secs(600))
-            .make()
-            .expect("an unbound executor can be made");
+        let local = with_slices_of(Duration::from_secs(600));
         local.run(async { test().await });
     });
 }

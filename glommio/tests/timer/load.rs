@@ -68,10 +68,7 @@ fn a_sleep_beside_many_busy_tasks() {
 #[test]
 fn a_sleep_beside_many_that_use_up_their_slices() {
     with_watchdog(|| {
-        let local = LocalExecutorBuilder::new(Placement::Unbound)
-            .preempt_timer(ms(1))
-            .make()
-            .expect("an unbound executor can be made");
+        let local = crate::common::with_slices_of(ms(1));
         local.run(async {
             let load: Vec<_> = (0..30)
                 .map(|_| spawn_local(busy(Manner::IfNeeded)))
@@ -81,26 +78,6 @@ fn a_sleep_beside_many_that_use_up_their_slices() {
             }
             drop(load);
         });
-    });
-}
-
-#[test]
-fn a_sleep_beside_a_busy_queue() {
-    run_unpreempted(|| async {
-        for shares in [1, 1000] {
-            for manner in MANNERS {
-                let queue = executor().create_task_queue(
-                    Shares::Static(shares),
-                    Latency::NotImportant,
-                    "busy",
-                );
-                let load = spawn_local_into(busy(manner), queue).expect("it was just made");
-                for wait in [Duration::from_micros(1), ms(1), ms(10)] {
-                    sleep(wait).await;
-                }
-                load.cancel().await;
-            }
-        }
     });
 }
 
@@ -252,10 +229,7 @@ fn slices_of_any_length_leave_timers_alone() {
     ];
     for length in lengths {
         with_watchdog(|| {
-            let local = LocalExecutorBuilder::new(Placement::Unbound)
-                .preempt_timer(length)
-                .make()
-                .expect("an unbound executor can be made");
+            let local = crate::common::with_slices_of(length);
             for _ in 0..50 {
                 local.run(sleep(Duration::from_micros(50)));
             }

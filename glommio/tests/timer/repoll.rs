@@ -1,19 +1,16 @@
 //! Timers that are polled again before they are due, as `select` loops do all the time.
 
 use std::future::poll_fn;
-use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use futures_lite::future::{or, poll_once, race, zip};
-use futures_lite::{FutureExt, StreamExt, stream};
+use futures_lite::FutureExt;
+use futures_lite::future::{or, poll_once};
 use glommio::timer::{Timer, sleep};
 use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::common::hooks::{counting, hooked};
-use crate::harness::{
-    HOUR, Log, OnDrop, expiry, hog, ms, poll, run, run_unpreempted, shared, until, with_watchdog,
-};
+use crate::harness::{HOUR, Log, OnDrop, expiry, hog, ms, poll, run, shared, until, with_watchdog};
 
 #[test]
 fn a_thousand_polls_with_one_waker_wake_it_once() {
@@ -62,19 +59,6 @@ fn a_timer_first_polled_outside_of_its_executor_may_be_over() {
             let mut timer = local.run(async move { Timer::new(wait) });
             hog(wait + ms(1));
             assert!(poll(&mut timer, Waker::noop()).is_ready());
-        }
-    });
-}
-
-/// First polled when its time has come, in the very round in which it was made.
-#[test]
-fn a_timer_that_is_over_before_its_first_poll_is_done_soon() {
-    run_unpreempted(|| async {
-        for wait in [ms(1), ms(30)] {
-            let mut timer = Timer::new(wait);
-            hog(wait + ms(1));
-            let deadline = (&mut timer).await;
-            assert!(deadline <= Instant::now());
         }
     });
 }
@@ -182,32 +166,6 @@ fn timers_given_up_in_a_select_leave_the_others_alone() {
     });
 }
 
-#[test]
-fn the_shortest_of_a_race_wins() {
-    run(|| async {
-        for _ in 0..20 {
-            let long = async {
-                sleep(HOUR).await;
-                "long"
-            };
-            let short = async {
-                sleep(ms(1)).await;
-                "short"
-            };
-            assert_eq!(race(long, short).await, "short");
-        }
-    });
-}
-
-#[test]
-fn both_of_a_pair_are_awaited() {
-    run(|| async {
-        let start = Instant::now();
-        let (first, second) = zip(Timer::new(ms(3)), Timer::new(ms(9))).await;
-        assert!(first < second && second >= start + ms(9));
-    });
-}
-
 /// The waker of the task is the same for all of them, and each poll of the task polls them all.
 #[test]
 fn many_timers_of_one_task_all_end() {
@@ -246,32 +204,5 @@ fn the_loser_is_dropped() {
         };
         sleep(ms(2)).or(loser).await;
         assert_eq!(log.entries(), ["loser"]);
-    });
-}
-
-#[test]
-fn timers_pace_a_stream() {
-    run(|| async {
-        let start = Instant::now();
-        let paced = stream::iter(0..10).then(|n| async move {
-            Timer::new(ms(1)).await;
-            n
-        });
-        let sum: i32 = paced.fold(0, |sum, n| sum + n).await;
-        assert_eq!(sum, 45);
-        assert!(start.elapsed() >= ms(10));
-    });
-}
-
-/// Pinned in place and polled by reference between other awaits.
-#[test]
-fn a_pinned_sleep_goes_on_across_other_waits() {
-    run(|| async {
-        let start = Instant::now();
-        let mut slept = pin!(sleep(ms(25)));
-        while poll_once(slept.as_mut()).await.is_none() {
-            Timer::new(ms(1)).await;
-        }
-        assert!(start.elapsed() >= ms(25));
     });
 }

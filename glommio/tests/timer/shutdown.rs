@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::mpsc::{Sender, channel};
 use std::task::Waker;
 use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep, timeout};
-use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
+use glommio::{LocalExecutor, executor, spawn_local};
 
-use crate::common::hooks::{hooked, on_drop};
+use crate::common::hooks::on_drop;
 use crate::harness::{HOUR, Log, OnDrop, ms, poll, with_watchdog};
 
 /// Where and under which executor it was dropped; uses timers on the way out.
@@ -142,29 +142,6 @@ fn an_action_that_came_due_while_nothing_ran_does_not_run() {
     });
 }
 
-#[test]
-fn a_timer_and_its_waker_survive_their_executor() {
-    with_watchdog(|| {
-        let log = Log::default();
-        let (wake_log, drop_log) = (log.clone(), log.clone());
-        let local = LocalExecutor::default();
-        let mut timer = local.run(async {
-            let waker = hooked(
-                move || wake_log.push("woken"),
-                move || drop_log.push("dropped"),
-            );
-            let mut timer = Timer::new(HOUR);
-            assert!(poll(&mut timer, &waker).is_pending());
-            timer
-        });
-        drop(local);
-        timer.reset(Duration::ZERO);
-        drop(timer);
-        // The queue had the waker, and went with the executor.
-        assert_eq!(log.entries(), ["dropped"]);
-    });
-}
-
 /// What a waker does when it goes down with the queue: timers are out of reach, not out of order.
 #[test]
 fn wakers_that_go_down_with_the_queue_may_use_its_timers() {
@@ -223,25 +200,6 @@ fn a_panic_leaves_the_other_timers_in_place() {
     });
 }
 
-#[test]
-fn a_panic_in_a_spawned_executor_is_reported_by_its_handle() {
-    with_watchdog(|| {
-        let handle = LocalExecutorBuilder::new(Placement::Unbound)
-            .spawn(|| async {
-                let pending = TimerActionOnce::do_in(HOUR, async {});
-                let _repeat = TimerActionRepeat::repeat(|| async { Some(ms(1)) });
-                let _timer = Timer::new(HOUR);
-                drop(TimerActionOnce::do_in(ms(1), async {
-                    panic!("on purpose")
-                }));
-                pending.join().await
-            })
-            .expect("an unbound executor can be made");
-        let error = handle.join().expect_err("the action panicked");
-        assert!(error.to_string().contains("on purpose"), "{error}");
-    });
-}
-
 /// Dropped while its thread unwinds: destructors that use timers do not panic on top, which would
 /// abort.
 #[test]
@@ -267,19 +225,4 @@ fn dropped_by_an_unwinding_thread() {
     });
     assert!(panic.is_err());
     assert_eq!(receiver.recv(), Ok(4));
-}
-
-#[test]
-fn sleeping_executors_can_be_made_and_dropped_by_the_hundred() {
-    with_watchdog(|| {
-        for n in 0..200_u64 {
-            let local = LocalExecutor::default();
-            let start = Instant::now();
-            local.run(async {
-                drop(TimerActionOnce::do_in(HOUR, async {}));
-                sleep(Duration::from_micros(n)).await;
-            });
-            assert!(start.elapsed() >= Duration::from_micros(n));
-        }
-    });
 }

@@ -1,11 +1,8 @@
 //! Limits on how long a future may take.
 
-use std::cell::Cell;
 use std::error::Error;
-use std::future::{pending, poll_fn, ready};
+use std::future::{pending, ready};
 use std::io;
-use std::rc::Rc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::{or, poll_once};
@@ -46,63 +43,6 @@ fn errors_pass_through_unchanged() {
             .await
             .expect_err("it is closed");
         assert!(matches!(error, GlommioError::Closed(ResourceType::Gate)));
-    });
-}
-
-#[test]
-fn what_takes_longer_times_out_and_never_early() {
-    run(|| async {
-        for limit in [Duration::ZERO, Duration::from_micros(1), ms(1), ms(20)] {
-            let before = Instant::now();
-            let result = timeout(limit, pending::<Result<(), ()>>()).await;
-            assert!(before.elapsed() >= limit);
-            assert_eq!(limit_of(result), Some(limit));
-        }
-    });
-}
-
-/// The future is polled before the timer is looked at, each time.
-#[test]
-fn no_time_at_all_is_one_poll() {
-    run(|| async {
-        let polls = Rc::new(Cell::new(0));
-        let counted = Rc::clone(&polls);
-        let never = poll_fn(move |_| {
-            counted.update(|it| it + 1);
-            Poll::<Result<(), ()>>::Pending
-        });
-        assert_eq!(
-            limit_of(timeout(Duration::ZERO, never).await),
-            Some(Duration::ZERO)
-        );
-        assert_eq!(polls.get(), 1);
-        assert_eq!(timeout(Duration::ZERO, ready(Ok(2))).await.ok(), Some(2));
-    });
-}
-
-/// Only the timer wakes it, and it is done at that very poll.
-#[test]
-fn at_the_deadline_the_result_wins() {
-    run(|| async {
-        let mut polls = 0;
-        let second_poll = poll_fn(move |_| {
-            polls += 1;
-            if polls == 1 {
-                return Poll::Pending;
-            }
-            Poll::Ready(Ok("result"))
-        });
-        assert_eq!(timeout(ms(5), second_poll).await.ok(), Some("result"));
-
-        // Nothing wakes this one either; it looks at the clock.
-        let deadline = Instant::now() + ms(5);
-        let tie = poll_fn(move |_| {
-            if Instant::now() < deadline {
-                return Poll::Pending;
-            }
-            Poll::Ready(Ok("result"))
-        });
-        assert_eq!(timeout(ms(5), tie).await.ok(), Some("result"));
     });
 }
 

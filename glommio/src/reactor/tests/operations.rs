@@ -5,36 +5,6 @@ use std::cell::{Cell, RefCell};
 use super::*;
 
 #[test]
-fn thousands_of_waiting_operations_do_not_stop_up_a_ring_of_few_entries() {
-    for depth in 1..=4 {
-        let reactor = reactor(depth);
-        let (woken, waker) = counting_waker();
-        let quiet = eventfd();
-        let mut waiting: Vec<_> = (0..3000)
-            .map(|_| reactor.submit(readable(&quiet)))
-            .collect();
-        for operation in &mut waiting {
-            assert!(poll(operation, &waker).is_none());
-        }
-        let mut behind = reactor.submit(Nop);
-        assert!(poll(&mut behind, &waker).is_none());
-        turn_until(&reactor, || woken.get() == 1);
-        assert!(poll(&mut behind, &waker).is_some());
-        // Half of them are given up, the others complete.
-        waiting.truncate(1500);
-        turn_until(&reactor, || reactor.driver.in_flight.borrow().len() == 1500);
-        assert_eq!(woken.get(), 1);
-        quiet.write(1).expect("an eventfd takes a small number");
-        turn_until(&reactor, || woken.get() == 1501);
-        for operation in &mut waiting {
-            let events = poll(operation, &waker).expect("it is done").unwrap();
-            assert_ne!(events & libc::POLLIN as u32, 0);
-        }
-        assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
-    }
-}
-
-#[test]
 fn giving_up_what_was_not_submitted_costs_nothing() {
     let reactor = reactor(16);
     let quiet = eventfd();
@@ -90,26 +60,6 @@ fn half_a_ring_of_operations_reaches_the_kernel_at_once_and_wakes_no_task() {
             assert!(poll(operation, &waker).is_some());
         }
     }
-}
-
-#[test]
-fn giving_up_what_was_submitted_keeps_it_until_the_kernel_has_let_go() {
-    let reactor = reactor(4);
-    let quiet = eventfd();
-    let (woken, waker) = counting_waker();
-    let mut operation = reactor.submit(readable(&quiet));
-    assert!(poll(&mut operation, &waker).is_none());
-    turn(&reactor);
-    drop(operation);
-    assert_eq!(
-        reactor.driver.in_flight.borrow().len(),
-        1,
-        "the kernel still has it"
-    );
-    assert!(reactor.driver.in_flight.borrow().has_cancels());
-    turn_until(&reactor, || reactor.driver.in_flight.borrow().len() == 0);
-    assert_eq!(woken.get(), 0, "what gave it up is not woken");
-    assert_eq!(Arc::strong_count(&woken), 2, "the waker is not kept");
 }
 
 #[test]

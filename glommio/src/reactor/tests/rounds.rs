@@ -41,60 +41,6 @@ pub(super) fn begin_settled(reactor: &Reactor, slice: Duration) {
 }
 
 #[test]
-fn an_idle_turn_sleeps_until_the_earliest_timer() {
-    for spin in [Duration::ZERO, Duration::from_millis(1)] {
-        let reactor = reactor_spinning(4, spin);
-        let (woken, waker) = counting_waker();
-        let deadline = Instant::now() + Duration::from_millis(5);
-        let (mut soon, mut later) = (timer(&reactor), timer(&reactor));
-        later.arm(deadline + LONG, &waker);
-        soon.arm(deadline, &waker);
-        while woken.get() == 0 {
-            assert!(Instant::now() < deadline + PATIENCE);
-            idle_turn(&reactor);
-        }
-        assert!(Instant::now() >= deadline);
-        assert!(!soon.is_armed() && later.is_armed());
-        assert_eq!(reactor.live_timers(), 1);
-        drop(later);
-        assert_eq!(reactor.live_timers(), 0);
-    }
-}
-
-#[test]
-fn an_idle_turn_ends_with_a_completion_or_a_notification() {
-    let reactor = reactor(4);
-    let (woken, waker) = counting_waker();
-    let bell = eventfd();
-    let mut operation = reactor.submit(readable(&bell));
-    assert!(poll(&mut operation, &waker).is_none());
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(2));
-            bell.write(1).expect("an eventfd takes a small number");
-        });
-        while woken.get() == 0 {
-            idle_turn(&reactor);
-        }
-    });
-    assert!(poll(&mut operation, &waker).is_some());
-    for _ in 0..100 {
-        let notifier = Arc::clone(reactor.sleep.notifier());
-        let other = thread::spawn(move || notifier.notify());
-        while !reactor.sleep.notifier().take() {
-            idle_turn(&reactor);
-        }
-        other.join().expect("notifying does not panic");
-    }
-    // Notified before: it does not sleep at all, again and again, until the notification was taken.
-    reactor.sleep.notifier().notify();
-    for _ in 0..3 {
-        idle_turn(&reactor);
-    }
-    assert!(reactor.sleep.notifier().take());
-}
-
-#[test]
 fn who_is_woken_by_leaving_the_last_round_is_not_slept_on() {
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
@@ -200,19 +146,6 @@ fn a_batch_that_is_worked_off_is_followed_by_the_next() {
     soon.arm(due, &waker);
     reactor.turn(|| LONG, false, || false);
     assert_eq!(woken.get(), 3 * EXPIRE_BUDGET + 1);
-}
-
-#[test]
-fn a_round_ends_at_the_end_of_its_slice_without_a_system_call_of_the_task() {
-    let reactor = reactor(4);
-    for milliseconds in [1, 3, 10] {
-        let slice = Duration::from_millis(milliseconds);
-        let started = Instant::now();
-        reactor.turn(|| slice, true, || false);
-        let ended = run_until_preempted(&reactor);
-        assert!(ended >= started + slice);
-        assert!(reactor.need_preempt(), "until the reactor has looked");
-    }
 }
 
 #[test]
@@ -375,17 +308,6 @@ fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
 }
 
 #[test]
-fn a_notification_asks_for_preemption_until_it_is_taken() {
-    let reactor = reactor(4);
-    turn(&reactor);
-    assert!(!reactor.need_preempt());
-    reactor.sleep.notifier().notify();
-    assert!(reactor.need_preempt() && reactor.need_preempt());
-    assert!(reactor.sleep.notifier().take());
-    assert!(!reactor.need_preempt());
-}
-
-#[test]
 fn limits_only_shorten_a_round() {
     let reactor = reactor(4);
     turn(&reactor);
@@ -423,24 +345,6 @@ fn a_limit_that_has_passed_ends_the_round_when_it_is_set() {
     assert!(reactor.need_preempt());
 }
 
-#[test]
-fn rounds_of_all_lengths_can_be_asked_for() {
-    let reactor = reactor(4);
-    for slice in [Duration::ZERO, Duration::from_nanos(1), MIN_SLICE] {
-        reactor.turn(|| slice, true, || false);
-        let shortest = reactor.preempt.round_start() + MIN_SLICE;
-        assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
-        reactor.limit_slice(reactor.round_start(), slice);
-        assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
-        run_until_preempted(&reactor);
-    }
-    for slice in [Duration::MAX, Duration::from_secs(u64::MAX)] {
-        reactor.turn(|| slice, true, || false);
-        settle(&reactor);
-        assert!(!reactor.need_preempt());
-    }
-}
-
 /// Asks, when its operation completes, what is known of a time far off.
 struct Asks {
     reactor: std::rc::Weak<Reactor>,
@@ -476,22 +380,6 @@ fn the_time_of_a_turn_is_good_for_its_round_only() {
     assert!(!reactor.turn_time.may_be_past(far));
     drop(current::enter(Rc::clone(&reactor)));
     assert!(reactor.turn_time.may_be_past(far), "it has been left");
-}
-
-#[test]
-fn timers_without_reactor_are_never_armed() {
-    let reactor = reactor(4);
-    let (woken, waker) = counting_waker();
-    let mut kept = timer(&reactor);
-    kept.arm(Instant::now() + LONG, &waker);
-    assert!(kept.is_armed());
-    drop(reactor);
-    assert!(!kept.is_armed());
-    assert!(!kept.rearm(Instant::now()) && !kept.set_waker(&waker));
-    kept.arm(Instant::now(), &waker);
-    kept.disarm();
-    assert_eq!(woken.get(), 0);
-    assert_eq!(Arc::strong_count(&woken), 2, "the queue's waker is gone");
 }
 
 #[test]

@@ -31,28 +31,6 @@ fn what_is_past_is_near_and_what_is_far_is_not() {
 }
 
 #[test]
-fn a_near_deadline_is_waited_for_and_its_timer_is_not_early() {
-    for precision in [TimerPrecision::Balanced, TimerPrecision::Tightest] {
-        let reactor = reactor_with(Settings {
-            timer_precision: precision,
-            ..settings(4)
-        });
-        let (woken, waker) = counting_waker();
-        for nanos in (0..100_000).step_by(1000) {
-            let deadline = Instant::now() + Duration::from_nanos(nanos);
-            let mut timer = timer(&reactor);
-            timer.arm(deadline, &waker);
-            let before = woken.get();
-            while woken.get() == before {
-                idle_turn(&reactor);
-            }
-            assert!(Instant::now() >= deadline);
-        }
-        shut_down(&reactor);
-    }
-}
-
-#[test]
 fn polling_for_a_deadline_ends_with_a_message_and_with_a_completion() {
     let reactor = reactor(4);
     let late = Wait::Until(Instant::now() + LONG);
