@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use async_tungstenite::WebSocketStream;
 use async_tungstenite::tungstenite;
-use async_tungstenite::tungstenite::handshake::derive_accept_key;
+use async_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use async_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use clap::Parser;
@@ -42,10 +42,7 @@ use glommio::spawn_local;
 use glommio_hyper::{Connections, GlommioIo, UpgradedIo};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
-    SEC_WEBSOCKET_VERSION, UPGRADE,
-};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 
@@ -121,19 +118,7 @@ fn respond(request: Request<Incoming>, connections: &Connections) -> Response<Fu
 
 /// Begins a conversation, if the request asks for one.
 fn upgrade(request: Request<Incoming>, connections: &Connections) -> Response<Full<Bytes>> {
-    let headers = request.headers();
-    let key = headers.get(SEC_WEBSOCKET_KEY).filter(|_| {
-        let contains = |name, token: &str| {
-            let values = headers.get_all(name).iter();
-            let mut tokens = values.flat_map(|it| it.to_str().unwrap_or_default().split(','));
-            tokens.any(|it| it.trim().eq_ignore_ascii_case(token))
-        };
-        contains(CONNECTION, "upgrade")
-            && contains(UPGRADE, "websocket")
-            && contains(SEC_WEBSOCKET_VERSION, "13")
-    });
-    let accept = key.map(|key| HeaderValue::from_str(&derive_accept_key(key.as_bytes())));
-    let Some(Ok(accept)) = accept else {
+    let Ok(response) = create_response_with_body(&request, Full::default) else {
         return told(StatusCode::UPGRADE_REQUIRED, "this speaks WebSocket 13\n");
     };
 
@@ -146,11 +131,6 @@ fn upgrade(request: Request<Incoming>, connections: &Connections) -> Response<Fu
     };
     spawn_local(conversation).detach();
 
-    let mut response = told(StatusCode::SWITCHING_PROTOCOLS, "");
-    let headers = response.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
     response
 }
 
