@@ -4,9 +4,10 @@
 use std::future::Future;
 use std::time::Duration;
 
-use workloads::{Action, Actions, Cooperative, Join, Runtime};
+use workloads::{Actions, Cooperative, Join, Runtime};
 
 use crate::rt;
+use crate::rt::timer::TimerActionOnce;
 
 /// The crate behind `rt`.
 pub struct Glommio;
@@ -73,26 +74,21 @@ impl Cooperative for Glommio {
 }
 
 impl Actions for Glommio {
-    type Action = TimerActionOnce;
+    type Action = TimerActionOnce<()>;
 
     fn action(delay: Duration) -> Self::Action {
-        TimerActionOnce(rt::timer::TimerActionOnce::do_in(delay, async {}))
-    }
-}
-
-/// An armed action, wrapped for want of a local type.
-pub struct TimerActionOnce(rt::timer::TimerActionOnce<()>);
-
-impl Action for TimerActionOnce {
-    async fn cancel(self) {
-        self.0.cancel().await;
+        TimerActionOnce::do_in(delay, async {})
     }
 
-    fn destroy(self) {
-        self.0.destroy();
+    async fn cancel(action: Self::Action) {
+        action.cancel().await;
     }
 
-    fn rearm_in(&self, delay: Duration) {
-        self.0.rearm_in(delay);
+    fn destroy(action: Self::Action) {
+        action.destroy();
+    }
+
+    fn rearm_in(action: &Self::Action, delay: Duration) {
+        action.rearm_in(delay);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use workloads::channels::{Channels, Locks, Meshes, Peer, Receiver, Sender};
+use workloads::channels::{Channels, Locks, Meshes, Receiver, Sender};
 
 use super::adapter::Glommio;
 use crate::rt;
@@ -13,23 +13,23 @@ use crate::rt::channels::shared_channel::{
 };
 
 impl Channels for Glommio {
-    type Sender = Local<LocalSender<u64>>;
-    type Receiver = Local<LocalReceiver<u64>>;
-    type UnboundedSender = Local<LocalSender<u64>>;
-    type UnboundedReceiver = Local<LocalReceiver<u64>>;
+    type Sender = End<LocalSender<u64>>;
+    type Receiver = End<LocalReceiver<u64>>;
+    type UnboundedSender = End<LocalSender<u64>>;
+    type UnboundedReceiver = End<LocalReceiver<u64>>;
     type SharedSender = SharedSender<u64>;
     type SharedReceiver = SharedReceiver<u64>;
-    type Outlet = Connected<ConnectedSender<u64>>;
-    type Inlet = Connected<ConnectedReceiver<u64>>;
+    type Outlet = End<ConnectedSender<u64>>;
+    type Inlet = End<ConnectedReceiver<u64>>;
 
     fn bounded(capacity: usize) -> (Self::Sender, Self::Receiver) {
         let (sender, receiver) = local_channel::new_bounded(capacity);
-        (Local(sender), Local(receiver))
+        (End(sender), End(receiver))
     }
 
     fn unbounded() -> (Self::UnboundedSender, Self::UnboundedReceiver) {
         let (sender, receiver) = local_channel::new_unbounded();
-        (Local(sender), Local(receiver))
+        (End(sender), End(receiver))
     }
 
     fn shared(capacity: usize) -> (Self::SharedSender, Self::SharedReceiver) {
@@ -37,39 +37,36 @@ impl Channels for Glommio {
     }
 
     async fn connect_sender(sender: Self::SharedSender) -> Self::Outlet {
-        Connected(sender.connect().await)
+        End(sender.connect().await)
     }
 
     async fn connect_receiver(receiver: Self::SharedReceiver) -> Self::Inlet {
-        Connected(receiver.connect().await)
+        End(receiver.connect().await)
     }
 }
 
-/// An end within an executor, wrapped for want of a local type.
-pub struct Local<E>(E);
+/// An end of a channel, wrapped for want of a local type.
+pub struct End<E>(E);
 
-impl Sender for Local<LocalSender<u64>> {
+impl Sender for End<LocalSender<u64>> {
     async fn send(&self, number: u64) {
         self.0.send(number).await.expect("the receiver is there");
     }
 }
 
-impl Receiver for Local<LocalReceiver<u64>> {
+impl Receiver for End<LocalReceiver<u64>> {
     async fn receive(&mut self) -> Option<u64> {
         self.0.recv().await
     }
 }
 
-/// An end of a channel between executors.
-pub struct Connected<E>(E);
-
-impl Sender for Connected<ConnectedSender<u64>> {
+impl Sender for End<ConnectedSender<u64>> {
     async fn send(&self, number: u64) {
         self.0.send(number).await.expect("the receiver is there");
     }
 }
 
-impl Receiver for Connected<ConnectedReceiver<u64>> {
+impl Receiver for End<ConnectedReceiver<u64>> {
     async fn receive(&mut self) -> Option<u64> {
         self.0.recv().await
     }
@@ -77,37 +74,28 @@ impl Receiver for Connected<ConnectedReceiver<u64>> {
 
 impl Meshes for Glommio {
     type Mesh = FullMesh<u64>;
-    type Peer = Joined;
+    type Peer = (Senders<u64>, Receivers<u64>);
 
     fn mesh(peers: usize, capacity: usize) -> Self::Mesh {
         MeshBuilder::full(peers, capacity)
     }
 
     async fn join(mesh: Self::Mesh) -> Self::Peer {
-        let (senders, receivers) = mesh.join().await.expect("as many join as the mesh has");
-        Joined { senders, receivers }
-    }
-}
-
-/// The channels of one executor.
-pub struct Joined {
-    senders: Senders<u64>,
-    receivers: Receivers<u64>,
-}
-
-impl Peer for Joined {
-    fn id(&self) -> usize {
-        self.senders.peer_id()
+        mesh.join().await.expect("as many join as the mesh has")
     }
 
-    async fn send_to(&self, peer: usize, number: u64) {
-        let sent = self.senders.send_to(peer, number);
+    fn id((senders, _): &Self::Peer) -> usize {
+        senders.peer_id()
+    }
+
+    async fn send_to((senders, _): &Self::Peer, peer: usize, number: u64) {
+        let sent = senders.send_to(peer, number);
         sent.await.expect("the peer is there");
     }
 
-    async fn receive_from(&self, peer: usize) -> u64 {
-        let received = self.receivers.recv_from(peer);
-        let number = received.await.expect("it is another peer");
+    async fn receive_from((_, receivers): &Self::Peer, peer: usize) -> u64 {
+        let received = receivers.recv_from(peer).await;
+        let number = received.expect("it is another peer");
         number.expect("the peer is there")
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
+use futures_lite::{AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt, stream};
 use workloads::files::{
     BulkReads, Files, GAP_BYTES_MAX, MERGED_BYTES_MAX, Mode, Reader, Streams, Writer,
 };
@@ -95,14 +95,10 @@ impl Streams for Glommio {
 
     async fn write_stream(path: PathBuf, buffer_bytes: usize, bytes: u64) {
         let file = DmaFile::create(path).await.expect(WRITABLE);
-        let mut writer = DmaStreamWriterBuilder::new(file)
+        let writer = DmaStreamWriterBuilder::new(file)
             .with_buffer_size(buffer_bytes)
             .build();
-        let piece = vec![0; buffer_bytes];
-        for _ in 0..bytes / buffer_bytes as u64 {
-            writer.write_all(&piece).await.expect(WRITABLE);
-        }
-        writer.close().await.expect(WRITABLE);
+        fill(writer, buffer_bytes, bytes).await;
     }
 
     async fn read_cached_stream(path: PathBuf, buffer_bytes: usize) -> u64 {
@@ -124,15 +120,19 @@ impl Streams for Glommio {
 
     async fn write_cached_stream(path: PathBuf, buffer_bytes: usize, bytes: u64) {
         let file = BufferedFile::create(path).await.expect(WRITABLE);
-        let mut writer = StreamWriterBuilder::new(file)
+        let writer = StreamWriterBuilder::new(file)
             .with_buffer_size(buffer_bytes)
             .build();
-        let piece = vec![0; buffer_bytes];
-        for _ in 0..bytes / buffer_bytes as u64 {
-            writer.write_all(&piece).await.expect(WRITABLE);
-        }
-        writer.close().await.expect(WRITABLE);
+        fill(writer, buffer_bytes, bytes).await;
     }
+}
+
+async fn fill(mut writer: impl AsyncWrite + Unpin, buffer_bytes: usize, bytes: u64) {
+    let piece = vec![0; buffer_bytes];
+    for _ in 0..bytes / buffer_bytes as u64 {
+        writer.write_all(&piece).await.expect(WRITABLE);
+    }
+    writer.close().await.expect(WRITABLE);
 }
 
 impl BulkReads for Glommio {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use workloads::{Listener, Network, Stream};
+use workloads::{Network, Stream};
 
 use super::adapter::Glommio;
 use crate::rt;
@@ -38,39 +38,8 @@ impl Network for Glommio {
     }
 }
 
-/// A listener, wrapped for want of a local type.
-pub struct TcpListener(rt::net::TcpListener);
-
-impl Listener for TcpListener {
-    type Stream = TcpStream;
-
-    fn address(&self) -> SocketAddr {
-        self.0.local_addr().expect("a bound socket has an address")
-    }
-
-    async fn accept(&self, buffer_bytes: usize) -> TcpStream {
-        TcpStream::new(
-            self.0.accept().await.expect("a client connects"),
-            buffer_bytes,
-        )
-    }
-}
-
-/// A connection and its buffer.
-pub struct TcpStream {
-    socket: rt::net::TcpStream,
-    buffer: Vec<u8>,
-}
-
-impl TcpStream {
-    fn new(socket: rt::net::TcpStream, buffer_bytes: usize) -> Self {
-        socket.set_nodelay(true).expect("TCP has the option");
-        Self {
-            socket,
-            buffer: vec![7; buffer_bytes],
-        }
-    }
-}
+workloads::sockets!(rt::net::TcpListener, rt::net::TcpStream, rt::net::UdpSocket, socket => socket);
+workloads::datagrams!(UdpSocket);
 
 impl Stream for TcpStream {
     fn set_read_timeout(&mut self, limit: Duration) {
@@ -94,11 +63,3 @@ impl Stream for TcpStream {
         self.socket.read(&mut self.buffer).await.unwrap_or(0)
     }
 }
-
-/// A UDP socket and its buffer.
-pub struct UdpSocket {
-    socket: rt::net::UdpSocket,
-    buffer: Vec<u8>,
-}
-
-workloads::datagrams!(UdpSocket);

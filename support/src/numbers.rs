@@ -92,13 +92,6 @@ pub fn nanoseconds(ns: f64) -> String {
     scaled(ns, &DURATIONS)
 }
 
-/// The percentile above which one of `rarity` values lies, with as many digits as it takes: 99.9
-/// of 1,000.
-pub fn percentile(rarity: f64) -> String {
-    let decimals = (rarity.log10() - 2.0).ceil().clamp(0.0, 12.0) as usize;
-    format!("{:.decimals$}", 100.0 - 100.0 / rarity.max(1.0))
-}
-
 /// Without what multiplying leaves behind the last digit that counts.
 pub fn without_dust(value: f64) -> f64 {
     let rounded = (value * 1e6).round() / 1e6;
@@ -148,12 +141,5 @@ mod tests {
         assert_eq!(round(3.0 * 0.1, &COUNTS), "0.3");
         assert_eq!(round(1_500_000.0, &COUNTS), "1.5M");
         assert_eq!(round(-0.0, &COUNTS), "0");
-    }
-
-    #[test]
-    fn percentiles_by_their_nines() {
-        let rarities = [1.0, 10.0, 100.0, 1_000.0, 100_000.0];
-        let texts = ["0", "90", "99", "99.9", "99.999"];
-        assert_eq!(rarities.map(percentile), texts);
     }
 }

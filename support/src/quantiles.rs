@@ -23,7 +23,6 @@ use crate::numbers::number;
 /// let samples: Samples = [4.0, 1.0, 2.0, 9.0].into_iter().collect();
 /// assert_eq!(samples.median(), Some(2.0));
 /// assert_eq!(samples.quantile(0.75), Some(4.0));
-/// assert_eq!(samples.deviation(), Some(1.0));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
@@ -57,14 +56,6 @@ impl FromIterator<f64> for Samples {
     }
 }
 
-/// In nanoseconds.
-impl FromIterator<Duration> for Samples {
-    fn from_iter<I: IntoIterator<Item = Duration>>(durations: I) -> Self {
-        let ns = durations.into_iter().map(|it| it.as_nanos() as f64);
-        ns.collect()
-    }
-}
-
 impl Samples {
     /// The smallest value that this part of all, from 0 to 1, does not exceed. `None` of none.
     pub fn quantile(&self, part: f64) -> Option<f64> {
@@ -77,13 +68,6 @@ impl Samples {
     /// The one in the middle; of an even number the smaller of the two. `None` of none.
     pub fn median(&self) -> Option<f64> {
         self.quantile(0.5)
-    }
-
-    /// The median of the distances from the median (MAD). `None` of none.
-    pub fn deviation(&self) -> Option<f64> {
-        let median = self.median()?;
-        let distances = self.sorted.iter().map(|value| (value - median).abs());
-        distances.collect::<Samples>().median()
     }
 
     /// The middle and the ends. `None` of none.
@@ -182,20 +166,12 @@ mod tests {
         };
         assert_eq!(samples.spread(), Some(spread));
         assert_eq!(spread.to_string(), "3.00 (1.00 – 5.00)");
-        assert_eq!(samples.deviation(), Some(2.0));
     }
 
     #[test]
     fn none_have_no_median() {
         let none = Samples::default();
-        assert_eq!((none.median(), none.deviation()), (None, None));
-        assert_eq!((none.spread(), none.quantile(1.0)), (None, None));
-    }
-
-    #[test]
-    fn durations_are_nanoseconds() {
-        let samples: Samples = [3, 1, 2].map(Duration::from_micros).into_iter().collect();
-        assert_eq!(samples.median(), Some(2_000.0));
+        assert_eq!((none.median(), none.spread()), (None, None));
     }
 
     #[test]

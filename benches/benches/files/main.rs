@@ -75,29 +75,14 @@ fn rows() -> Vec<Row> {
 const CRATES: &[&str] = &["ours", "classic", PUBLISHED, "ng", "tokio", "monoio", "compio", "bare"];
 
 /// CPU per read of all crates.
+#[rustfmt::skip]
 const PICTURE: Picture = Picture {
     file: "files-cpu.svg",
     title: "What a read of 4 KiB at a random place costs",
     x: "reads under way at a time",
     y: "µs of CPU per read",
     panels: &[
-        Panel {
-            title: "past the page cache",
-            of: "",
-            points: &[
-                (1.0, "direct-1-cpu"),
-                (8.0, "direct-8-cpu"),
-                (32.0, "direct-32-cpu"),
-            ],
-        },
-        Panel {
-            title: "from the page cache",
-            of: "",
-            points: &[
-                (1.0, "buffered-1-cpu"),
-                (8.0, "buffered-8-cpu"),
-                (32.0, "buffered-32-cpu"),
-            ],
-        },
+        Panel { title: "past the page cache", of: "", points: &[(1.0, "direct-1-cpu"), (8.0, "direct-8-cpu"), (32.0, "direct-32-cpu")] },
+        Panel { title: "from the page cache", of: "", points: &[(1.0, "buffered-1-cpu"), (8.0, "buffered-8-cpu"), (32.0, "buffered-32-cpu")] },
     ],
 };

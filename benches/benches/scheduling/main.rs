@@ -89,33 +89,19 @@ fn rows() -> Vec<Row> {
 }
 
 /// Of a thousand starts, one may take as long as the last point.
-const POINTS: &[(f64, &str)] = &[
-    (2.0, "start-p50"),
-    (10.0, "start-p90"),
-    (100.0, "start-p99"),
-    (1000.0, "start-p999"),
-];
+#[rustfmt::skip]
+const POINTS: &[(f64, &str)] =
+    &[(2.0, "start-p50"), (10.0, "start-p90"), (100.0, "start-p99"), (1000.0, "start-p999")];
 
+#[rustfmt::skip]
 const PICTURE: Picture = Picture {
     file: "scheduling-starts.svg",
     title: "From a wake to the first instruction, beside a task that computes",
     x: "one in so many starts takes longer",
     y: "µs",
     panels: &[
-        Panel {
-            title: "woken by its timer",
-            of: ", its timer",
-            points: POINTS,
-        },
-        Panel {
-            title: "woken by another thread",
-            of: ", another thread",
-            points: POINTS,
-        },
-        Panel {
-            title: "woken by the neighbour",
-            of: ", the neighbour",
-            points: POINTS,
-        },
+        Panel { title: "woken by its timer", of: ", its timer", points: POINTS },
+        Panel { title: "woken by another thread", of: ", another thread", points: POINTS },
+        Panel { title: "woken by the neighbour", of: ", the neighbour", points: POINTS },
     ],
 };

@@ -115,29 +115,14 @@ const fn load(
 }
 
 /// Server CPU per message of all crates.
+#[rustfmt::skip]
 const PICTURE: Picture = Picture {
     file: "sockets-cpu.svg",
     title: "What a message of 64 bytes costs an echo server on a CPU of its own",
     x: "connections, one message in flight on each",
     y: "µs of server CPU per message",
     panels: &[
-        Panel {
-            title: "without read timeouts",
-            of: "",
-            points: &[
-                (1.0, "tcp-apart-cpu"),
-                (64.0, "echo-64-apart-cpu"),
-                (1000.0, "echo-1k-apart-cpu"),
-            ],
-        },
-        Panel {
-            title: "with read timeouts of 30 s",
-            of: "",
-            points: &[
-                (1.0, "tcp-timeout-apart-cpu"),
-                (64.0, "echo-64-timeout-apart-cpu"),
-                (1000.0, "echo-1k-timeout-apart-cpu"),
-            ],
-        },
+        Panel { title: "without read timeouts", of: "", points: &[(1.0, "tcp-apart-cpu"), (64.0, "echo-64-apart-cpu"), (1000.0, "echo-1k-apart-cpu")] },
+        Panel { title: "with read timeouts of 30 s", of: "", points: &[(1.0, "tcp-timeout-apart-cpu"), (64.0, "echo-64-timeout-apart-cpu"), (1000.0, "echo-1k-timeout-apart-cpu")] },
     ],
 };

@@ -1,11 +1,12 @@
 //! Loops over the system calls, and nothing else.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::zeroed;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use crate::way::{DATAGRAM, Received, SEGMENTS, Way};
 
@@ -123,29 +124,10 @@ impl<const RECEIVED: usize, const ANSWERED: usize> Way for Bare<RECEIVED, ANSWER
     }
 
     async fn send(&mut self) -> io::Result<()> {
-        let mut slice = libc::iovec {
-            iov_base: self.buffers[0].as_mut_ptr().cast(),
-            iov_len: DATAGRAM * SEGMENTS,
-        };
-        let mut control = [0_u64; 3];
-        // SAFETY: it consists of integers and of pointers that may be null.
-        let mut header: libc::msghdr = unsafe { zeroed() };
-        header.msg_iov = &raw mut slice;
-        header.msg_iovlen = 1;
-        header.msg_control = (&raw mut control).cast();
-        header.msg_controllen = size_of_val(&control) as _;
-        // SAFETY: the header has space for one message of a short number, which is written there.
-        unsafe {
-            let message = libc::CMSG_FIRSTHDR(&raw const header);
-            (*message).cmsg_level = libc::SOL_UDP;
-            (*message).cmsg_type = libc::UDP_SEGMENT;
-            (*message).cmsg_len = libc::CMSG_LEN(2) as _;
-            (libc::CMSG_DATA(message).cast::<u16>()).write_unaligned(DATAGRAM as u16);
-        }
-        // SAFETY: the header and all that it points to outlive the call.
-        if unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, 0) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let bytes = [IoSlice::new(&self.buffers[0][..DATAGRAM * SEGMENTS])];
+        let control = [ControlMessage::UdpGsoSegments(&(DATAGRAM as u16))];
+        let (fd, flags) = (self.socket.as_raw_fd(), MsgFlags::empty());
+        sendmsg::<()>(fd, &bytes, &control, flags, None)?;
         Ok(())
     }
 

@@ -1,9 +1,7 @@
 //! Plots as SVG: a thin layer over plotters that makes all of them look alike.
 //!
-//! [`lines`] draws whole diagrams, panels side by side on common axes.
-//! [`canvas`](mod@canvas) is for everything else: texts, dots, lines and bars by their pixels.
-//!
-//! What else draws with plotters begins with [`svg`].
+//! [`lines`] draws whole diagrams, panels side by side on common axes. What else draws with plotters begins with
+//! [`svg`].
 
 use std::error::Error;
 use std::path::Path;
@@ -12,7 +10,6 @@ use std::{fs, io};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-pub mod canvas;
 pub mod lines;
 
 pub use plotters::style::RGBColor as Rgb;

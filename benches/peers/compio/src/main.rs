@@ -2,12 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use compio::runtime::JoinHandle;
 use workloads::cases::{files, lanes};
-use workloads::{Runtime, wake_self};
+use workloads::{Joined, Runtime, wake_self};
 
 #[path = "../../ring_files.rs"]
 mod ring_files;
@@ -55,7 +54,7 @@ fn main() {
 struct Compio;
 
 impl Runtime for Compio {
-    type Task<T: 'static> = Task<T>;
+    type Task<T: 'static> = Joined<JoinHandle<T>>;
     type Timer = Pin<Box<dyn Future<Output = ()>>>;
 
     fn run<F: Future + 'static>(future: F) -> F::Output
@@ -68,7 +67,7 @@ impl Runtime for Compio {
     }
 
     fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T> {
-        Task(compio::runtime::spawn(future))
+        Joined(compio::runtime::spawn(future))
     }
 
     fn spawn_detached(future: impl Future<Output = ()> + 'static) {
@@ -87,18 +86,5 @@ impl Runtime for Compio {
         compio::runtime::time::timeout(limit, future)
             .await
             .expect("workloads stay within their limits")
-    }
-}
-
-/// A join handle.
-struct Task<T>(JoinHandle<T>);
-
-impl<T> Future for Task<T> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        Pin::new(&mut self.0)
-            .poll(context)
-            .map(|output| output.expect("workloads do not panic"))
     }
 }

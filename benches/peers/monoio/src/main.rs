@@ -6,8 +6,6 @@ mod files;
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use monoio::io::{AsyncReadRent, AsyncReadRentExt, AsyncWriteRentExt};
@@ -15,7 +13,7 @@ use monoio::net;
 use monoio::task::JoinHandle;
 use monoio::time::Sleep;
 use workloads::cases::{common, network};
-use workloads::{Datagram, Listener, Network, Runtime, Stream, within};
+use workloads::{Datagram, Network, Runtime, Stream, within};
 
 fn main() {
     workloads::main(&[
@@ -31,7 +29,7 @@ struct Monoio;
 const LOOPBACK: &str = "127.0.0.1:0";
 
 impl Runtime for Monoio {
-    type Task<T: 'static> = Task<T>;
+    type Task<T: 'static> = JoinHandle<T>;
     type Timer = Sleep;
 
     fn run<F: Future + 'static>(future: F) -> F::Output
@@ -47,7 +45,7 @@ impl Runtime for Monoio {
     }
 
     fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T> {
-        Task(monoio::spawn(future))
+        monoio::spawn(future)
     }
 
     fn spawn_detached(future: impl Future<Output = ()> + 'static) {
@@ -98,49 +96,8 @@ impl Network for Monoio {
     }
 }
 
-/// A join handle. Dropping it lets the task run on.
-struct Task<T>(JoinHandle<T>);
-
-impl<T> Future for Task<T> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        Pin::new(&mut self.0).poll(context)
-    }
-}
-
-struct TcpListener(net::TcpListener);
-
-impl Listener for TcpListener {
-    type Stream = TcpStream;
-
-    fn address(&self) -> SocketAddr {
-        self.0.local_addr().expect("a bound socket has an address")
-    }
-
-    async fn accept(&self, buffer_bytes: usize) -> TcpStream {
-        let (socket, _) = self.0.accept().await.expect("a client connects");
-        TcpStream::new(socket, buffer_bytes)
-    }
-}
-
-/// A connection and the buffer that travels into each operation and back.
-struct TcpStream {
-    socket: net::TcpStream,
-    buffer: Vec<u8>,
-    read_timeout: Option<Duration>,
-}
-
-impl TcpStream {
-    fn new(socket: net::TcpStream, buffer_bytes: usize) -> Self {
-        socket.set_nodelay(true).expect("TCP has the option");
-        Self {
-            socket,
-            buffer: vec![7; buffer_bytes],
-            read_timeout: None,
-        }
-    }
-}
+// Each has its buffer, which travels into each operation and back.
+workloads::sockets!(net::TcpListener, net::TcpStream, net::udp::UdpSocket, (socket, _) => socket);
 
 impl Stream for TcpStream {
     fn set_read_timeout(&mut self, limit: Duration) {
@@ -179,11 +136,6 @@ impl Stream for TcpStream {
         self.buffer = buffer;
         result.unwrap_or(0)
     }
-}
-
-struct UdpSocket {
-    socket: net::udp::UdpSocket,
-    buffer: Vec<u8>,
 }
 
 impl Datagram for UdpSocket {

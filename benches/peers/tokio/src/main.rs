@@ -8,7 +8,6 @@ use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,9 +16,7 @@ use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
 use workloads::cases::{actions, common, cooperative, locks, network, notices};
-use workloads::{
-    Action, Actions, Cooperative, Listener, Network, Runtime, Stream, wake_self, within,
-};
+use workloads::{Actions, Cooperative, Joined, Network, Runtime, Stream, wake_self, within};
 
 fn main() {
     workloads::main(&[
@@ -48,7 +45,7 @@ fn runtime() -> LocalRuntime {
 }
 
 impl Runtime for Tokio {
-    type Task<T: 'static> = Task<T>;
+    type Task<T: 'static> = Joined<JoinHandle<T>>;
     type Timer = Sleep;
 
     fn run<F: Future + 'static>(future: F) -> F::Output
@@ -64,7 +61,7 @@ impl Runtime for Tokio {
     }
 
     fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T> {
-        Task(tokio::task::spawn_local(future))
+        Joined(tokio::task::spawn_local(future))
     }
 
     fn spawn_detached(future: impl Future<Output = ()> + 'static) {
@@ -133,19 +130,6 @@ impl Cooperative for Tokio {
     }
 }
 
-/// A join handle that resolves to the output.
-struct Task<T>(JoinHandle<T>);
-
-impl<T> Future for Task<T> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        Pin::new(&mut self.0)
-            .poll(context)
-            .map(|output| output.expect("workloads do not panic"))
-    }
-}
-
 /// What a user of tokio would write for `TimerActionOnce`: a task that sleeps, its sleep within reach.
 struct TimerAction {
     task: JoinHandle<()>,
@@ -163,57 +147,24 @@ impl Actions for Tokio {
         });
         TimerAction { task, sleep }
     }
-}
 
-impl Action for TimerAction {
-    async fn cancel(self) {
-        self.task.abort();
-        let _cancelled = self.task.await;
+    async fn cancel(action: TimerAction) {
+        action.task.abort();
+        let _cancelled = action.task.await;
     }
 
-    fn destroy(self) {
-        self.task.abort();
+    fn destroy(action: TimerAction) {
+        action.task.abort();
     }
 
-    fn rearm_in(&self, delay: Duration) {
-        self.sleep
-            .borrow_mut()
-            .as_mut()
-            .reset(Instant::now() + delay);
+    fn rearm_in(action: &TimerAction, delay: Duration) {
+        let mut sleep = action.sleep.borrow_mut();
+        sleep.as_mut().reset(Instant::now() + delay);
     }
 }
 
-struct TcpListener(net::TcpListener);
-
-impl Listener for TcpListener {
-    type Stream = TcpStream;
-
-    fn address(&self) -> SocketAddr {
-        self.0.local_addr().expect("a bound socket has an address")
-    }
-
-    async fn accept(&self, buffer_bytes: usize) -> TcpStream {
-        let (socket, _) = self.0.accept().await.expect("a client connects");
-        TcpStream::new(socket, buffer_bytes)
-    }
-}
-
-struct TcpStream {
-    socket: net::TcpStream,
-    buffer: Vec<u8>,
-    read_timeout: Option<Duration>,
-}
-
-impl TcpStream {
-    fn new(socket: net::TcpStream, buffer_bytes: usize) -> Self {
-        socket.set_nodelay(true).expect("TCP has the option");
-        Self {
-            socket,
-            buffer: vec![7; buffer_bytes],
-            read_timeout: None,
-        }
-    }
-}
+workloads::sockets!(net::TcpListener, net::TcpStream, net::UdpSocket, (socket, _) => socket);
+workloads::datagrams!(UdpSocket);
 
 impl Stream for TcpStream {
     fn set_read_timeout(&mut self, limit: Duration) {
@@ -236,10 +187,3 @@ impl Stream for TcpStream {
             .unwrap_or(0)
     }
 }
-
-struct UdpSocket {
-    socket: net::UdpSocket,
-    buffer: Vec<u8>,
-}
-
-workloads::datagrams!(UdpSocket);

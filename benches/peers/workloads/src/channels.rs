@@ -54,22 +54,18 @@ pub trait Meshes: Runtime {
     /// What the executors of a group share.
     type Mesh: Clone + Send + 'static;
     /// The channels from and to one of them.
-    type Peer: Peer + 'static;
+    type Peer: 'static;
 
     /// A mesh of so many executors, whose channels have a capacity of `capacity` items.
     fn mesh(peers: usize, capacity: usize) -> Self::Mesh;
     /// Joins from the executor that runs here.
     fn join(mesh: Self::Mesh) -> impl Future<Output = Self::Peer>;
-}
-
-/// One executor of a mesh.
-pub trait Peer {
-    /// Its number.
-    fn id(&self) -> usize;
+    /// The number of an executor.
+    fn id(own: &Self::Peer) -> usize;
     /// Sends to another.
-    fn send_to(&self, peer: usize, number: u64) -> impl Future<Output = ()>;
+    fn send_to(own: &Self::Peer, peer: usize, number: u64) -> impl Future<Output = ()>;
     /// Receives from another.
-    fn receive_from(&self, peer: usize) -> impl Future<Output = u64>;
+    fn receive_from(own: &Self::Peer, peer: usize) -> impl Future<Output = u64>;
 }
 
 /// Runtimes with locks for the tasks of an executor.

@@ -24,7 +24,7 @@ mod signal;
 use std::net::SocketAddr;
 
 pub use runtime::{
-    Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Slack, Stream,
+    Actions, Cooperative, Datagram, Join, Joined, Listener, Network, Runtime, Slack, Stream,
     converse, wake_self, within,
 };
 

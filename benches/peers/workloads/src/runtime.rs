@@ -10,9 +10,11 @@
 //! Streams own their buffers, since some runtimes want them by value while an operation is in the kernel; a
 //! workload only says how many bytes travel.
 
+use std::fmt::Debug;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
@@ -128,19 +130,15 @@ pub trait Cooperative: Runtime {
 /// Runtimes in which a timed action can be cancelled and moved from outside.
 pub trait Actions: Runtime {
     /// A background task that waits for a deadline, then runs an (empty) action.
-    type Action: Action;
+    type Action;
     /// Arms an action that does nothing, `delay` from now.
     fn action(delay: Duration) -> Self::Action;
-}
-
-/// An armed action.
-pub trait Action {
     /// Cancels it and waits until it is gone.
-    fn cancel(self) -> impl Future<Output = ()>;
+    fn cancel(action: Self::Action) -> impl Future<Output = ()>;
     /// Cancels it without waiting.
-    fn destroy(self);
+    fn destroy(action: Self::Action);
     /// Moves its deadline to `delay` from now.
-    fn rearm_in(&self, delay: Duration);
+    fn rearm_in(action: &Self::Action, delay: Duration);
 }
 
 /// Runtimes whose executors can be told to wake late, and once for many timers.
@@ -170,6 +168,18 @@ pub fn converse<R: Runtime, T: Send + 'static>(
     found
 }
 
+/// A task whose handle also says whether it has panicked, which workloads do not.
+pub struct Joined<J>(pub J);
+
+impl<T, E: Debug, J: Future<Output = Result<T, E>> + Unpin> Future for Joined<J> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let joined = Pin::new(&mut self.0).poll(context);
+        joined.map(|output| output.expect("workloads do not panic"))
+    }
+}
+
 /// Wakes its own task once and suspends once: a yield for runtimes without one of their own.
 pub async fn wake_self() {
     let mut has_yielded = false;
@@ -190,6 +200,55 @@ pub async fn within<R: Runtime, T>(limit: Option<Duration>, read: impl Future<Ou
         None => read.await,
         Some(limit) => R::timeout(limit, read).await,
     }
+}
+
+/// `TcpListener`, `TcpStream` and `UdpSocket` of a peer, around those of its crate, with the memory for their operations.
+/// `accepted` is what its listener gives, and `socket` what a stream is made of.
+#[macro_export]
+macro_rules! sockets {
+    ($listener:ty, $stream:ty, $datagram:ty, $accepted:pat => $socket:ident) => {
+        /// Listens.
+        pub struct TcpListener($listener);
+
+        impl $crate::Listener for TcpListener {
+            type Stream = TcpStream;
+
+            fn address(&self) -> ::std::net::SocketAddr {
+                self.0.local_addr().expect("a bound socket has an address")
+            }
+
+            async fn accept(&self, buffer_bytes: usize) -> TcpStream {
+                let $accepted = self.0.accept().await.expect("a client connects");
+                TcpStream::new($socket, buffer_bytes)
+            }
+        }
+
+        /// A connection, and the buffer of each operation.
+        pub struct TcpStream {
+            socket: $stream,
+            buffer: Vec<u8>,
+            /// Of a crate whose sockets have none.
+            #[allow(dead_code)]
+            read_timeout: Option<::std::time::Duration>,
+        }
+
+        impl TcpStream {
+            fn new(socket: $stream, buffer_bytes: usize) -> Self {
+                socket.set_nodelay(true).expect("TCP has the option");
+                Self {
+                    socket,
+                    buffer: vec![7; buffer_bytes],
+                    read_timeout: None,
+                }
+            }
+        }
+
+        /// A socket, and the buffer of each operation.
+        pub struct UdpSocket {
+            socket: $datagram,
+            buffer: Vec<u8>,
+        }
+    };
 }
 
 /// [`Datagram`] for a type with a `socket` that has the methods of the standard library's, to be awaited, and a

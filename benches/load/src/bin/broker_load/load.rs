@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -23,8 +24,8 @@ pub struct Load {
     /// Whether latencies count from when a message was due.
     has_rate: bool,
     pub wire: Wire,
-    pub publishes: Outbox,
-    pub acks: Outbox,
+    pub publishes: Rc<Outbox>,
+    pub acks: Rc<Outbox>,
     published: Cell<u64>,
     confirmed: Cell<u64>,
     refused: Cell<u64>,
@@ -66,8 +67,8 @@ impl Load {
             messages,
             has_rate: options.rate.is_some(),
             wire: options.wire(),
-            publishes: Outbox::default(),
-            acks: Outbox::default(),
+            publishes: Rc::default(),
+            acks: Rc::default(),
             published: Cell::default(),
             confirmed: Cell::default(),
             refused: Cell::default(),

@@ -12,6 +12,7 @@ use examples::broker::frames::malformed;
 pub type EntryId = (u64, u64);
 
 /// Commands about one stream and its group [`GROUP`].
+#[derive(Clone)]
 pub struct Stream {
     key: String,
     /// Older entries are removed by Redis, so that the stream does not grow for ever.
@@ -34,34 +35,18 @@ impl Stream {
     }
 
     /// Publishes; answered with the entry's name.
+    #[rustfmt::skip]
     pub fn append_publish(&self, out: &mut Vec<u8>, payload: &[u8]) {
-        let words = [
-            "XADD",
-            &self.key,
-            "MAXLEN",
-            "~",
-            &self.entries_max,
-            "*",
-            "m",
-        ];
+        let words = ["XADD", &self.key, "MAXLEN", "~", &self.entries_max, "*", "m"];
         let [a, b, c, d, e, f, g] = words.map(str::as_bytes);
         append_command(out, &[a, b, c, d, e, f, g, payload]);
     }
 
     /// Asks for new messages; answered when there is one.
+    #[rustfmt::skip]
     pub fn append_read(&self, out: &mut Vec<u8>) {
         let words = [
-            "XREADGROUP",
-            "GROUP",
-            GROUP,
-            "consumer",
-            "COUNT",
-            READ_ENTRIES_MAX,
-            "BLOCK",
-            "0",
-            "STREAMS",
-            &self.key,
-            ">",
+            "XREADGROUP", "GROUP", GROUP, "consumer", "COUNT", READ_ENTRIES_MAX, "BLOCK", "0", "STREAMS", &self.key, ">",
         ];
         append_command(out, &words.map(str::as_bytes));
     }
@@ -135,60 +120,34 @@ impl<'a> Token<'a> {
 /// array of entries, each of which is its name and an array of a field and a value.
 #[derive(Default)]
 pub struct Reading {
-    step: Step,
+    /// What comes next: at 0 the stream, at 4 an entry.
+    step: u8,
     /// Entries of this reply that have not come, and the name of the one that comes.
     entries: u64,
     id: EntryId,
 }
 
-#[derive(Clone, Copy, Default)]
-enum Step {
-    #[default]
-    Streams,
-    Stream,
-    Key,
-    Entries,
-    Entry,
-    Id,
-    Fields,
-    Field,
-    Value,
-}
-
 impl Reading {
     /// The next message, if `token` ends one.
     pub fn message<'a>(&mut self, token: Token<'a>) -> io::Result<Option<(EntryId, &'a [u8])>> {
-        self.step = match (self.step, token) {
-            (Step::Streams, Token::Array(1)) => Step::Stream,
-            (Step::Stream, Token::Array(2)) => Step::Key,
-            (Step::Key, Token::Bytes(_)) => Step::Entries,
-            (Step::Entries, Token::Array(entries @ 1..)) => {
-                self.entries = entries;
-                Step::Entry
-            }
-            (Step::Entry, Token::Array(2)) => Step::Id,
-            (Step::Id, Token::Bytes(id)) => {
-                self.id = entry_id(id)?;
-                Step::Fields
-            }
-            (Step::Fields, Token::Array(2)) => Step::Field,
-            (Step::Field, Token::Bytes(_)) => Step::Value,
-            (Step::Value, Token::Bytes(value)) => {
+        match (self.step, token) {
+            (0, Token::Array(1)) | (1 | 4 | 6, Token::Array(2)) | (2 | 7, Token::Bytes(_)) => {}
+            (3, Token::Array(entries @ 1..)) => self.entries = entries,
+            (5, Token::Bytes(id)) => self.id = entry_id(id)?,
+            (8, Token::Bytes(value)) => {
                 self.entries -= 1;
-                self.step = match self.entries {
-                    0 => Step::Streams,
-                    _ => Step::Entry,
-                };
+                self.step = if self.entries == 0 { 0 } else { 4 };
                 return Ok(Some((self.id, value)));
             }
             _ => return Err(malformed("messages of an unknown form")),
-        };
+        }
+        self.step += 1;
         Ok(None)
     }
 
     /// Whether all of the reply has come, and nothing of another one.
     pub fn is_complete(&self) -> bool {
-        matches!(self.step, Step::Streams)
+        self.step == 0
     }
 }
 

@@ -71,29 +71,52 @@ pub async fn start(
                 credit: u32::try_from(credit).unwrap_or(u32::MAX),
             };
             load.acks.push(|out| subscribe.append_to(out));
-            let publishing = spawn(load, |load| async move {
-                exchange(&publisher, &load.publishes, Frames(&load)).await
-            });
-            let consuming = spawn(load, |load| async move {
-                exchange(&consumer, &load.acks, Frames(&load)).await
-            });
+            let publishing = spawn(load, publisher, &load.publishes, Inbox::default(), frames);
+            let consuming = spawn(load, consumer, &load.acks, Inbox::default(), frames);
             Ok(Box::pin(or(publishing, consuming)))
         }
         Wire::Redis(stream) => {
             // A connection that waits for messages does nothing else meanwhile.
             let reader = connect().await?;
             create(&publisher, stream).await?;
-            let publishing = spawn(load, |load| async move {
-                exchange(&publisher, &load.publishes, Confirms(&load)).await
-            });
-            let acking = spawn(load, |load| async move {
-                exchange(&consumer, &load.acks, Acks(&load)).await
-            });
-            let reading = spawn(load, |load| async move {
-                let asks = Outbox::default();
-                let messages = Messages::new(&load, &asks);
-                exchange(&reader, &asks, messages).await
-            });
+            let confirm = |load: &Load, token: Token<'_>, now| {
+                let Token::Bytes(_) = token else {
+                    return Err(malformed("no name for a message"));
+                };
+                load.confirmed(now);
+                Ok(())
+            };
+            let confirms = move |load: &Load, inbox: &mut Inbox| tokens(load, inbox, confirm);
+            let publishing = spawn(load, publisher, &load.publishes, Inbox::default(), confirms);
+            let ack = |load: &Load, token: Token<'_>, now| {
+                let Token::Integer(acked) = token else {
+                    return Err(malformed("no number of acks"));
+                };
+                load.acked(acked == 1, now);
+                Ok(())
+            };
+            let acks = move |load: &Load, inbox: &mut Inbox| tokens(load, inbox, ack);
+            let acking = spawn(load, consumer, &load.acks, Inbox::default(), acks);
+            let (asks, mut reading) = (Rc::new(Outbox::default()), Reading::default());
+            let ask = {
+                let (asks, stream) = (Rc::clone(&asks), stream.clone());
+                move || asks.push(|out| stream.append_read(out))
+            };
+            // Redis need not wait for the next one when it has answered the first.
+            ask();
+            ask();
+            let messages = move |load: &Load, inbox: &mut Inbox| {
+                tokens(load, inbox, |load, token, now| {
+                    if let Some((id, payload)) = reading.message(token)? {
+                        load.delivered(id, payload, now);
+                        if reading.is_complete() {
+                            ask();
+                        }
+                    }
+                    Ok(())
+                })
+            };
+            let reading = spawn(load, reader, &asks, Inbox::default(), messages);
             Ok(Box::pin(or(publishing, or(acking, reading))))
         }
         Wire::Nats(stream) => {
@@ -109,24 +132,13 @@ pub async fn start(
             ask(&publisher, &mut confirmed, create, is_made).await?;
             let create = |out: &mut Vec<u8>| stream.append_create_consumer(out);
             ask(&publisher, &mut confirmed, create, is_made).await?;
-            let publishing = spawn(load, |load| async move {
-                let events = Events(&load, &load.publishes);
-                exchange_from(confirmed, &publisher, &load.publishes, events).await
-            });
-            let consuming = spawn(load, |load| async move {
-                let events = Events(&load, &load.acks);
-                exchange_from(acked, &consumer, &load.acks, events).await
-            });
+            let confirms = |load: &Load, inbox: &mut Inbox| events(load, &load.publishes, inbox);
+            let publishing = spawn(load, publisher, &load.publishes, confirmed, confirms);
+            let messages = |load: &Load, inbox: &mut Inbox| events(load, &load.acks, inbox);
+            let consuming = spawn(load, consumer, &load.acks, acked, messages);
             Ok(Box::pin(or(publishing, consuming)))
         }
     }
-}
-
-fn spawn<F: Future<Output = io::Result<()>> + 'static>(
-    load: &Rc<Load>,
-    task: impl FnOnce(Rc<Load>) -> F,
-) -> Task<io::Result<()>> {
-    spawn_local(task(Rc::clone(load)))
 }
 
 /// Makes the stream, before a message is published or asked for.
@@ -184,185 +196,86 @@ fn is_made(event: &Event<'_>) -> io::Result<bool> {
     }
 }
 
-/// Takes from an inbox what is whole.
-trait Receive {
-    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()>;
-
-    fn load(&self) -> &Load;
-}
-
-/// Sends what is in the outbox, and handles the replies.
-async fn exchange(link: &Duplex, outbox: &Outbox, receiver: impl Receive) -> io::Result<()> {
-    exchange_from(Inbox::default(), link, outbox, receiver).await
-}
-
-/// The same with what has come already.
-async fn exchange_from(
+/// Sends what is in the outbox, and has the replies handled, at first those in `inbox`: `receive` takes what is whole.
+fn spawn(
+    load: &Rc<Load>,
+    link: Duplex,
+    outbox: &Rc<Outbox>,
     mut inbox: Inbox,
-    link: &Duplex,
-    outbox: &Outbox,
-    mut receiver: impl Receive,
-) -> io::Result<()> {
-    let receiving = async {
-        loop {
-            receiver.receive(&mut inbox)?;
-            receiver.load().progress();
-            executor().yield_now().await;
-            if !inbox.receive(link).await? {
-                return Err(closed());
+    mut receive: impl FnMut(&Load, &mut Inbox) -> io::Result<()> + 'static,
+) -> Task<io::Result<()>> {
+    let (load, outbox) = (Rc::clone(load), Rc::clone(outbox));
+    spawn_local(async move {
+        let receiving = async {
+            loop {
+                receive(&load, &mut inbox)?;
+                load.progress();
+                executor().yield_now().await;
+                if !inbox.receive(&link).await? {
+                    return Err(closed());
+                }
             }
-        }
-    };
-    let sending = async {
-        loop {
-            outbox.send(link).await?;
-        }
-    };
-    or(receiving, sending).await
+        };
+        let sending = async {
+            loop {
+                outbox.send(&link).await?;
+            }
+        };
+        or(receiving, sending).await
+    })
 }
 
 /// Replies of the example's broker, on either of its connections.
-struct Frames<'a>(&'a Load);
-
-impl Receive for Frames<'_> {
-    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()> {
-        let now = self.0.now();
-        while let Some(frame) = inbox.next_frame()? {
-            match Reply::parse(frame)? {
-                Reply::Confirm { .. } => self.0.confirmed(now),
-                Reply::Refuse { .. } => self.0.refused(),
-                Reply::Deliver {
-                    delivery, payload, ..
-                } => self.0.delivered((delivery, 0), payload, now),
-                Reply::Acked { in_time, .. } => self.0.acked(in_time, now),
-            }
-        }
-        Ok(())
-    }
-
-    fn load(&self) -> &Load {
-        self.0
-    }
-}
-
-/// What Redis says to `XADD`.
-struct Confirms<'a>(&'a Load);
-
-impl Receive for Confirms<'_> {
-    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()> {
-        let now = self.0.now();
-        while let Some((token, length)) = Token::parse(inbox.unread())? {
-            match token {
-                Token::Bytes(_) => self.0.confirmed(now),
-                _ => return Err(malformed("no name for a message")),
-            }
-            inbox.take(length);
-        }
-        Ok(())
-    }
-
-    fn load(&self) -> &Load {
-        self.0
-    }
-}
-
-/// What it says to `XACK`.
-struct Acks<'a>(&'a Load);
-
-impl Receive for Acks<'_> {
-    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()> {
-        let now = self.0.now();
-        while let Some((token, length)) = Token::parse(inbox.unread())? {
-            match token {
-                Token::Integer(acked) => self.0.acked(acked == 1, now),
-                _ => return Err(malformed("no number of acks")),
-            }
-            inbox.take(length);
-        }
-        Ok(())
-    }
-
-    fn load(&self) -> &Load {
-        self.0
-    }
-}
-
-/// What it says to `XREADGROUP`.
-struct Messages<'a> {
-    load: &'a Load,
-    asks: &'a Outbox,
-    reading: Reading,
-}
-
-impl<'a> Messages<'a> {
-    fn new(load: &'a Load, asks: &'a Outbox) -> Self {
-        let messages = Messages {
-            load,
-            asks,
-            reading: Reading::default(),
-        };
-        // Redis need not wait for the next one when it has answered the first.
-        messages.ask();
-        messages.ask();
-        messages
-    }
-
-    fn ask(&self) {
-        if let Wire::Redis(stream) = &self.load.wire {
-            self.asks.push(|out| stream.append_read(out));
+fn frames(load: &Load, inbox: &mut Inbox) -> io::Result<()> {
+    let now = load.now();
+    while let Some(frame) = inbox.next_frame()? {
+        match Reply::parse(frame)? {
+            Reply::Confirm { .. } => load.confirmed(now),
+            Reply::Refuse { .. } => load.refused(),
+            Reply::Deliver {
+                delivery, payload, ..
+            } => load.delivered((delivery, 0), payload, now),
+            Reply::Acked { in_time, .. } => load.acked(in_time, now),
         }
     }
+    Ok(())
 }
 
-impl Receive for Messages<'_> {
-    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()> {
-        let now = self.load.now();
-        while let Some((token, length)) = Token::parse(inbox.unread())? {
-            if let Some((id, payload)) = self.reading.message(token)? {
-                self.load.delivered(id, payload, now);
-                if self.reading.is_complete() {
-                    self.ask();
-                }
-            }
-            inbox.take(length);
-        }
-        Ok(())
+/// Hands over the tokens that Redis has sent.
+fn tokens(
+    load: &Load,
+    inbox: &mut Inbox,
+    mut handle: impl FnMut(&Load, Token<'_>, u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let now = load.now();
+    while let Some((token, length)) = Token::parse(inbox.unread())? {
+        handle(load, token, now)?;
+        inbox.take(length);
     }
-
-    fn load(&self) -> &Load {
-        self.load
-    }
+    Ok(())
 }
 
-/// What NATS sends, on either connection; the outbox is that of the connection.
-struct Events<'a>(&'a Load, &'a Outbox);
-
-impl Receive for Events<'_> {
-    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()> {
-        let now = self.0.now();
-        while let Some((event, length)) = Event::parse(inbox.unread())? {
-            match event {
-                Event::Message {
-                    subject,
-                    reply,
-                    payload,
-                } => match subject {
-                    nats::CONFIRM if nats::is_done(payload) => self.0.confirmed(now),
-                    nats::CONFIRM => self.0.refused(),
-                    nats::ACKED => self.0.acked(true, now),
-                    _ => self.0.delivered(nats::sequence(reply)?, payload, now),
-                },
-                Event::Ping => self.1.push(|out| out.extend_from_slice(PONG)),
-                Event::Pong | Event::Info => {}
-            }
-            inbox.take(length);
+/// What NATS sends, on the connection that has this outbox.
+fn events(load: &Load, outbox: &Outbox, inbox: &mut Inbox) -> io::Result<()> {
+    let now = load.now();
+    while let Some((event, length)) = Event::parse(inbox.unread())? {
+        match event {
+            Event::Message {
+                subject,
+                reply,
+                payload,
+            } => match subject {
+                nats::CONFIRM if nats::is_done(payload) => load.confirmed(now),
+                nats::CONFIRM => load.refused(),
+                nats::ACKED => load.acked(true, now),
+                _ => load.delivered(nats::sequence(reply)?, payload, now),
+            },
+            Event::Ping => outbox.push(|out| out.extend_from_slice(PONG)),
+            Event::Pong | Event::Info => {}
         }
-        Ok(())
+        inbox.take(length);
     }
-
-    fn load(&self) -> &Load {
-        self.0
-    }
+    Ok(())
 }
 
 const PONG: &[u8] = b"PONG\r\n";

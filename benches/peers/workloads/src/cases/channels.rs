@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::channels::{Channels, Meshes, Peer, Receiver, Sender};
+use crate::channels::{Channels, Meshes, Receiver, Sender};
 use crate::machine::{Placement, resident_bytes};
 use crate::samples::{Batches, middle, nanoseconds};
 use crate::{Runtime, converse, report};
@@ -158,18 +158,18 @@ fn all_to_all<R: Meshes>(peers: usize, messages_each: u64) -> f64 {
             R::start(move || async move {
                 let peer = std::rc::Rc::new(R::join(mesh).await);
                 let begin = Instant::now();
-                let others = (0..peers).filter(|&other| other != peer.id());
+                let others = (0..peers).filter(|&other| other != R::id(&peer));
                 let tasks: Vec<_> = others
                     .flat_map(|other| {
                         let (from, to) = (peer.clone(), peer.clone());
                         let sending = R::spawn(async move {
                             for number in 0..messages_each {
-                                from.send_to(other, number).await;
+                                R::send_to(&from, other, number).await;
                             }
                         });
                         let receiving = R::spawn(async move {
                             for number in 0..messages_each {
-                                assert_eq!(to.receive_from(other).await, number);
+                                assert_eq!(R::receive_from(&to, other).await, number);
                             }
                         });
                         [sending, receiving]

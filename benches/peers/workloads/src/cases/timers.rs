@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 use crate::cases::sleepers::sleepers;
 use crate::samples::{Batches, between};
-use crate::{Action, Actions, Runtime, report};
+use crate::{Actions, Runtime, report};
 
 const FIVE_SECONDS: Duration = Duration::from_secs(5);
 const MIXED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(30));
@@ -88,7 +88,7 @@ pub fn action_cancel<R: Actions>() {
         for _ in 0..operations {
             let action = R::action(FIVE_SECONDS);
             R::yield_now().await;
-            action.cancel().await;
+            R::cancel(action).await;
         }
     }));
     report("action-cancel", ns);
@@ -100,7 +100,7 @@ pub fn action_destroy<R: Actions>() {
         for _ in 0..operations {
             let action = R::action(FIVE_SECONDS);
             R::yield_now().await;
-            action.destroy();
+            R::destroy(action);
             R::yield_now().await;
         }
     }));
@@ -118,7 +118,7 @@ pub fn action_rearm<R: Actions>() {
         Batches::new(1000, 500)
             .run(async |operations| {
                 for number in 0..operations {
-                    action.rearm_in(FIVE_SECONDS + Duration::from_micros(number as u64));
+                    R::rearm_in(&action, FIVE_SECONDS + Duration::from_micros(number as u64));
                 }
                 R::yield_now().await;
             })
