@@ -96,83 +96,46 @@ pub(crate) fn add(gauge: &AtomicU64, count: u64) {
     gauge.fetch_add(count, Ordering::Relaxed);
 }
 
-/// What was done, in a few lines.
+/// What was done, in a few lines: one for each kind of which anything was done, and that of the timers in any case.
+#[rustfmt::skip]
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = |head: &str, is_shown: bool, counts: &[(u64, &str)]| {
-            let counts = counts
-                .iter()
-                .map(|&(count, what)| match what.strip_prefix("bytes ") {
+        let lines: [(&str, &[(u64, &str)]); 6] = [
+            ("timers:", &[
+                (self.timers_armed, "armed"), (self.timers_rearmed, "re-armed"), (self.timers_cancelled, "cancelled"),
+                (self.timers_fired, "fired"), (self.live_timers_max, "live at the most"),
+            ]),
+            ("queue: ", &[
+                (self.messages_published, "messages published"), (self.messages_acked, "acked"),
+                (self.messages_redelivered, "redelivered"), (self.messages_dead, "dead"),
+                (self.in_flight_max, "in flight at the most"),
+            ]),
+            ("udp:   ", &[
+                (self.datagrams_sent, "datagrams sent"), (self.datagrams_repeated, "of them again"),
+                (self.datagrams_lost, "lost on purpose"), (self.bytes_delivered, "bytes delivered"),
+            ]),
+            ("files: ", &[
+                (self.file_bytes_written, "bytes written"), (self.file_bytes_read, "bytes read"),
+                (self.file_syncs, "syncs"), (self.crashes, "processes killed while they appended"),
+            ]),
+            ("shards:", &[
+                (self.shards_killed, "killed"), (self.connections_moved, "connections moved"),
+                (self.requests_refused, "requests refused"),
+            ]),
+            ("quic:  ", &[
+                (self.quic_connections, "connections"), (self.quic_streams, "streams came back whole"),
+                (self.quic_moves, "moves of a hundred connections"),
+            ]),
+        ];
+        for (head, counts) in lines {
+            if counts[0].0 > 0 || head == "timers:" {
+                let counts = counts.iter().map(|&(count, what)| match what.strip_prefix("bytes ") {
                     Some(what) => format!("{} {what}", bytes(count)),
                     None => format!("{} {what}", grouped(count)),
                 });
-            let counts: Vec<_> = counts.collect();
-            if is_shown {
-                writeln!(f, "{head} {}", counts.join(", "))
-            } else {
-                Ok(())
+                writeln!(f, "{head} {}", counts.collect::<Vec<_>>().join(", "))?;
             }
-        };
-        line(
-            "timers:",
-            true,
-            &[
-                (self.timers_armed, "armed"),
-                (self.timers_rearmed, "re-armed"),
-                (self.timers_cancelled, "cancelled"),
-                (self.timers_fired, "fired"),
-                (self.live_timers_max, "live at the most"),
-            ],
-        )?;
-        line(
-            "queue: ",
-            self.messages_published > 0,
-            &[
-                (self.messages_published, "messages published"),
-                (self.messages_acked, "acked"),
-                (self.messages_redelivered, "redelivered"),
-                (self.messages_dead, "dead"),
-                (self.in_flight_max, "in flight at the most"),
-            ],
-        )?;
-        line(
-            "udp:   ",
-            self.datagrams_sent > 0,
-            &[
-                (self.datagrams_sent, "datagrams sent"),
-                (self.datagrams_repeated, "of them again"),
-                (self.datagrams_lost, "lost on purpose"),
-                (self.bytes_delivered, "bytes delivered"),
-            ],
-        )?;
-        line(
-            "files: ",
-            self.file_bytes_written > 0,
-            &[
-                (self.file_bytes_written, "bytes written"),
-                (self.file_bytes_read, "bytes read"),
-                (self.file_syncs, "syncs"),
-                (self.crashes, "processes killed while they appended"),
-            ],
-        )?;
-        line(
-            "shards:",
-            self.shards_killed > 0,
-            &[
-                (self.shards_killed, "killed"),
-                (self.connections_moved, "connections moved"),
-                (self.requests_refused, "requests refused"),
-            ],
-        )?;
-        line(
-            "quic:  ",
-            self.quic_connections > 0,
-            &[
-                (self.quic_connections, "connections"),
-                (self.quic_streams, "streams came back whole"),
-                (self.quic_moves, "moves of a hundred connections"),
-            ],
-        )?;
+        }
         match self.stalls {
             0 => Ok(()),
             stalls => writeln!(f, "stalls: the process was stopped {stalls} times"),

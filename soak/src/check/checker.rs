@@ -14,6 +14,7 @@
 //! long.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +26,7 @@ use glommio::timer::{TimerActionOnce, sleep};
 use crate::check::control::Control;
 use crate::check::executor_stats::ExecutorStats;
 use crate::check::fault::{Fault, Planter};
-use crate::check::invariants::Invariant;
+use crate::check::invariants::{Invariant, Ledger};
 use crate::check::model::{DeadlineModel, Firing, Key, Lane, Place};
 use crate::check::probe::Timing;
 use crate::clock;
@@ -62,6 +63,15 @@ impl Ticket {
     }
 }
 
+/// What is checked beside the timers goes into the ledger as it is.
+impl Deref for Checker {
+    type Target = Ledger;
+
+    fn deref(&self) -> &Ledger {
+        &self.stats.ledger
+    }
+}
+
 impl Checker {
     pub(crate) fn new(
         stats: Arc<ExecutorStats>,
@@ -77,26 +87,6 @@ impl Checker {
             last_sweep: Cell::new(clock::now()),
             astray: Cell::new(0),
         })
-    }
-
-    /// Enters one check, as the ledger does.
-    pub(crate) fn check(
-        &self,
-        invariant: Invariant,
-        badness: u64,
-        detail: impl FnOnce() -> String,
-    ) {
-        self.stats.ledger.check(invariant, badness, detail);
-    }
-
-    /// Enters a check whose failure shows elsewhere.
-    pub(crate) fn passed(&self, invariant: Invariant) {
-        self.stats.ledger.passed(invariant);
-    }
-
-    /// Enters a check that either holds or does not.
-    pub(crate) fn holds(&self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {
-        self.stats.ledger.holds(invariant, holds, detail);
     }
 
     /// A timer is about to be armed for `deadline`.

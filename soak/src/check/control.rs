@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::check::executor_stats::ExecutorStats;
 use crate::clock;
 use crate::measure::lag::Spans;
-use crate::measure::nanos;
+use crate::measure::{lock, nanos};
 
 /// Shared by all threads of a run. Executors look at it from their own ticks.
 #[derive(Debug)]
@@ -55,24 +55,18 @@ impl Control {
 
     /// An executor is about to start.
     pub(crate) fn enlist(&self, stats: Arc<ExecutorStats>) {
-        self.all_stats
-            .lock()
-            .expect("no panic happens under this lock")
-            .push(stats);
+        lock(&self.all_stats).push(stats);
     }
 
     /// What all executors show.
     #[cfg(feature = "simulation")]
     pub(crate) fn all_stats(&self) -> Vec<Arc<ExecutorStats>> {
-        let all_stats = self.all_stats.lock();
-        all_stats.expect("no panic happens under this lock").clone()
+        lock(&self.all_stats).clone()
     }
 
     /// Futures that the timer queues of all executors hold.
     pub(crate) fn live_timers(&self) -> i64 {
-        self.all_stats
-            .lock()
-            .expect("no panic happens under this lock")
+        lock(&self.all_stats)
             .iter()
             .map(|stats| stats.gauges.live_timers.load(Ordering::Relaxed))
             .sum()

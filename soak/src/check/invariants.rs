@@ -4,10 +4,13 @@
 //! same, because the main thread reads them while the executor runs and must still read them when
 //! the executor hangs. A check that holds costs one uncontended addition.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
+
+use crate::measure::lock;
 
 /// The promises, each with its label and what it means, for first-time readers.
 macro_rules! promises {
@@ -171,6 +174,16 @@ impl Ledger {
         self.check(invariant, u64::from(!holds), detail);
     }
 
+    /// The end of what has no reason to fail.
+    pub(crate) fn ended<E: fmt::Debug>(
+        &self,
+        invariant: Invariant,
+        what: &str,
+        ended: Result<(), E>,
+    ) {
+        self.holds(invariant, ended.is_ok(), || format!("{what}: {ended:?}"));
+    }
+
     /// Checks, violations and worst value of one invariant so far.
     pub(crate) fn count(&self, invariant: Invariant) -> Count {
         let tally = &self.tallies[invariant as usize];
@@ -190,18 +203,12 @@ impl Ledger {
 
     /// The first few violations of each invariant in words.
     pub(crate) fn first_violations(&self) -> Vec<String> {
-        self.first_violations
-            .lock()
-            .expect("no panic happens under this lock")
-            .clone()
+        lock(&self.first_violations).clone()
     }
 
     #[cold]
     fn note(&self, violation: String) {
-        self.first_violations
-            .lock()
-            .expect("no panic happens under this lock")
-            .push(violation);
+        lock(&self.first_violations).push(violation);
     }
 }
 

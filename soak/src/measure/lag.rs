@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use support::quantiles::{Durations, Histogram, histogram};
 
+use crate::measure::lock;
+
 /// Lags of one kind, recorded by one thread and taken away by another.
 #[derive(Debug)]
 pub(crate) struct Lags(Mutex<Recorded>);
@@ -35,7 +37,7 @@ impl Lags {
     pub(crate) fn record(&self, due: Instant, seen: Instant) {
         let lag = seen.saturating_duration_since(due);
         // The lock is contended once a second, when the numbers are taken away.
-        let mut recorded = self.lock();
+        let mut recorded = lock(&self.0);
         if lag < LARGE || recorded.large.len() == LARGE_MAX {
             recorded.judged.get_or_insert_with(histogram).enter(lag);
         } else {
@@ -46,7 +48,7 @@ impl Lags {
     /// Takes what came before `until` and was not taken yet, if anything, without the parts that
     /// lie in a span of `excused`.
     pub(crate) fn take(&self, excused: &[&Spans], until: Instant) -> Option<Histogram<u64>> {
-        let mut recorded = self.lock();
+        let mut recorded = lock(&self.0);
         let mut taken = recorded.judged.take();
         let (judged, large): (Vec<_>, _) = std::mem::take(&mut recorded.large)
             .into_iter()
@@ -59,10 +61,6 @@ impl Lags {
             taken.get_or_insert_with(histogram).enter(rest);
         }
         taken
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Recorded> {
-        self.0.lock().expect("no panic happens under this lock")
     }
 }
 
@@ -79,7 +77,7 @@ struct Noted {
 impl Spans {
     /// A span that has ended.
     pub(crate) fn note(&self, from: Instant, to: Instant) {
-        let mut noted = self.0.lock().expect("no panic happens under this lock");
+        let mut noted = lock(&self.0);
         if noted.latest.len() == SPANS_MAX {
             noted.latest.pop_front();
         }
@@ -89,10 +87,7 @@ impl Spans {
 
     /// How many there have been.
     pub(crate) fn count(&self) -> u64 {
-        self.0
-            .lock()
-            .expect("no panic happens under this lock")
-            .count
+        lock(&self.0).count
     }
 
     /// For how long something stood still between `from` and `to`.
@@ -101,7 +96,7 @@ impl Spans {
     }
 
     fn within(&self, from: Instant, to: Instant) -> Vec<(Instant, Instant)> {
-        let noted = self.0.lock().expect("no panic happens under this lock");
+        let noted = lock(&self.0);
         noted
             .latest
             .iter()

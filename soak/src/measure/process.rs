@@ -8,9 +8,9 @@ use std::{fs, io, thread};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use nix::time::ClockId;
 use procfs::process::Process;
 use procfs::{CurrentSI, KernelStats, ProcResult};
+pub(crate) use support::process::thread_time;
 
 /// Open descriptors, with the same few each time that it takes to count them, and without those
 /// that are [held](hold_descriptors).
@@ -55,13 +55,7 @@ pub(crate) fn hold_memory(more: i64) {
 
 static HELD_MEMORY: AtomicI64 = AtomicI64::new(0);
 
-/// For how long the calling thread has computed, in user space and in the kernel.
-pub(crate) fn thread_time() -> Duration {
-    let time = ClockId::CLOCK_THREAD_CPUTIME_ID.now();
-    time.expect("each thread has this clock").into()
-}
-
-/// Whether that is measured, rather than added up in ticks of 10 ms as in gVisor.
+/// Whether the time of a thread is measured, rather than added up in ticks of 10 ms as in gVisor.
 pub(crate) fn is_thread_time_exact() -> bool {
     let before = thread_time();
     loop {

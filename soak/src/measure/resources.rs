@@ -8,7 +8,7 @@ use crate::measure::process;
 use crate::record::Sample;
 
 /// Follows what the process holds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Resources {
     duration: Duration,
     live_before: i64,
@@ -25,7 +25,7 @@ pub(crate) struct Resources {
 }
 
 /// What the process holds while no executor runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct AtRest {
     descriptors: i64,
     allocated: Allocated,
@@ -64,15 +64,8 @@ impl Resources {
     pub(crate) fn at_rest(duration: Duration) -> io::Result<Self> {
         Ok(Resources {
             duration,
-            live_before: 0,
-            live_max: 0,
-            live_max_warm: 0,
-            resident_max: 0,
-            descriptors_warm: None,
             at_start: AtRest::now()?,
-            memory: Memory::default(),
-            descriptors: Descriptors::default(),
-            left: None,
+            ..Resources::default()
         })
     }
 

@@ -3,8 +3,13 @@
 //! Every other one is a `TimerActionOnce`, which can be moved while it is armed; those between are
 //! tasks that await a `Timer`. Both kinds are cancelled, in all the ways there are, when they are
 //! not needed any more, which is what becomes of most.
+//!
+//! Where all of them can be moved, those between are actions in a task queue of their own. Handles of such that have
+//! fired are kept for a while and then cancelled or re-armed although it is too late, when their place in the timer queue
+//! has long been another timer's.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,7 +17,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use glommio::timer::{Timer, TimerActionOnce};
-use glommio::{Task, spawn_local};
+use glommio::{Task, TaskQueueHandle, spawn_local};
 
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
@@ -24,7 +29,11 @@ use crate::measure::nanos;
 /// What is armed.
 pub(crate) struct Alarms {
     pub(crate) checker: Rc<Checker>,
+    /// Of every other one, if all are actions.
+    queue: Option<TaskQueueHandle>,
     armed: RefCell<HashMap<Key, Armed>>,
+    /// Handles of actions that have fired.
+    spent: RefCell<VecDeque<(Key, TimerActionOnce<()>)>>,
 }
 
 enum Armed {
@@ -34,9 +43,20 @@ enum Armed {
 
 impl Alarms {
     pub(crate) fn new(checker: &Rc<Checker>) -> Rc<Self> {
+        Self::with(checker, None)
+    }
+
+    /// All of them are actions, every other one in `queue`, and over in one poll.
+    pub(crate) fn actions(checker: &Rc<Checker>, queue: TaskQueueHandle) -> Rc<Self> {
+        Self::with(checker, Some(queue))
+    }
+
+    fn with(checker: &Rc<Checker>, queue: Option<TaskQueueHandle>) -> Rc<Self> {
         Rc::new(Alarms {
             checker: Rc::clone(checker),
+            queue,
             armed: RefCell::default(),
+            spent: RefCell::default(),
         })
     }
 
@@ -57,6 +77,9 @@ impl Alarms {
         };
         let armed = if key.0.is_multiple_of(2) {
             Armed::Action(TimerActionOnce::do_at(told, begin))
+        } else if let Some(queue) = self.queue {
+            let action = TimerActionOnce::do_at_into(told, begin, queue);
+            Armed::Action(action.expect("the queue is never removed"))
         } else {
             // What is never due is told as the longest wait there is.
             let wait = if delay > CENTURY {
@@ -84,22 +107,40 @@ impl Alarms {
         self.checker.cancel(key);
         let armed = self.armed.borrow_mut().remove(&key);
         match armed {
-            Some(Armed::Action(action)) if key.0.is_multiple_of(CANCEL_EVERY) => {
-                spawn_local(action.cancel()).detach();
-            }
-            Some(Armed::Action(action)) => action.destroy(),
+            Some(Armed::Action(action)) => match key.0 / 2 % WAYS {
+                0 => drop(spawn_local(action.cancel()).detach()),
+                1 => {
+                    action.destroy();
+                    self.join(action, Invariant::CancelsHold, None);
+                }
+                _ => action.destroy(),
+            },
             Some(Armed::Task(task)) => drop(task),
             None => {}
         }
     }
 
-    /// Moves what is armed to `deadline`, if it is of the kind that can be moved.
-    pub(crate) fn rearm(&self, key: Key, deadline: Instant) {
+    /// Waits for the value of an action, which must be as `expected`.
+    fn join(&self, action: TimerActionOnce<()>, invariant: Invariant, expected: Option<()>) {
+        let checker = Rc::clone(&self.checker);
+        spawn_local(async move {
+            let joined = action.join().await;
+            checker.holds(invariant, joined == expected, || {
+                format!("an action was cancelled and joined with {joined:?}")
+            });
+        })
+        .detach();
+    }
+
+    /// Moves what is armed to `deadline`: whether it was, being of the kind that can be moved.
+    pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> bool {
         if let Some(Armed::Action(action)) = self.armed.borrow().get(&key)
             && let Some(told) = self.checker.rearm(key, deadline)
         {
             action.rearm_at(told);
+            return true;
         }
+        false
     }
 
     /// Waits in the task at hand, which must not be dropped meanwhile.
@@ -114,17 +155,40 @@ impl Alarms {
         for key in keys {
             self.cancel(key);
         }
+        let spent = self.spent.take();
+        spent.into_iter().for_each(|spent| self.abuse(spent));
     }
 
     /// A timer has fired. `true`: it was meant to.
     fn begins(&self, key: Key) -> bool {
         let is_expected = self.checker.fired(key);
         let own = self.armed.borrow_mut().remove(&key);
-        if let Some(Armed::Task(task)) = own {
+        match own {
             // To drop the handle would cancel the very task that runs, at its next suspension.
-            task.detach();
+            Some(Armed::Task(task)) => drop(task.detach()),
+            Some(Armed::Action(action)) if self.queue.is_some() => self.spend(key, action),
+            _ => {}
         }
         is_expected
+    }
+
+    /// Keeps the handle of an action that has fired, and abuses one that was kept before.
+    fn spend(&self, key: Key, action: TimerActionOnce<()>) {
+        let mut spent = self.spent.borrow_mut();
+        spent.push_back((key, action));
+        if spent.len() > SPENT_MAX {
+            let oldest = spent.pop_front().expect("it is longer than its bound");
+            drop(spent);
+            self.abuse(oldest);
+        }
+    }
+
+    fn abuse(&self, (key, action): (Key, TimerActionOnce<()>)) {
+        match key.0 / 2 % 2 {
+            0 => action.rearm_in(Duration::from_millis(1)),
+            _ => action.destroy(),
+        }
+        self.join(action, Invariant::StaleCancels, Some(()));
     }
 }
 
@@ -145,8 +209,11 @@ async fn not_at_once(mut timer: Timer) -> Instant {
 
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
-/// One in so many actions is cancelled by awaiting its end, the others by `destroy`.
-const CANCEL_EVERY: u64 = 16;
+/// One in so many actions is cancelled by awaiting its end, and one joined after its `destroy`.
+const WAYS: u64 = 8;
+
+/// Enough that a spent timer's place in the queue has been given away many times.
+const SPENT_MAX: usize = 512;
 
 #[cfg(test)]
 mod tests {
@@ -201,7 +268,7 @@ mod tests {
         run(async |alarms| {
             let count = Rc::new(Cell::new(0));
             let soon = clock::now() + Duration::from_millis(2);
-            let keys: Vec<Key> = (0..2 * CANCEL_EVERY)
+            let keys: Vec<Key> = (0..4 * WAYS)
                 .map(|_| alarms.arm(soon, adds_to(&count)))
                 .collect();
             keys[..8].iter().for_each(|&key| alarms.cancel(key));

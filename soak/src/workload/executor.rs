@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -104,6 +105,75 @@ impl Plan {
     }
 }
 
+/// A workload that starts its executors.
+pub(crate) struct Starter<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) workload: Workload,
+    pub(super) executors: Vec<Executor>,
+}
+
+pub(crate) type Started = Result<(), GlommioError<()>>;
+
+impl Deref for Starter<'_> {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        self.plan
+    }
+}
+
+impl Starter<'_> {
+    /// Starts an executor that runs `work` with a checker of its own, and then waits for its timers.
+    pub(super) fn start<F>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(Rc<Checker>) -> F + Send + 'static,
+    ) -> Started
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let stats = Arc::new(ExecutorStats::new(self.workload, name.to_owned()));
+        self.control.enlist(Arc::clone(&stats));
+        let main = {
+            let stats = Arc::clone(&stats);
+            let control = Arc::clone(&self.control);
+            let planter = Planter::new(self.fault, self.seed);
+            move || {
+                stats.begin_thread();
+                let checker = Checker::new(stats, control, planter);
+                let work = work(Rc::clone(&checker));
+                async move {
+                    work.await;
+                    checker.settle().await;
+                }
+            }
+        };
+        // Joining blocks without a limit, so a thread does it: an executor that hangs must not take
+        // the verdict with it. In a simulation, an end is the simulation's to tell.
+        let (sender, ended) = mpsc::channel();
+        if let Some(nodes) = &self.nodes {
+            nodes.executors.borrow_mut().push(Node {
+                name: name.to_owned(),
+                main: Box::new(move || Box::pin(main())),
+            });
+        } else {
+            let handle = LocalExecutorBuilder::new(Placement::Unbound)
+                .name(&format!("soak-{name}"))
+                .spawn(main)?;
+            thread::spawn(move || {
+                // The receiver goes away only when the run has given up on this executor.
+                let _ = sender.send(handle.join());
+            });
+        }
+        self.executors.push(Executor {
+            stats,
+            ended,
+            ending: None,
+        });
+        Ok(())
+    }
+}
+
 /// One executor on its own thread.
 #[derive(Debug)]
 pub(crate) struct Executor {
@@ -122,57 +192,6 @@ pub(crate) enum Ending {
 }
 
 impl Executor {
-    /// Starts an executor of `workload` that runs `work` with a checker of its own.
-    pub(crate) fn start<F>(
-        plan: &Plan,
-        workload: Workload,
-        name: &str,
-        work: impl FnOnce(Rc<Checker>) -> F + Send + 'static,
-    ) -> Result<Executor, GlommioError<()>>
-    where
-        F: Future<Output = ()> + 'static,
-    {
-        let stats = Arc::new(ExecutorStats::new(workload, name.to_owned()));
-        plan.control.enlist(Arc::clone(&stats));
-        let main = {
-            let stats = Arc::clone(&stats);
-            let control = Arc::clone(&plan.control);
-            let planter = Planter::new(plan.fault, plan.seed);
-            move || {
-                stats.begin_thread();
-                work(Checker::new(stats, control, planter))
-            }
-        };
-        if let Some(nodes) = &plan.nodes {
-            nodes.executors.borrow_mut().push(Node {
-                name: name.to_owned(),
-                main: Box::new(move || Box::pin(main())),
-            });
-            // Its end is the simulation's to tell.
-            let (_, ended) = mpsc::channel();
-            return Ok(Executor {
-                stats,
-                ended,
-                ending: None,
-            });
-        }
-        let handle = LocalExecutorBuilder::new(Placement::Unbound)
-            .name(&format!("soak-{name}"))
-            .spawn(main)?;
-        // Joining blocks without a limit, so a thread does it: an executor that hangs must not take
-        // the verdict with it.
-        let (sender, ended) = mpsc::channel();
-        thread::spawn(move || {
-            // The receiver goes away only when the run has given up on this executor.
-            let _ = sender.send(handle.join());
-        });
-        Ok(Executor {
-            stats,
-            ended,
-            ending: None,
-        })
-    }
-
     /// How the executor ended, waiting up to `limit`. `None`: it still runs.
     pub(crate) fn ending(&mut self, limit: Duration) -> Option<&Ending> {
         if self.ending.is_none() {

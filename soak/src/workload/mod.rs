@@ -18,6 +18,7 @@ pub(crate) mod survival;
 
 use glommio::GlommioError;
 
+use executor::Starter;
 pub(crate) use executor::{Ending, Executor, Plan};
 #[cfg(feature = "simulation")]
 pub(crate) use executor::{Nodes, Service};
@@ -26,18 +27,24 @@ use crate::check::probe::Workload;
 
 /// Starts the executors of a workload.
 pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+    let mut starter = Starter {
+        plan,
+        workload,
+        executors: Vec::new(),
+    };
     match workload {
-        Workload::MessageQueue => message_queue::start(plan),
-        Workload::ReliableUdp => reliable_udp::start(plan),
-        Workload::ReEntrancy => re_entrancy::start(plan),
-        Workload::Cluster => cluster::start(plan),
-        Workload::Churn => churn::start(plan),
-        Workload::Idle => idle::start(plan),
-        Workload::Queues => queues::start(plan),
-        Workload::Files => files::start(plan),
-        Workload::Greedy => greedy::start(plan),
-        Workload::Survival => survival::start(plan),
+        Workload::MessageQueue => message_queue::start(&mut starter)?,
+        Workload::ReliableUdp => reliable_udp::start(&mut starter)?,
+        Workload::ReEntrancy => re_entrancy::start(&mut starter)?,
+        Workload::Cluster => cluster::start(&mut starter)?,
+        Workload::Churn => churn::start(&mut starter)?,
+        Workload::Idle => idle::start(&mut starter)?,
+        Workload::Queues => queues::start(&mut starter)?,
+        Workload::Files => files::start(&mut starter)?,
+        Workload::Greedy => greedy::start(&mut starter)?,
+        Workload::Survival => survival::start(&mut starter)?,
         #[cfg(feature = "quic")]
-        Workload::Quic => quic::start(plan),
+        Workload::Quic => quic::start(&mut starter)?,
     }
+    Ok(starter.executors)
 }

@@ -40,9 +40,7 @@ impl Ping {
             let (checker, pace) = (Rc::clone(checker), Rc::clone(&pace));
             async move {
                 let ended = converse(&checker, &pace).await;
-                checker.holds(Invariant::Deliveries, ended.is_ok(), || {
-                    format!("ping ended with {ended:?}")
-                });
+                checker.ended(Invariant::Deliveries, "ping", ended);
             }
         });
         Ping { pace, task }
@@ -70,15 +68,20 @@ impl Ping {
 }
 
 async fn converse(checker: &Checker, pace: &Cell<Pace>) -> io::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    let (near, far) = zip(TcpStream::connect(address), listener.accept()).await;
-    let (near, far) = (near?, far?);
+    let (near, far) = pair().await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let answering = spawn_local(answer(far));
     ask(checker, pace, near).await?;
     answering.await
+}
+
+/// Two connected sockets of this executor.
+pub(super) async fn pair() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let (near, far) = zip(TcpStream::connect(address), listener.accept()).await;
+    Ok((near?, far?))
 }
 
 async fn ask(checker: &Checker, pace: &Cell<Pace>, mut near: TcpStream) -> io::Result<()> {

@@ -18,13 +18,11 @@ mod population;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use self::population::{Deadlines, Population, Spread};
 use futures_lite::future::yield_now;
-use glommio::GlommioError;
 use glommio::timer::Timer;
 
 use support::generator::{Rng, stream};
@@ -33,11 +31,11 @@ use crate::check::checker::Checker;
 use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
 use crate::check::peak::Peaks;
-use crate::check::probe::Workload;
-use crate::workload::executor::{Executor, Plan};
+use crate::counters::add;
+use crate::workload::executor::{Started, Starter};
 
 /// Starts the executor.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let sizes = Sizes {
         // The greatest first: what a run needs at most it takes before it is called warm.
         populations: [
@@ -55,10 +53,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         burst: BURST.mul_f64(plan.load.clamp(0.1, 5.0)),
     };
     let seed = plan.seed;
-    let executor = Executor::start(plan, Workload::Churn, "churn", move |checker| {
-        run(checker, seed, sizes)
-    })?;
-    Ok(vec![executor])
+    plan.start("churn", move |checker| run(checker, seed, sizes))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +89,6 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
             peaks.judge().await;
         }
     }
-    checker.settle().await;
 }
 
 /// One burst, half of it modelled, in slices: other tasks and the reactor have their turns.
@@ -203,13 +197,9 @@ impl Raw {
     /// Enters what was done, and judges that nothing is left of it.
     fn end(self) {
         let gauges = &self.checker.stats.gauges;
-        gauges.timers_armed.fetch_add(self.armed, Ordering::Relaxed);
-        gauges
-            .timers_cancelled
-            .fetch_add(self.armed, Ordering::Relaxed);
-        gauges
-            .timers_rearmed
-            .fetch_add(self.rearmed, Ordering::Relaxed);
+        add(&gauges.timers_armed, self.armed);
+        add(&gauges.timers_cancelled, self.armed);
+        add(&gauges.timers_rearmed, self.rearmed);
         drop(self.waker);
         let left = Arc::strong_count(&self.token) - 1;
         self.checker.check(Invariant::LiveTimers, left as u64, || {

@@ -19,6 +19,7 @@ use support::generator::{Draw, Rng};
 use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
 use crate::check::waker::Calls;
+use crate::measure::lock;
 
 /// A population.
 pub(super) struct Population {
@@ -289,7 +290,7 @@ struct Woken {
 impl Arrivals {
     /// Moves the list into `into`, once there is something in it.
     fn poll(&self, cx: &Context<'_>, into: &mut Vec<usize>) -> Poll<()> {
-        let mut woken = self.0.lock().expect("no panic happens under this lock");
+        let mut woken = lock(&self.0);
         std::mem::swap(&mut woken.slots, into);
         if into.is_empty() {
             woken.collector = Some(cx.waker().clone());
@@ -310,11 +311,7 @@ impl Wake for Arrival {
     fn wake(self: Arc<Self>) {
         self.calls.called();
         let collector = {
-            let mut woken = self
-                .arrivals
-                .0
-                .lock()
-                .expect("no panic happens under this lock");
+            let mut woken = lock(&self.arrivals.0);
             woken.slots.push(self.index);
             woken.collector.take()
         };

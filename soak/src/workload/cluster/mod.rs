@@ -26,31 +26,28 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::{poll_fn, yield_now};
 use glommio::timer::{Timer, TimerActionOnce, sleep, sleep_until};
-use glommio::{GlommioError, Task, executor, spawn_local, spawn_local_into};
+use glommio::{Task, executor, spawn_local, spawn_local_into};
 use support::generator::{Draw, Rng, stream};
 
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::{Key, Lane};
 use crate::check::peak::Peaks;
-use crate::check::probe::{Timing, Workload};
+use crate::check::probe::Timing;
 use crate::clock;
 use crate::measure::nanos;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 use crate::workload::ping::Ping;
 
 /// Starts the executor.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let sizes = Sizes {
         timers: plan.scaled(100_000, 500),
         neighbours: plan.scaled(1_000, 16),
         every: (plan.duration / 5).clamp(EVERY_MIN, EVERY_MAX),
     };
     let seed = plan.seed;
-    let executor = Executor::start(plan, Workload::Cluster, "cluster", move |checker| {
-        run(checker, seed, sizes)
-    })?;
-    Ok(vec![executor])
+    plan.start("cluster", move |checker| run(checker, seed, sizes))
 }
 
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
@@ -74,7 +71,6 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
         }
     }
     ping.end().await;
-    checker.settle().await;
 }
 
 const EVERY_MIN: Duration = Duration::from_millis(400);

@@ -44,7 +44,6 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf, mut rng: Rng) 
         // It is not there if no process could be started.
         let _ = fs::remove_file(&path);
     }
-    checker.settle().await;
 }
 
 /// How many records have to be there from now on, `safe` of them since an earlier life.

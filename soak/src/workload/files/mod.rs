@@ -30,33 +30,27 @@ mod tracked;
 use std::path::PathBuf;
 use std::{fs, process};
 
-use glommio::GlommioError;
 use support::generator::stream;
 
 use self::script::Script;
-use crate::check::probe::Workload;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 
 /// Starts the executors.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let (seed, count) = (plan.seed, plan.scaled(8, 2).min(32));
-    let start_files = |own: PathBuf| {
-        Executor::start(plan, Workload::Files, "files", move |checker| {
-            Script::new(checker, own, stream(seed, STREAM), count).run()
-        })
-    };
+    let files_in =
+        |own: PathBuf| move |checker| Script::new(checker, own, stream(seed, STREAM), count).run();
     if plan.nodes.is_some() {
         // Crashes are power cuts there, of a node of their own.
-        return Ok(vec![start_files("/files".into())?]);
+        return plan.start("files", files_in("/files".into()));
     }
     // Of this process alone: there may be files of another run.
     let directory = plan.files_in.join(process::id().to_string());
     fs::create_dir(&directory)?;
-    let files = start_files(directory.join("files"))?;
-    let crashes = Executor::start(plan, Workload::Files, "crashes", move |checker| {
+    plan.start("files", files_in(directory.join("files")))?;
+    plan.start("crashes", move |checker| {
         crash::run(checker, directory, stream(seed, STREAM - 1))
-    })?;
-    Ok(vec![files, crashes])
+    })
 }
 
 /// Apart from every other workload that draws from the same seed.

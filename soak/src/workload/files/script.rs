@@ -60,7 +60,6 @@ impl Script {
             self.checker
                 .holds(Invariant::FileBytes, false, || error.to_string());
         }
-        self.checker.settle().await;
     }
 
     async fn begin(&mut self) -> Result<()> {

@@ -30,18 +30,17 @@ use std::time::Duration;
 use std::{fs, process};
 
 use glommio::channels::{oneshot, shared_channel};
-use glommio::{GlommioError, Latency, Shares, Task, executor, spawn_local, spawn_local_into};
+use glommio::{Latency, Shares, Task, executor, spawn_local, spawn_local_into};
 
 use self::floods::Sink;
 use self::turns::{Sizes, Turns};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
-use crate::check::probe::Workload;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 use crate::workload::ping::Ping;
 
 /// Starts the executors.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let is_simulated = plan.nodes.is_some();
     let sizes = Sizes {
         reads: plan.scaled(8_000, 500),
@@ -59,16 +58,15 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let (meet, met) = oneshot::shared();
     let (sender, receiver) = shared_channel::new_bounded(CHANNEL);
     let address = plan.address();
-    let sink = Executor::start(plan, Workload::Greedy, "sink", move |checker| async move {
+    plan.start("sink", move |checker| async move {
         let attending = Attending::start(&checker);
         let ready = calls::run_ready(Rc::clone(&checker), Rc::clone(&attending.turns), sizes);
         let ready = attending.spawn(Invariant::ReadyAwaits, ready);
         let sink = Sink::new(Rc::clone(&attending.turns), sizes);
         let ended = (attending.spawn(Invariant::Turns, sink.run(address, meet, receiver))).await;
-        judge_end(&checker, ended);
-        judge_end(&checker, ready.await);
+        checker.ended(Invariant::Deliveries, "a greedy task", ended);
+        checker.ended(Invariant::Deliveries, "a greedy task", ready.await);
         attending.end().await;
-        checker.settle().await;
     })?;
     let address = plan.address();
     let work = move |checker: Rc<Checker>| async move {
@@ -88,15 +86,13 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         }
         let source = floods::send(turns(), sizes, address, met, sender);
         let ended = attending.spawn(Invariant::Turns, source).await;
-        judge_end(&checker, ended);
+        checker.ended(Invariant::Deliveries, "a greedy task", ended);
         for other in others {
-            judge_end(&checker, other.await);
+            checker.ended(Invariant::Deliveries, "a greedy task", other.await);
         }
         attending.end().await;
-        checker.settle().await;
     };
-    let source = Executor::start(plan, Workload::Greedy, "source", work)?;
-    Ok(vec![sink, source])
+    plan.start("source", work)
 }
 
 /// Those that wait beside the greedy ones: a timer and a ping, in a queue whose latency matters.
@@ -142,13 +138,6 @@ impl Attending {
     async fn end(self) {
         self.task.await;
     }
-}
-
-/// Sockets, channels and files do not fail here.
-fn judge_end<E: std::fmt::Debug>(checker: &Checker, ended: Result<(), E>) {
-    checker.holds(Invariant::Deliveries, ended.is_ok(), || {
-        format!("a greedy task ended with {ended:?}")
-    });
 }
 
 /// Messages of a local channel in a round: as many as it takes to hold an executor for long.

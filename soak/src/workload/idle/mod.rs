@@ -18,19 +18,15 @@
 //! While this workload runs, the monitor stops the whole process now and then.
 
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Poll, Waker};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use glommio::channels::watch::{self, SharedSender};
 use glommio::timer::{Timer, TimerActionOnce, sleep};
-use glommio::{
-    GlommioError, Latency, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed,
-};
+use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed};
 use support::generator::{Draw, Rng, stream};
 use support::numbers;
 
@@ -39,15 +35,15 @@ use crate::check::control::Control;
 use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
 use crate::check::model::Lane;
-use crate::check::probe::{Timing, Workload};
+use crate::check::probe::Timing;
 use crate::measure::nanos;
 use crate::measure::noise::SLEEP;
 use crate::measure::process::CoreTime;
 use crate::workload::alarms::Alarms;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 
 /// Starts the executors.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let sizes = Sizes {
         far: plan.scaled(5_000, 50),
         sleeps: plan.scaled(24, 4),
@@ -58,19 +54,11 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         slowness: plan.slowness,
     };
     let seed = plan.seed;
-    let idle = Executor::start(plan, Workload::Idle, "idle", move |checker| {
-        run(checker, seed, sizes)
-    })?;
-    let asleep = Executor::start(plan, Workload::Idle, "asleep", move |checker| {
+    plan.start("idle", move |checker| run(checker, seed, sizes))?;
+    plan.start("asleep", move |checker| {
         sleep_until_woken(checker, stream(seed, 13), sizes)
     })?;
-    let sleeps = Executor::start(
-        plan,
-        Workload::Idle,
-        "short-sleeps",
-        sleep_to_each_millisecond,
-    )?;
-    Ok(vec![idle, asleep, sleeps])
+    plan.start("short-sleeps", sleep_to_each_millisecond)
 }
 
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
@@ -85,7 +73,6 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     arm_far(&alarms, &mut rng, sizes.far);
     Hogs::new(&checker, stream(seed, 12), sizes).run().await;
     alarms.cancel_all();
-    checker.settle().await;
 }
 
 const QUIET: Duration = Duration::from_secs(2);
@@ -104,7 +91,6 @@ async fn sleep_to_each_millisecond(checker: Rc<Checker>) {
         Timer::new(ticket.deadline.saturating_duration_since(Instant::now())).await;
         checker.fired_as(ticket.key, Timing::Sleep);
     }
-    checker.settle().await;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,12 +139,12 @@ const NEVER: usize = 16;
 async fn sleep_until_woken(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
     let alarms = Alarms::new(&checker);
     arm_far(&alarms, &mut rng, sizes.far);
-    let wakes = Arc::new(WakeCounter::default());
+    let (wakes, mut woken) = watch::shared(());
     let (answers, answered) = mpsc::channel();
     let waking = WakingThread {
         stats: Arc::clone(&checker.stats),
         control: Arc::clone(&checker.control),
-        wakes: Arc::clone(&wakes),
+        wakes,
         answered,
         rng,
         sizes,
@@ -169,69 +155,21 @@ async fn sleep_until_woken(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
         .name("soak-waking".to_owned())
         .spawn(move || waking.wake_until_drained())
         .expect("a thread can be started: the executor has one too");
-    answer(&wakes, &answers).await;
-    alarms.cancel_all();
-    checker.settle().await;
-    // It has sent its last wake, and is at its end.
-    thread.join().expect("it does not panic");
-}
-
-/// Answers each wake until the last.
-async fn answer(wakes: &WakeCounter, answers: &Sender<u64>) {
-    let mut answered = 0;
-    loop {
-        answered = poll_fn(|context| wakes.poll_woken(answered, context.waker())).await;
-        // Asked before the answer is sent, after which the thread may go on to its last wake: that
-        // one needs an answer of its own.
-        let was_last = wakes.is_last.load(Ordering::Acquire);
+    while woken.changed().await.is_ok() {
         // The thread is gone only if it has given up.
-        let _ = answers.send(answered);
-        if was_last {
-            return;
-        }
+        let _ = answers.send(());
     }
-}
-
-/// Counts the wakes of a thread, for which a task of an executor waits.
-#[derive(Debug, Default)]
-struct WakeCounter {
-    waker: Mutex<Option<Waker>>,
-    woken: AtomicU64,
-    is_last: AtomicBool,
-}
-
-impl WakeCounter {
-    fn wake(&self) {
-        self.woken.fetch_add(1, Ordering::Release);
-        let waker = self
-            .waker
-            .lock()
-            .expect("no panic happens under this lock")
-            .take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// Ready when it was woken more often than `answered` times.
-    fn poll_woken(&self, answered: u64, waker: &Waker) -> Poll<u64> {
-        // A wake after this look finds the waker, and a wake before it is counted by it.
-        let mut slot = self.waker.lock().expect("no panic happens under this lock");
-        let woken = self.woken.load(Ordering::Acquire);
-        if woken > answered {
-            return Poll::Ready(woken);
-        }
-        *slot = Some(waker.clone());
-        Poll::Pending
-    }
+    alarms.cancel_all();
+    // It has dropped its sender, and is at its end.
+    thread.join().expect("it does not panic");
 }
 
 /// The foreign thread.
 struct WakingThread {
     stats: Arc<ExecutorStats>,
     control: Arc<Control>,
-    wakes: Arc<WakeCounter>,
-    answered: Receiver<u64>,
+    wakes: SharedSender<()>,
+    answered: Receiver<()>,
     rng: Rng,
     sizes: Sizes,
 }
@@ -251,8 +189,6 @@ impl WakingThread {
             }
             self.wake();
         }
-        self.wakes.is_last.store(true, Ordering::Release);
-        self.wake();
     }
 
     /// `false`: the run drains.
@@ -269,15 +205,18 @@ impl WakingThread {
 
     /// Wakes the task, which must answer before the run's patience ends.
     fn wake(&self) {
-        self.wakes.wake();
+        let is_heard = self.wakes.send(());
+        debug_assert!(
+            is_heard.is_ok(),
+            "the task waits for as long as there is a sender"
+        );
         let patience = self.control.patience();
         // Counted in steps and not by the clock: while the process is stopped nothing is late.
         let steps = patience.div_duration_f64(NAP) as u64;
         for _ in 0..steps {
             match self.answered.recv_timeout(NAP) {
-                Ok(_) => return self.stats.ledger.passed(Invariant::NothingLost),
+                Ok(()) => return self.stats.ledger.passed(Invariant::NothingLost),
                 Err(RecvTimeoutError::Timeout) => {}
-                // It ended after an earlier answer.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }

@@ -1,12 +1,8 @@
 //! The broker: keeps messages until they are acked, and redelivers them when their deadline passes.
 //!
-//! Each delivery arms one `TimerActionOnce`, replaced from inside its own action when it fires.
-//! Every other message's actions run in a task queue of their own, so that both ways to arm are
-//! soaked. Handles of timers that have fired are kept for a while and then cancelled or re-armed
-//! although it is too late, when their place in the timer queue has long been another timer's.
+//! Each delivery arms one `TimerActionOnce`, the next one from inside that of the delivery before.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -15,10 +11,10 @@ use std::time::Duration;
 use futures_lite::future::or;
 use glommio::channels::watch::SharedSender;
 use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::{TimerActionOnce, sleep};
-use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local};
+use glommio::timer::sleep;
+use glommio::{Latency, Shares, executor, spawn_local};
 
-use super::link::{Frame, Kind, Link, judge_end};
+use super::link::{Frame, Kind, Link};
 use super::script::ATTEMPTS_MAX;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
@@ -26,6 +22,7 @@ use crate::check::model::Key;
 use crate::clock;
 use crate::counters::bump;
 use crate::map::HashMap;
+use crate::workload::alarms::Alarms;
 
 /// Accepts `connections` connections, serves them to their end, and settles.
 pub(crate) async fn run(
@@ -46,7 +43,7 @@ pub(crate) async fn run(
         // A client that never comes must not keep the broker from ending.
         match or(async { Some(listener.accept().await) }, drained(&checker)).await {
             Some(Ok(stream)) => served.push(spawn_local(Rc::clone(&broker).serve(stream))),
-            Some(Err(error)) => judge_end(&checker, "accept", Err(error.into())),
+            Some(Err(error)) => checker.ended(Invariant::Deliveries, "accept", Err(error)),
             None => break,
         }
     }
@@ -54,8 +51,7 @@ pub(crate) async fn run(
     for connection in served {
         connection.await;
     }
-    broker.finish().await;
-    checker.settle().await;
+    broker.finish();
 }
 
 async fn drained<T>(checker: &Checker) -> Option<T> {
@@ -68,9 +64,8 @@ async fn drained<T>(checker: &Checker) -> Option<T> {
 struct Broker {
     checker: Rc<Checker>,
     messages: RefCell<HashMap<u64, Message>>,
-    /// Handles of timers that have fired.
-    spent: RefCell<VecDeque<TimerActionOnce<()>>>,
-    deadline_queue: TaskQueueHandle,
+    /// Of deliveries.
+    deadlines: Rc<Alarms>,
     deliveries: Cell<u64>,
     deliveries_settled: Cell<u64>,
 }
@@ -80,18 +75,18 @@ struct Message {
     payload: Box<[u8]>,
     allowance: Duration,
     attempt: u8,
+    /// Its deadline.
     key: Key,
-    deadline: TimerActionOnce<()>,
 }
 
 impl Broker {
     fn new(checker: Rc<Checker>) -> Rc<Self> {
         let latency = Latency::Matters(Duration::from_millis(10));
+        let queue = executor().create_task_queue(Shares::default(), latency, "deadlines");
         Rc::new(Broker {
+            deadlines: Alarms::actions(&checker, queue),
             checker,
             messages: RefCell::default(),
-            spent: RefCell::default(),
-            deadline_queue: executor().create_task_queue(Shares::default(), latency, "deadlines"),
             deliveries: Cell::new(0),
             deliveries_settled: Cell::new(0),
         })
@@ -100,13 +95,19 @@ impl Broker {
     async fn serve(self: Rc<Self>, stream: TcpStream) {
         let (link, writer) = match Link::start(stream, &self.checker) {
             Ok(started) => started,
-            Err(error) => return judge_end(&self.checker, "connection", Err(error.into())),
+            Err(error) => {
+                return self
+                    .checker
+                    .ended(Invariant::Deliveries, "connection", Err(error));
+            }
         };
         let ended = link.receive(|frame| self.handle(&link, frame)).await;
-        judge_end(&self.checker, "broker's read", ended);
+        self.checker
+            .ended(Invariant::Deliveries, "broker's read", ended);
         self.abandon(&link);
         link.close();
-        judge_end(&self.checker, "broker's write", writer.await);
+        self.checker
+            .ended(Invariant::Deliveries, "broker's write", writer.await);
     }
 
     fn handle(self: &Rc<Self>, link: &Rc<Link>, frame: Frame<'_>) {
@@ -127,14 +128,13 @@ impl Broker {
         }: Frame<'_>,
     ) {
         let allowance = Duration::from_nanos(ns);
-        let (key, deadline) = self.deliver(link, id, 1, allowance, payload);
+        let key = self.deliver(link, id, 1, allowance, payload);
         let message = Message {
             link: Rc::clone(link),
             payload: payload.into(),
             allowance,
             attempt: 1,
             key,
-            deadline,
         };
         let before = self.messages.borrow_mut().insert(id, message);
         if before.is_some() {
@@ -152,37 +152,25 @@ impl Broker {
         attempt: u8,
         allowance: Duration,
         payload: &[u8],
-    ) -> (Key, TimerActionOnce<()>) {
+    ) -> Key {
         let deadline = clock::now() + allowance;
-        let ticket = self.checker.arm(deadline);
-        let (key, told, broker) = (ticket.key, ticket.deadline, Rc::clone(self));
-        let action = async move {
-            let _live = ticket.live;
-            broker.expired(id, key);
-        };
-        let timer = if id.is_multiple_of(2) {
-            TimerActionOnce::do_at_into(told, action, self.deadline_queue)
-                .expect("the queue was made in this executor and is never removed")
-        } else {
-            TimerActionOnce::do_at(told, action)
-        };
+        let broker = Rc::clone(self);
+        let due = async move { broker.expired(id, attempt) };
+        let key = self.deadlines.arm(deadline, due);
         link.send(&Frame {
             ns: self.checker.control.since_start_ns(deadline),
             payload,
             ..Frame::new(Kind::Deliver, id, attempt)
         });
         self.deliveries.set(self.deliveries.get() + 1);
-        (key, timer)
+        key
     }
 
     /// The deadline of a delivery has passed.
-    fn expired(self: &Rc<Self>, id: u64, key: Key) {
-        if !self.checker.fired(key) {
-            return;
-        }
+    fn expired(self: &Rc<Self>, id: u64, attempt: u8) {
         bump(&self.checker.stats.gauges.message_timeouts);
         let mut messages = self.messages.borrow_mut();
-        let Some(message) = messages.get_mut(&id).filter(|message| message.key == key) else {
+        let Some(message) = messages.get_mut(&id).filter(|it| it.attempt == attempt) else {
             drop(messages);
             return self.complain(format!(
                 "a deadline of message {id} was armed beside its own"
@@ -192,7 +180,6 @@ impl Broker {
             let message = messages.remove(&id).expect("it was found just above");
             drop(messages);
             self.settle(id, &message, true);
-            self.spend(message.deadline);
         } else {
             message.attempt += 1;
             bump(&self.checker.stats.gauges.messages_redelivered);
@@ -203,11 +190,7 @@ impl Broker {
                 attempt,
                 ..
             } = &*message;
-            let (key, timer) = self.deliver(link, id, *attempt, *allowance, payload);
-            message.key = key;
-            let spent = std::mem::replace(&mut message.deadline, timer);
-            drop(messages);
-            self.spend(spent);
+            message.key = self.deliver(link, id, *attempt, *allowance, payload);
         }
     }
 
@@ -220,31 +203,8 @@ impl Broker {
         };
         drop(messages);
         bump(&self.checker.stats.gauges.messages_acked);
-        self.checker.cancel(message.key);
+        self.deadlines.cancel(message.key);
         self.settle(id, &message, false);
-        self.cancel(message);
-    }
-
-    /// Cancels a deadline that has not fired, in one of the ways there are.
-    fn cancel(&self, message: Message) {
-        let Message { key, deadline, .. } = message;
-        match key.0 % 16 {
-            0 => {
-                let checker = Rc::clone(&self.checker);
-                deadline.destroy();
-                spawn_local(async move {
-                    let joined = deadline.join().await;
-                    checker.holds(Invariant::CancelsHold, joined.is_none(), || {
-                        format!("timer {} was destroyed and yet joined with a value", key.0)
-                    });
-                })
-                .detach();
-            }
-            1 => {
-                spawn_local(deadline.cancel()).detach();
-            }
-            _ => deadline.destroy(),
-        }
     }
 
     fn extend(&self, id: u64, attempt: u8) {
@@ -256,9 +216,7 @@ impl Broker {
             return self.judge_stale(id);
         };
         let deadline = clock::now() + message.allowance;
-        let told = self.checker.rearm(message.key, deadline);
-        message.deadline.rearm_at(told.unwrap_or(deadline));
-        if told.is_none() {
+        if !self.deadlines.rearm(message.key, deadline) {
             self.complain(format!("message {id} was in flight without a deadline"));
         }
     }
@@ -274,35 +232,6 @@ impl Broker {
         if is_dead {
             bump(&gauges.messages_dead);
         }
-    }
-
-    /// Keeps the handle of a timer that has fired, and abuses one that was kept before.
-    fn spend(&self, timer: TimerActionOnce<()>) {
-        let mut spent = self.spent.borrow_mut();
-        spent.push_back(timer);
-        if spent.len() <= SPENT_MAX {
-            return;
-        }
-        let oldest = spent.pop_front().expect("it is longer than its bound");
-        let abuse_by_rearming = spent.len().is_multiple_of(2);
-        drop(spent);
-        self.abuse(oldest, abuse_by_rearming);
-    }
-
-    fn abuse(&self, timer: TimerActionOnce<()>, by_rearming: bool) {
-        if by_rearming {
-            timer.rearm_in(Duration::from_millis(1));
-        } else {
-            timer.destroy();
-        }
-        let checker = Rc::clone(&self.checker);
-        spawn_local(async move {
-            let joined = timer.join().await;
-            checker.holds(Invariant::StaleCancels, joined.is_some(), || {
-                "a finished action lost its value to a late cancellation".to_owned()
-            });
-        })
-        .detach();
     }
 
     /// Acks and extensions that come after the deadline find nothing, and must change nothing: what
@@ -323,8 +252,7 @@ impl Broker {
         let is_left = |_: &u64, message: &mut Message| Rc::ptr_eq(&message.link, link);
         let left: Vec<_> = self.messages.borrow_mut().extract_if(is_left).collect();
         for (_, message) in &left {
-            self.checker.cancel(message.key);
-            message.deadline.destroy();
+            self.deadlines.cancel(message.key);
         }
         let left = left.len() as u64;
         let gauges = &self.checker.stats.gauges;
@@ -334,11 +262,8 @@ impl Broker {
         });
     }
 
-    async fn finish(&self) {
-        let spent = std::mem::take(&mut *self.spent.borrow_mut());
-        for (index, timer) in spent.into_iter().enumerate() {
-            self.abuse(timer, index % 2 == 0);
-        }
+    fn finish(&self) {
+        self.deadlines.cancel_all();
         let (sent, settled) = (self.deliveries.get(), self.deliveries_settled.get());
         self.checker
             .check(Invariant::Deliveries, sent.abs_diff(settled), || {
@@ -350,6 +275,3 @@ impl Broker {
         self.checker.holds(Invariant::Deliveries, false, || what);
     }
 }
-
-/// Enough that a spent timer's place in the queue has been given away many times.
-const SPENT_MAX: usize = 512;

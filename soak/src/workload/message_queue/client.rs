@@ -13,7 +13,7 @@ use glommio::net::TcpStream;
 use glommio::spawn_local;
 use glommio::timer::sleep;
 
-use super::link::{Frame, Kind, Link, judge_end};
+use super::link::{Frame, Kind, Link};
 use super::script::{ATTEMPTS_MAX, Pattern, Reply, Script};
 use super::timeouts;
 use crate::check::checker::Checker;
@@ -47,7 +47,6 @@ pub(super) async fn run(
         session.await;
     }
     timeouts.await;
-    checker.settle().await;
 }
 
 /// Where the broker listens, once it does.
@@ -106,7 +105,11 @@ impl Session {
         };
         let (link, writer) = match connected.await {
             Ok(started) => started,
-            Err(error) => return judge_end(&self.checker, "connect", Err(error.into())),
+            Err(error) => {
+                return self
+                    .checker
+                    .ended(Invariant::Deliveries, "connect", Err(error));
+            }
         };
         let (session, reading) = (Rc::clone(&self), Rc::clone(&link));
         let reader = spawn_local(async move {
@@ -116,8 +119,10 @@ impl Session {
         self.publish_until_drained(&link, window).await;
         self.settle(&link).await;
         link.close();
-        judge_end(&self.checker, "client's write", writer.await);
-        judge_end(&self.checker, "client's read", reader.await);
+        self.checker
+            .ended(Invariant::Deliveries, "client's write", writer.await);
+        self.checker
+            .ended(Invariant::Deliveries, "client's read", reader.await);
     }
 
     async fn publish_until_drained(&self, link: &Link, window: usize) {

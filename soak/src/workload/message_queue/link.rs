@@ -115,13 +115,6 @@ pub(crate) fn judge_timeout(checker: &Checker, began: Instant, timeout: Duration
     });
 }
 
-/// Enters the end of a connection, which no run asks to be anything but orderly.
-pub(crate) fn judge_end(checker: &Checker, what: &str, ended: io::Result<()>) {
-    checker.holds(Invariant::Deliveries, ended.is_ok(), || {
-        format!("{what}: {ended:?}")
-    });
-}
-
 /// Above this an end stops reading; a window of messages adds at most its own size to it.
 const OUTBOX_BYTES_MAX: usize = 1 << 20;
 

@@ -23,19 +23,15 @@ mod link;
 mod script;
 mod timeouts;
 
-use glommio::GlommioError;
 use glommio::channels::watch;
 
 use self::client::CONNECTIONS_PER_CLIENT;
 pub(super) use self::link::judge_timeout;
 use self::script::Pattern;
-use crate::check::probe::Workload;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 
 /// Starts the brokers, one for four cores and no more than there are clients, then the clients of each.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
-    let kind = Workload::MessageQueue;
-    let mut executors = Vec::new();
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let mut clients = 0..plan.clients;
     let brokers = (plan.cores / 4).clamp(1, plan.clients);
     for broker in 0..brokers {
@@ -46,25 +42,15 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         let (tell, bound) = watch::shared(None);
         let host = plan.address();
         let work = move |checker| broker::run(checker, connections, host, tell);
-        executors.push(Executor::start(
-            plan,
-            kind,
-            &format!("broker-{broker}"),
-            work,
-        )?);
+        plan.start(&format!("broker-{broker}"), work)?;
         for client in clients.by_ref().take(share) {
             let pattern = Pattern::new(plan.seed, plan.duration, plan.nodes.is_some());
             let (broker, first) = (bound.clone(), client * CONNECTIONS_PER_CLIENT);
             let work = move |checker| client::run(checker, pattern, broker, first, window);
-            executors.push(Executor::start(
-                plan,
-                kind,
-                &format!("client-{client}"),
-                work,
-            )?);
+            plan.start(&format!("client-{client}"), work)?;
         }
     }
-    Ok(executors)
+    Ok(())
 }
 
 const IN_FLIGHT_PER_BROKER: usize = 100_000;

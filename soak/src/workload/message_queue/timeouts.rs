@@ -5,55 +5,36 @@
 //! Writes: the peer does not read, so the socket fills up; then it reads, and every byte must be
 //! there.
 
-use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::zip;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream};
+use glommio::net::TcpStream;
 use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, spawn_local};
 use support::generator::{Draw, Rng, stream};
 
-use super::link::{judge_end, judge_timeout};
+use super::link::judge_timeout;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Timing;
 use crate::clock;
+use crate::workload::ping::pair;
 
 /// Runs the conversations until the run drains.
 pub(crate) async fn run(checker: Rc<Checker>, seed: u64) {
+    let own = || Rc::clone(&checker);
     let conversations = [
-        judged(
-            &checker,
-            "socket reads",
-            reads(Rc::clone(&checker), stream(seed, 1)),
-        ),
-        judged(
-            &checker,
-            "abandoned reads",
-            abandoned_reads(Rc::clone(&checker), stream(seed, 2)),
-        ),
-        judged(
-            &checker,
-            "socket writes",
-            writes(Rc::clone(&checker), stream(seed, 3)),
-        ),
+        spawn_local(reads(own(), stream(seed, 1))),
+        spawn_local(abandoned_reads(own(), stream(seed, 2))),
+        spawn_local(writes(own(), stream(seed, 3))),
     ];
-    for conversation in conversations {
-        conversation.await;
+    let names = ["socket reads", "abandoned reads", "socket writes"];
+    for (what, conversation) in names.into_iter().zip(conversations) {
+        checker.ended(Invariant::Deliveries, what, conversation.await);
     }
-}
-
-fn judged(
-    checker: &Rc<Checker>,
-    what: &'static str,
-    conversation: impl Future<Output = io::Result<()>> + 'static,
-) -> glommio::Task<()> {
-    let checker = Rc::clone(checker);
-    spawn_local(async move { judge_end(&checker, what, conversation.await) })
 }
 
 async fn reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
@@ -196,14 +177,6 @@ async fn writes(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
         sleep(WRITE_PAUSE).await;
     }
     Ok(())
-}
-
-/// Two connected sockets of this executor.
-async fn pair() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    let (near, far) = zip(TcpStream::connect(address), listener.accept()).await;
-    Ok((near?, far?))
 }
 
 /// Before a byte counts as lost.

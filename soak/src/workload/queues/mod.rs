@@ -15,26 +15,21 @@ use std::time::{Duration, Instant};
 
 use self::trial::{BareQueue, Payload, Trial};
 use futures_lite::future::yield_now;
-use glommio::GlommioError;
 use glommio::timer::sleep;
 use staged_wheel::{ClassicQueue, StagedWheel};
 use support::generator::{Draw, Rng, stream};
 
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
-use crate::check::probe::Workload;
 use crate::measure::memory;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 use crate::{clock, counts};
 
 /// Starts the executor.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let seed = plan.seed;
     let peak = plan.scaled(100_000, 50_000).min(200_000);
-    let executor = Executor::start(plan, Workload::Queues, "queues", move |checker| {
-        run(checker, seed, peak)
-    })?;
-    Ok(vec![executor])
+    plan.start("queues", move |checker| run(checker, seed, peak))
 }
 
 async fn run(checker: Rc<Checker>, seed: u64, peak: usize) {
@@ -62,7 +57,6 @@ async fn run(checker: Rc<Checker>, seed: u64, peak: usize) {
         }
         checker.pause(REST).await;
     }
-    checker.settle().await;
 }
 
 const TURN: Duration = Duration::from_millis(1);

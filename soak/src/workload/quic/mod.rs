@@ -19,24 +19,21 @@ mod servers;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-use glommio::GlommioError;
 use glommio::channels::oneshot::{SharedSender, shared};
 use glommio_quic::Shard;
 use support::lossy_proxy::Proxy;
 
 use self::servers::{Ended, complain};
 use crate::check::checker::Checker;
-use crate::check::probe::Workload;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 
 /// Starts the shards, the network, and the executor of the clients.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let connections = plan.scaled(CONNECTIONS, 4);
     let shards = Shard::bind((Ipv4Addr::LOCALHOST, 0).into(), SHARDS)?;
     let address = shards[0].local_addr()?;
     let endpoints = connections.div_ceil(clients::SHARE);
     let proxy = Proxy::start(address, LOST_PPM, plan.seed, 3 * endpoints)?;
-    let mut executors = Vec::new();
     let mut stops = Vec::new();
     for shard in shards {
         let (stop, stopped) = shared();
@@ -45,9 +42,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         let work = move |checker: Rc<Checker>| async move {
             let served = servers::serve(&checker, shard, stopped).await;
             end(&checker, "a shard", served);
-            checker.settle().await;
         };
-        executors.push(Executor::start(plan, Workload::Quic, &name, work)?);
+        plan.start(&name, work)?;
     }
     let seed = plan.seed;
     let work = move |checker: Rc<Checker>| async move {
@@ -56,10 +52,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         // The shards end when no client is left.
         stops.into_iter().for_each(stop);
         drop(proxy);
-        checker.settle().await;
     };
-    executors.push(Executor::start(plan, Workload::Quic, "quic-clients", work)?);
-    Ok(executors)
+    plan.start("quic-clients", work)
 }
 
 fn stop(shard: SharedSender<()>) {

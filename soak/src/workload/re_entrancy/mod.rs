@@ -37,7 +37,6 @@ use std::time::Duration;
 use self::cycle::{Cycle, Waits};
 use actions::Actions;
 use futures_lite::future::yield_now;
-use glommio::GlommioError;
 use glommio::timer::Timer;
 use support::generator::{Rng, stream};
 use wakers::Arena;
@@ -45,12 +44,11 @@ use wakers::Arena;
 use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
 use crate::check::peak::Peaks;
-use crate::check::probe::Workload;
 use crate::clock;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 
 /// Starts the executor.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let sizes = Sizes {
         actions: Range {
             usual: plan.scaled(1_500, 8),
@@ -64,10 +62,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         cycle_lasts: (plan.duration / 3).clamp(SEASON_LASTS_MIN, SEASON_LASTS_MAX),
     };
     let seed = plan.seed;
-    let executor = Executor::start(plan, Workload::ReEntrancy, "re-entrancy", move |checker| {
-        run(checker, seed, sizes)
-    })?;
-    Ok(vec![executor])
+    plan.start("re-entrancy", move |checker| run(checker, seed, sizes))
 }
 
 #[derive(Clone, Copy, Debug)]

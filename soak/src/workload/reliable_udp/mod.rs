@@ -34,7 +34,7 @@ use std::time::Duration;
 use examples::reliable_udp::wire::Salt;
 use glommio::channels::oneshot::{self, SharedReceiver, SharedSender};
 use glommio::net::UdpSocket;
-use glommio::{GlommioError, spawn_local};
+use glommio::spawn_local;
 use support::generator::stream;
 
 use self::channel::{Channel, Direction};
@@ -44,37 +44,27 @@ use self::receiver::Receiver;
 use self::sender::Sender;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
-use crate::check::probe::Workload;
 use crate::clock;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 
 /// Starts the receiving executor, then the sending one.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     let flows = (0..plan.scaled(FLOWS, 2) as u64).map(|number| Flow::new(plan.seed, number));
     let flows: Vec<Flow> = flows.collect();
     let (tell, bound) = oneshot::shared();
-    let receiver = Executor::start(plan, Workload::ReliableUdp, "udp-receiver", {
-        let (flows, host) = (flows.clone(), plan.address());
-        move |checker| async move {
-            checker.spawn_sweeper();
-            judge(&checker, receive(&checker, &flows, host, tell).await);
-            checker.settle().await;
-        }
+    let (received, host) = (flows.clone(), plan.address());
+    plan.start("udp-receiver", move |checker| async move {
+        checker.spawn_sweeper();
+        let ended = receive(&checker, &received, host, tell).await;
+        checker.ended(Invariant::BytesWhole, "receiving", ended);
     })?;
     let host = plan.address();
     let work = move |checker: Rc<Checker>| async move {
         checker.spawn_sweeper();
-        judge(&checker, send(&checker, &flows, host, bound).await);
-        checker.settle().await;
+        let ended = send(&checker, &flows, host, bound).await;
+        checker.ended(Invariant::BytesWhole, "sending", ended);
     };
-    let sender = Executor::start(plan, Workload::ReliableUdp, "udp-sender", work)?;
-    Ok(vec![receiver, sender])
-}
-
-fn judge(checker: &Checker, ended: glommio::Result<(), ()>) {
-    checker.holds(Invariant::BytesWhole, ended.is_ok(), || {
-        format!("{ended:?}")
-    });
+    plan.start("udp-sender", work)
 }
 
 /// What both ends of a flow agree on.

@@ -32,18 +32,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
-use glommio::{GlommioError, executor};
+use glommio::executor;
 
 use self::client::{CLIENTS, Left, judge, run_all};
 use self::protocol::Deaths;
 use crate::check::checker::Checker;
-use crate::check::probe::Workload;
-use crate::workload::executor::{Executor, Plan};
+use crate::workload::executor::{Started, Starter};
 
 /// Starts the service, and the executor of its clients.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
     #[cfg(feature = "simulation")]
-    if let Some(nodes) = &plan.nodes {
+    if let Some(nodes) = plan.nodes.clone() {
         return simulated::start(plan, nodes);
     }
     let seed = plan.seed;
@@ -55,14 +54,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
         let told = run_all(&checker, seed, clients, &address, &deaths).await;
         let left = executor().spawn_blocking(move || service.end()).await;
         judge(&checker, &told, left);
-        checker.settle().await;
     };
-    Ok(vec![Executor::start(
-        plan,
-        Workload::Survival,
-        "survival",
-        work,
-    )?])
+    plan.start("survival", work)
 }
 
 /// The process that serves.

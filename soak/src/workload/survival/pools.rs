@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream as Client};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use glommio::{LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, ShardE
 
 use super::shard::SHARDS;
 use crate::check::invariants::{Invariant, Ledger};
-use crate::measure::ring_events;
+use crate::measure::{lock, ring_events};
 
 /// What is judged.
 pub(super) const ROWS: [Invariant; 3] = [
@@ -182,10 +182,8 @@ impl Judge<'_> {
             });
             shared.computes.store(false, SeqCst);
             for client in clients {
-                let greeting = client.and_then(greeting);
-                self.ledger.holds(Invariant::Accepts, greeting.is_ok(), || {
-                    format!("a client was not served: {greeting:?}")
-                });
+                let served = client.and_then(greeting).map(drop);
+                self.ledger.ended(Invariant::Accepts, "a client", served);
             }
         }
     }
@@ -218,10 +216,8 @@ impl Judge<'_> {
         let (address, ledger, is_over) = (self.address, self.ledger, AtomicBool::new(false));
         let comes_and_goes = || {
             while !is_over.load(SeqCst) {
-                let greeting = connect(address).and_then(greeting);
-                ledger.holds(Invariant::Replacements, greeting.is_ok(), || {
-                    format!("a client was not served: {greeting:?}")
-                });
+                let served = connect(address).and_then(greeting).map(drop);
+                ledger.ended(Invariant::Replacements, "a client", served);
                 thread::sleep(MOMENT);
             }
         };
@@ -359,11 +355,6 @@ async fn until(is_so: impl Fn() -> bool) -> Order {
         sleep(MOMENT).await;
     }
     Order::End
-}
-
-/// No code panics under these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no panic happens under this lock")
 }
 
 /// In the log, if a shard has failed as it was to.

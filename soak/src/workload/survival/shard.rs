@@ -23,6 +23,7 @@ use glommio::timer::sleep;
 use glommio::{GlommioError, ResourceType, spawn_local};
 
 use super::protocol::{Answer, Deaths, Extra, Request};
+use crate::measure::lock;
 
 /// What all lives of all shards share.
 #[derive(Clone)]
@@ -270,7 +271,7 @@ impl Lives {
     /// A shard begins, which sends entries to `store`: all are to meet again. False if the service has ended
     /// while the shard was being restarted.
     pub(super) fn begin(&self, entries: SharedReceiver<Entry>, shards: usize) -> bool {
-        let mut new = self.new.lock().expect(NO_PANIC);
+        let mut new = lock(&self.new);
         let goes_on = self.epoch().mesh.is_some();
         if goes_on {
             new.push(entries);
@@ -281,12 +282,12 @@ impl Lives {
 
     /// The service ends.
     pub(super) fn end(&self) {
-        let _none_begins = self.new.lock().expect(NO_PANIC);
+        let _none_begins = lock(&self.new);
         self.publish(None);
     }
 
     fn publish(&self, mesh: Option<Mesh>) {
-        let sender = self.sender.lock().expect(NO_PANIC);
+        let sender = lock(&self.sender);
         let number = sender.with_current(|epoch| epoch.number + 1);
         let is_heard = sender.send(Epoch { number, mesh });
         assert!(is_heard.is_ok(), "this has a receiver");
@@ -313,7 +314,7 @@ pub(super) async fn keep(mut lives: Lives) -> Stored {
     let mut readers = Vec::new();
     loop {
         let epoch = lives.epoch();
-        let new = std::mem::take(&mut *lives.new.lock().expect(NO_PANIC));
+        let new = std::mem::take(&mut *lock(&lives.new));
         for entries in new {
             let stored = Rc::clone(&stored);
             readers.push(spawn_local(async move {
@@ -343,5 +344,3 @@ fn mesh(shards: usize) -> Mesh {
 
 /// Connections under way from one shard to another.
 const CONNECTIONS: usize = 64;
-
-const NO_PANIC: &str = "no panic happens under this lock";

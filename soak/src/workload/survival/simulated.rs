@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use glommio::net::BalancedTcpListener;
 use glommio::simulation::{self, Fault};
-use glommio::{GlommioError, spawn_local};
+use glommio::spawn_local;
 
 use super::client::{CLIENTS, Left, StoredOf, judge, run_all};
 use super::protocol::Deaths;
 use super::shard::{self, Lives, SHARDS, Service};
 use crate::check::checker::Checker;
-use crate::check::probe::Workload;
-use crate::workload::executor::{self, Executor, Nodes, Plan};
+use crate::workload::executor::{self, Nodes, Started, Starter};
 
 /// Adds the service, and the executor of its clients and its store.
-pub(super) fn start(plan: &Plan, nodes: &Nodes) -> Result<Vec<Executor>, GlommioError<()>> {
+pub(super) fn start(plan: &mut Starter<'_>, nodes: Nodes) -> Started {
     let lives = Lives::new(SHARDS);
     let cut = || simulation::inject(Duration::ZERO, power_cut(OFF));
     let deaths = Deaths::by_power_cuts(cut, simulation::elapsed);
@@ -46,10 +45,8 @@ pub(super) fn start(plan: &Plan, nodes: &Nodes) -> Result<Vec<Executor>, Glommio
             stored: keeping.await.into_iter().map(StoredOf::new).collect(),
         };
         judge(&checker, &told, Ok(left));
-        checker.settle().await;
     };
-    let clients = Executor::start(plan, Workload::Survival, "survival", work)?;
-    Ok(vec![clients])
+    plan.start("survival", work)
 }
 
 fn power_cut(off_for: Duration) -> Fault {
