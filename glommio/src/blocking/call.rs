@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::{io, mem};
+use std::{any, io, mem};
 
 use atomic_waker::AtomicWaker;
 
@@ -92,6 +92,7 @@ where
             Stage::Running(slot) => return Poll::Ready(Ok(slot)),
             Stage::Done => panic!("a blocking call is not polled after its end"),
         };
+        let job = (job, any::type_name::<F>());
         match self.pool.submit(job, &mut ticket, cx.waker().clone()) {
             Ok(()) => Poll::Ready(Ok(slot)),
             Err(Refused::Full(job, _replaced)) => {

@@ -71,11 +71,11 @@ impl Pool {
         waiting.into_values().for_each(wake);
     }
 
-    /// Queues `job`, or gives it back with the caller's waker remembered under its ticket. With the
+    /// Queues `job`, of a function `name`, or gives it back with the caller's waker remembered under its ticket. With the
     /// job comes the waker that was remembered before, to be dropped when nothing is locked.
     pub(super) fn submit(
         &self,
-        job: Job,
+        (job, name): (Job, &str),
         ticket: &mut Option<u64>,
         waker: Waker,
     ) -> Result<(), Refused> {
@@ -85,7 +85,7 @@ impl Pool {
         }
         if door::is_simulated() {
             drop(state);
-            door::block(job);
+            door::block(name, job);
             return Ok(());
         }
         if ticket.is_some_and(|ticket| !state.waiting.contains_key(&ticket)) {

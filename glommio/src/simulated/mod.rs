@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocked;
 mod chance;
 mod current;
 #[cfg_attr(

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
+use super::blocked::BlockingCalls;
 use super::disk::{self, Disk, FileId};
 use super::generator::generator;
 use super::ids::{End, NodeId, RingId, Time};
@@ -40,6 +41,7 @@ pub(crate) struct World {
     trace: RefCell<Trace>,
     /// By time and by the order in which they were planned.
     planned: RefCell<BTreeMap<(Time, u64), Planned>>,
+    blocking_calls: BlockingCalls,
     numbers: Cell<u64>,
     /// Operations that have ended.
     ended: Cell<u64>,
@@ -144,6 +146,7 @@ impl World {
             rng: RefCell::new(generator(seed, 0)),
             trace: RefCell::new(Trace::new(seed)),
             planned: RefCell::default(),
+            blocking_calls: BlockingCalls::new(seed),
             numbers: Cell::default(),
             ended: Cell::default(),
             rings: RefCell::default(),
@@ -462,13 +465,15 @@ impl World {
     }
 
     /// Has a call that blocks be made by a thread of the node whose code runs: some time later, all at
-    /// once.
-    pub(crate) fn block(&self, call: Box<dyn FnOnce()>) {
+    /// once. `name` is that of its function.
+    pub(crate) fn block(&self, name: &str, call: Box<dyn FnOnce()>) {
         let node = self.here.get().expect("code of a node runs");
         if self.is_off(node) {
             return drop(call);
         }
         let after = self.draw(|rng| Duration::from_nanos(rng.u64(BLOCKED)));
+        let name = format!("{name} on {}", self.nodes.borrow()[node.0].name);
+        let call = self.blocking_calls.add(name, call);
         self.plan(after, Planned::Call(node, call));
     }
 

@@ -158,8 +158,9 @@ pub(crate) fn next_executor_id() -> Option<usize> {
     None
 }
 
-/// Makes a call that blocks: in a simulation some time later, as a thread of the node would.
-pub(crate) fn block(call: Box<dyn FnOnce()>) {
-    door!(current().block(call));
+/// Makes a call that blocks, of a function of this name: in a simulation some time later, as a thread of the node
+/// would.
+pub(crate) fn block(name: &str, call: Box<dyn FnOnce()>) {
+    door!(current().block(name, call));
     call();
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::pending;
 use std::io;
 use std::rc::Rc;
+use std::sync::mpsc::{self, Receiver, Sender};
 
 use futures_lite::future::yield_now;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -16,7 +17,7 @@ use glommio::timer::sleep;
 use glommio::{GlommioError, executor, spawn_local};
 
 use super::{HOUR, SECOND};
-use crate::common::watchdog;
+use crate::common::{aborts_in_child, watchdog};
 
 fn kind_of(builder: glommio::simulation::SimulationBuilder) -> (FailureKind, Option<String>) {
     let failure = builder.run().expect_err("it fails");
@@ -378,4 +379,36 @@ fn a_failure_without_faults_needs_none_and_a_success_is_one() {
     let report =
         Simulation::minimise(|simulation| simulation.client("client", || sleep(SECOND)).run());
     assert_eq!(report.expect("nothing fails").elapsed(), SECOND);
+}
+
+/// The simulation cannot go on, nor say so.
+#[test]
+fn a_blocking_call_that_waits_for_another_one_is_told_with_that_one() {
+    let told = aborts_in_child(|| {
+        let client = || async {
+            let (to_one, one) = mpsc::channel();
+            let (to_other, other) = mpsc::channel();
+            let meets = |to: Sender<()>, from: Receiver<()>| {
+                executor().spawn_blocking(move || {
+                    // One that has waited in vain is gone.
+                    let _ = to.send(());
+                    // Longer than it takes to be told.
+                    from.recv_timeout(15 * SECOND).is_ok()
+                })
+            };
+            let [one, other] = [meets(to_other, one), meets(to_one, other)].map(spawn_local);
+            assert_ne!(one.await, other.await, "one of them comes later");
+        };
+        let run = Simulation::builder().seed(42).client("client", client);
+        run.run().expect("it goes on in the end");
+        std::process::abort();
+    });
+    for part in [
+        "has not returned for 5s",
+        "it cannot wait for ",
+        "GLOMMIO_SEED=42",
+        " on client",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
 }
