@@ -24,6 +24,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::statfs::{FsType, fstatfs};
 
 use super::door::door;
+use super::nowait;
 use crate::error::is_missing;
 
 /// What the kernel says of a file, and the memory that it says it in.
@@ -250,9 +251,12 @@ pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// Reads what the page cache holds at `position` into `buf`, without waiting for a device. `EAGAIN`
-/// if nothing of it is there.
+/// if nothing of it is there, `EOPNOTSUPP` if that cannot be had.
 pub(crate) fn read_cached(fd: RawFd, buf: &mut [u8], position: u64) -> io::Result<usize> {
     door!(file(fd).read_cached(buf, position));
+    if !nowait::is_heeded() {
+        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
     let slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),

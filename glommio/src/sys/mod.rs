@@ -9,6 +9,7 @@ pub(crate) mod door;
 pub(crate) mod fd_name;
 pub(crate) mod file;
 pub(crate) mod limits;
+pub(crate) mod nowait;
 pub(crate) mod origin;
 pub(crate) mod passed_fds;
 pub(crate) mod pidfd;

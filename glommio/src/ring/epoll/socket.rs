@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::ring::operation::{Operation, Transfer};
+use crate::sys::nowait;
 
 /// A read or a write of what has no positions.
 #[derive(Clone, Copy)]
@@ -111,6 +112,9 @@ fn restore(socket: RawFd, was_blocking: bool) {
 /// The memory is there, and nothing else looks at what is written.
 pub(super) unsafe fn transfer_now(stream: Stream) -> i32 {
     const AT_CURRENT: libc::off_t = -1;
+    if !nowait::is_heeded() {
+        return -libc::EOPNOTSUPP;
+    }
     let (Stream::Read(it) | Stream::Write(it)) = stream;
     let slice = libc::iovec {
         iov_base: it.memory.cast(),
