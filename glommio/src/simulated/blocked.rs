@@ -51,7 +51,8 @@ impl BlockingCalls {
             locked(&SIMULATIONS).push(Arc::downgrade(&self.0));
             WATCH.call_once(|| {
                 // Without a thread the simulation does the same.
-                drop(thread::Builder::new().spawn(watch));
+                let thread = thread::Builder::new().name("glommio-watch".into());
+                drop(thread.spawn(watch));
             });
         }
         let watched = Call(Arc::clone(&self.0), number);
@@ -73,12 +74,13 @@ impl Drop for Call {
 fn watch() {
     loop {
         thread::sleep(Duration::from_secs(1));
-        let mut simulations = locked(&SIMULATIONS);
-        simulations.retain(|it| it.strong_count() > 0);
-        let simulations: Vec<_> = simulations.iter().filter_map(Weak::upgrade).collect();
-        for it in simulations {
-            locked(&it).tell();
-        }
+        locked(&SIMULATIONS).retain(|it| match it.upgrade() {
+            Some(simulation) => {
+                locked(&simulation).tell();
+                true
+            }
+            None => false,
+        });
     }
 }
 

@@ -221,3 +221,40 @@ const LEFT_MAX_AT_FIRST: u64 = 4 << 20;
 
 /// Apart from every workload that draws from the same seed.
 const PAUSES: u64 = u64::MAX - 1_000;
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use clap::Parser;
+
+    use super::*;
+
+    /// A seed does the same, whatever other threads of the process have allocated.
+    #[test]
+    fn a_run_does_not_go_by_the_allocator() {
+        let arguments = ["soak", "--simulate", "--duration", "1s", "--load", "0.005"];
+        let options = Options::parse_from(arguments);
+        // Other tests of this process are among the checks, but not in the digest.
+        let digest = |it: Tally| it.to_string().split(';').next().map(str::to_owned);
+        let run = || simulate(&options, &SIMULATED, 0).map(digest);
+        let quiet = run();
+        let is_over = AtomicBool::new(false);
+        let noisy = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut rng = stream(1, 1);
+                while !is_over.load(Ordering::Relaxed) {
+                    let held = black_box(vec![0_u8; rng.usize(..16 << 20)]);
+                    thread::sleep(rng.uniform(Duration::ZERO, MILLISECOND));
+                    drop(held);
+                }
+            });
+            let noisy = run();
+            is_over.store(true, Ordering::Relaxed);
+            noisy
+        });
+        assert_eq!(quiet, noisy);
+    }
+}
