@@ -74,12 +74,10 @@ impl Drop for Call {
 fn watch() {
     loop {
         thread::sleep(Duration::from_secs(1));
-        locked(&SIMULATIONS).retain(|it| match it.upgrade() {
-            Some(simulation) => {
-                locked(&simulation).tell();
-                true
-            }
-            None => false,
+        locked(&SIMULATIONS).retain(|it| {
+            let simulation = it.upgrade();
+            simulation.iter().for_each(|it| locked(it).tell());
+            simulation.is_some()
         });
     }
 }
