@@ -19,6 +19,8 @@ pub struct Bench {
     pub ours: &'static [&'static str],
     /// What a line of the tables is.
     pub lines: Lines,
+    /// Whether the smallest and the largest figure of the rounds follow each median.
+    pub has_ranges: bool,
     /// Diagrams of the figures, beside the page.
     pub pictures: &'static [Picture],
     /// Whether the page says what all rows amount to together.
@@ -33,10 +35,7 @@ pub struct Bench {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
     /// A row.
-    Rows {
-        /// Whether another table has the smallest and the largest figure of each.
-        has_ranges: bool,
-    },
+    Rows,
     /// A column, which is called so: for few figures of many.
     Columns(&'static str),
 }
@@ -51,7 +50,8 @@ impl Bench {
         preface: "",
         yardstick: "",
         ours: &[],
-        lines: Lines::Rows { has_ranges: true },
+        lines: Lines::Rows,
+        has_ranges: true,
         pictures: &[],
         has_sum: false,
         rounds: 5,

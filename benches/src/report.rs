@@ -15,11 +15,20 @@ use crate::row::{Aim, Row};
 /// What the page shows.
 pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     let mut text = figures.setting.clone();
+    let of_rounds = if bench.has_ranges {
+        " (smallest–largest)"
+    } else {
+        ""
+    };
     let of_yardstick = match bench.yardstick {
         _ if !has_yardstick(bench, figures) => String::new(),
-        name => format!(", in parentheses the median of the ratios to {name} within the rounds"),
+        name => format!(", after × the median of the ratios to {name} within the rounds"),
     };
-    let _ = writeln!(text, "\nMedians{of_yardstick}. {}", bench.preface);
+    let _ = writeln!(
+        text,
+        "\nMedians{of_rounds}{of_yardstick}. {}",
+        bench.preface
+    );
     for rows in rows.chunk_by(|one, other| one.section == other.section) {
         let columns = figures.columns.iter().map(String::as_str);
         let is_measured = |column: &&str| {
@@ -31,9 +40,7 @@ pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
             let _ = writeln!(text, "\n### {}", rows[0].section);
         }
         let table = match bench.lines {
-            Lines::Rows { .. } => by_rows(&columns, rows, |row, column| {
-                cell(bench, figures, row, column)
-            }),
+            Lines::Rows => by_rows(bench, figures, &columns, rows),
             Lines::Columns(name) => by_columns(bench, figures, name, &columns, rows),
         };
         let _ = write!(text, "\n{}", table.markdown());
@@ -49,14 +56,6 @@ pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     }
     if bench.has_sum {
         text += &sum(bench, rows, figures);
-    }
-    if bench.lines == (Lines::Rows { has_ranges: true }) {
-        let columns: Vec<&str> = figures.columns.iter().map(String::as_str).collect();
-        let ranges = by_rows(&columns, rows, |row, column| {
-            figures.spread(&row.name, column).map(range)
-        });
-        text += "\n### From the smallest to the largest figure of the rounds\n\n";
-        text += &ranges.markdown();
     }
     text
 }
@@ -102,17 +101,21 @@ fn has_yardstick(bench: &Bench, figures: &Figures) -> bool {
 }
 
 /// Title, unit, and a cell for each column.
-fn by_rows(columns: &[&str], rows: &[Row], cell: impl Fn(&Row, &str) -> Option<String>) -> Table {
+fn by_rows(bench: &Bench, figures: &Figures, columns: &[&str], rows: &[Row]) -> Table {
     let mut table = Table::new(["row", "unit"].into_iter().chain(columns.iter().copied())).left(1);
     for row in rows {
         let mut line = vec![row.title.clone(), row.unit.to_owned()];
-        line.extend(columns.iter().map(|column| or_none(cell(row, column))));
+        line.extend(
+            columns
+                .iter()
+                .map(|column| cell(bench, figures, row, column)),
+        );
         table.push(line);
     }
     table
 }
 
-/// A line for each column, with its figures and their ranges.
+/// A line for each column.
 fn by_columns(
     bench: &Bench,
     figures: &Figures,
@@ -120,47 +123,41 @@ fn by_columns(
     columns: &[&str],
     rows: &[Row],
 ) -> Table {
-    let titles = rows.iter().flat_map(|row| {
-        let title = match row.unit {
-            "" => row.title.clone(),
-            unit => format!("{}, {unit}", row.title),
-        };
-        [title, "smallest – largest".to_owned()]
+    let titles = rows.iter().map(|row| match row.unit {
+        "" => row.title.clone(),
+        unit => format!("{}, {unit}", row.title),
     });
     let mut table = Table::new([name.to_owned()].into_iter().chain(titles));
     for column in columns {
         let mut line = vec![(*column).to_owned()];
-        for row in rows {
-            line.push(or_none(cell(bench, figures, row, column)));
-            line.push(or_none(figures.spread(&row.name, column).map(range)));
-        }
+        line.extend(rows.iter().map(|row| cell(bench, figures, row, column)));
         table.push(line);
     }
     table
 }
 
-/// The figure and its ratio.
-fn cell(bench: &Bench, figures: &Figures, row: &Row, column: &str) -> Option<String> {
-    let figure = number(figures.figure(row, column)?);
-    let yardstick = row.yardstick.unwrap_or(bench.yardstick);
-    let mark = if figures.is_astray(row, column) {
-        "†"
-    } else {
-        ""
+/// The figure, the range of the rounds, and the ratio.
+fn cell(bench: &Bench, figures: &Figures, row: &Row, column: &str) -> String {
+    let (Some(figure), Some(spread)) = (
+        figures.figure(row, column),
+        figures.spread(&row.name, column),
+    ) else {
+        return "—".to_owned();
     };
+    let mut cell = number(figure);
+    let (min, max) = (number(spread.min), number(spread.max));
+    if bench.has_ranges && min != max {
+        let _ = write!(cell, " ({min}–{max})");
+    }
+    let yardstick = row.yardstick.unwrap_or(bench.yardstick);
     let ratio = figures.ratio(row, column, yardstick);
-    Some(match ratio.filter(|_| column != yardstick) {
-        Some(ratio) => format!("{figure} ({}){mark}", number(ratio)),
-        None => figure + mark,
-    })
-}
-
-fn range(spread: Spread) -> String {
-    format!("{} – {}", number(spread.min), number(spread.max))
-}
-
-fn or_none(cell: Option<String>) -> String {
-    cell.unwrap_or_else(|| "—".to_owned())
+    if let Some(ratio) = ratio.filter(|_| column != yardstick) {
+        let _ = write!(cell, " ×{}", number(ratio));
+    }
+    if figures.is_astray(row, column) {
+        cell += "†";
+    }
+    cell
 }
 
 /// Of columns that differ in a feature, what it costs on the whole.

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use benches::bench::{Bench, Column, Lines, case, figures};
+use benches::bench::{Bench, Column, case, figures};
 use benches::row::{Aim, row};
 use glommio::LocalExecutor;
 use glommio::timer::{DelayQueue, delay_queue};
@@ -47,7 +47,6 @@ fn main() -> ExitCode {
         block,
         preface,
         yardstick: "tokio-util",
-        lines: Lines::Rows { has_ranges: true },
         rounds: 11,
         ..Bench::DEFAULT
     }

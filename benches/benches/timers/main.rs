@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 use std::task::Waker;
 
-use benches::bench::{Bench, Lines};
+use benches::bench::Bench;
 use benches::report::{Panel, Picture};
 use staged_wheel::{ClassicQueue, StagedWheel};
 
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         preface: "Lower is better; of longest polls the least stands for the rounds.",
         yardstick: "classic",
         ours: &["staged"],
-        lines: Lines::Rows { has_ranges: false },
+        has_ranges: false,
         pictures: PICTURES,
         rounds: 15,
         remark: || {

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         name: "udp",
         page: "evidence/udp",
         block: "udp",
-        preface: "In parentheses those of the ratios within the rounds: of rates to the first bare loop, of CPU to tokio.",
+        preface: "After × the median of the ratios within the rounds: of rates to the first bare loop, of CPU to tokio.",
         lines: Lines::Columns("way"),
         rounds: 9,
         ..Bench::DEFAULT

@@ -204,7 +204,7 @@ fn measured(page: &str, title: &str) -> BTreeSet<(String, Vec<String>)> {
                 }
                 head = None;
                 if !line.is_empty() {
-                    caption = line;
+                    caption = line.trim_start_matches('#').trim_start();
                 }
             }
             continue;
