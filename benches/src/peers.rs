@@ -27,7 +27,7 @@ pub const PUBLISHED: &str = "glommio 0.9.0";
 pub const BENCH: Bench = Bench {
     yardstick: PUBLISHED,
     ours: &["ours", "classic"],
-    preface: "\"ours\" keeps its timers in the timing wheel, \"classic\"\nis the same crate without that feature.",
+    preface: "\"ours\" keeps its timers in the timing wheel, \"classic\" is the same crate without that feature.",
     ..Bench::DEFAULT
 };
 

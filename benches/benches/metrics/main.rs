@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     Bench {
         name: "metrics",
         block: "metrics",
-        preface: "\"ours\" keeps its timers in the timing wheel, \"metrics\"\nis \"ours\" with the feature of that name.",
+        preface: "\"ours\" keeps its timers in the timing wheel, \"metrics\" is \"ours\" with the feature of that name.",
         yardstick: "ours",
         has_sum: true,
         rounds: 15,
