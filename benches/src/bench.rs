@@ -153,6 +153,9 @@ impl Bench {
         let rounds = options.rounds.map_or(self.rounds, usize::from);
         let rounds = if options.quick { 1 } else { rounds };
         let machine = machine::describe() + &(self.remark)();
+        if options.write_docs && machine.contains("-dirty") {
+            return Err("the tree has changes: a page names the commit that was measured".into());
+        }
         let (begin, load) = (Instant::now(), machine::load());
         let (mut figures, failures) = measure(&rows, &mut columns, rounds);
         figures.setting = format!(

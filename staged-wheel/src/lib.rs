@@ -34,8 +34,8 @@
 //! | [`StagedWheel`] | O(1) | dense arrays, then a hierarchical wheel |
 //! | [`ClassicQueue`] | O(log n) and a hash | an ordered map and a hash map |
 //!
-//! The second is what most runtimes do. It is here to compare with, and for those who want a queue
-//! whose every part is from the standard library.
+//! The second is what glommio 0.9 and async-io have. It is here to compare with, and for those who want a
+//! queue whose every part is from the standard library.
 //!
 //! # What is promised
 //!
