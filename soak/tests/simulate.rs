@@ -8,7 +8,7 @@ fn simulate(arguments: &[&str]) -> (bool, String) {
         stdout,
         stderr,
     } = Command::new(env!("CARGO_BIN_EXE_soak"))
-        .args(["--simulate", "--duration", "2s", "--load", "0.005"])
+        .args(["--simulate", "--duration", "1s", "--load", "0.005"])
         .args(arguments)
         .output()
         .expect("the binary was built for this test");

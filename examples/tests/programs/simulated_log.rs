@@ -57,7 +57,7 @@ fn append_with_power_cuts(seed: u64, is_synced: bool) -> Result<(u64, usize), St
             50 * MILLISECOND..500 * MILLISECOND,
             MILLISECOND..100 * MILLISECOND,
         );
-    match simulation.run_for(10 * SECOND) {
+    match simulation.run_for(3 * SECOND) {
         Ok(report) => Ok((report.digest(), confirmed.get())),
         Err(failure) => Err(failure.to_string()),
     }
@@ -68,7 +68,7 @@ fn a_durable_log_has_what_it_has_confirmed() {
     for seed in 0..2 {
         let run = || append_with_power_cuts(seed, true).unwrap_or_else(|text| panic!("{text}"));
         let (digest, confirmed) = run();
-        assert!(confirmed > 1000, "{confirmed}");
+        assert!(confirmed > 300, "{confirmed}");
         assert_eq!(run(), (digest, confirmed), "seed {seed} again");
     }
     let found = (0..20).any(|seed| append_with_power_cuts(seed, false).is_err());

@@ -46,7 +46,7 @@ fn order_of_tasks(simulation: SimulationBuilder, tasks: usize) -> Vec<usize> {
 fn tasks_of_a_queue_run_in_their_order_unless_that_is_random() {
     let _watchdog = watchdog();
     let mut orders = BTreeSet::new();
-    for seed in 0..200 {
+    for seed in 0..rounds(40) as u64 {
         let simulation = || Simulation::builder().seed(seed);
         assert!(order_of_tasks(simulation(), 100).into_iter().eq(0..100));
         let random = || simulation().random_task_order(true);
@@ -129,7 +129,7 @@ fn each_seed_does_the_same_twice() {
         (report.digest(), report.events(), report.elapsed())
     };
     let mut digests = BTreeSet::new();
-    let seeds = rounds(200);
+    let seeds = rounds(60);
     for seed in 0..seeds as u64 {
         let _watchdog = watchdog();
         let first = run(seed);

@@ -16,6 +16,7 @@ use glommio::timer::sleep;
 use glommio::{GlommioError, time};
 
 use super::{MILLISECOND, SECOND};
+use crate::common::polled::rounds;
 use crate::common::watchdog;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
@@ -201,9 +202,10 @@ fn append_with_power_cuts(seed: u64, syncs: bool) -> std::result::Result<u64, si
 
 #[test]
 fn what_is_synced_survives_power_cuts_and_what_is_not_is_found_out() {
-    let _watchdog = watchdog();
     let mut lost = 0;
-    for seed in 0..20 {
+    let seeds = rounds(6);
+    for seed in 0..seeds as u64 {
+        let _watchdog = watchdog();
         let confirmed = append_with_power_cuts(seed, true).expect("nothing is lost");
         assert!(confirmed > 500, "{confirmed}");
         if let Err(failure) = append_with_power_cuts(seed, false) {
@@ -216,7 +218,7 @@ fn what_is_synced_survives_power_cuts_and_what_is_not_is_found_out() {
             lost += 1;
         }
     }
-    assert!(lost > 15, "{lost} of 20");
+    assert!(lost > seeds * 3 / 4, "{lost} of {seeds}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use glommio::simulation::{self, FailureKind, Fault, Simulation, SimulationBuilde
 use glommio::timer::sleep;
 
 use super::{HOUR, Log, MILLISECOND, SECOND};
+use crate::common::polled::rounds;
 use crate::common::{in_child_with, watchdog};
 
 fn cut(node: &str) -> Fault {
@@ -155,8 +156,8 @@ async fn send_and_count(log: Log<(u64, usize)>) -> io::Result<()> {
 
 #[test]
 fn in_the_calm_nothing_goes_wrong() {
-    let _watchdog = watchdog();
-    for seed in 0..10 {
+    for seed in 0..rounds(4) as u64 {
+        let _watchdog = watchdog();
         let log = Log::new();
         let seen = log.clone();
         let drift = Fault::Drift {

@@ -12,6 +12,7 @@ use glommio::simulation::{self, Fault, Simulation, SimulationBuilder};
 use glommio::timer::sleep;
 
 use super::{HOUR, Log, MILLISECOND, SECOND};
+use crate::common::polled::rounds;
 use crate::common::watchdog;
 
 /// What a node has done last, and when; noted as it loses its power.
@@ -62,9 +63,10 @@ async fn works_now_and_then(last: Last) -> io::Result<()> {
 
 #[test]
 fn power_cuts_come_within_operations_and_right_after_them() {
-    let _watchdog = watchdog();
     let at_cut = Log::new();
-    for seed in 0..10 {
+    let seeds = rounds(4);
+    for seed in 0..seeds as u64 {
+        let _watchdog = watchdog();
         let log = at_cut.clone();
         let main = move || {
             works_now_and_then(Last {
@@ -86,7 +88,7 @@ fn power_cuts_come_within_operations_and_right_after_them() {
         let what = if is_right_after { what } else { "rest" };
         *cuts.entry(what).or_insert(0) += 1;
     }
-    assert!((600..1800).contains(&all.len()), "{cuts:?}");
+    assert!((60 * seeds..180 * seeds).contains(&all.len()), "{cuts:?}");
     // All of them together take a thousandth of the time.
     for what in ["write", "sync", "synced", "renamed", "sent"] {
         let count = cuts.get(what).copied().unwrap_or_default();
@@ -200,9 +202,9 @@ fn are_some_lost(seed: u64) -> bool {
 /// With some of what can go wrong left out, in each seed another part.
 #[test]
 fn a_swarm_leaves_out_kinds_of_faults() {
-    let _watchdog = watchdog();
     let mut kinds = BTreeSet::new();
-    for seed in 0..20 {
+    for seed in 0..rounds(12) as u64 {
+        let _watchdog = watchdog();
         let run = || {
             group(Simulation::builder().seed(seed).swarm(true))
                 .restarts("a", 10 * SECOND..20 * SECOND, SECOND..2 * SECOND)

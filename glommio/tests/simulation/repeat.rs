@@ -17,7 +17,7 @@ use glommio::{executor, select, spawn_local};
 use super::{Log, MILLISECOND, SECOND};
 use crate::common::{in_child_with, watchdog};
 
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 6;
 
 /// Answers over TCP, tells over UDP, keeps a file, makes calls that block.
 async fn serve(log: Log<String>) -> io::Result<()> {
@@ -136,7 +136,7 @@ fn a_seed_does_the_same_first_last_alone_and_next_to_others() {
     let mut backwards: Vec<_> = (0..SEEDS).rev().map(run).collect();
     backwards.reverse();
     assert_eq!(backwards, alone, "the last one first");
-    for threads in [1, 2, 8] {
+    for threads in [2, 6] {
         assert_eq!(on_threads(threads), alone, "with {threads} threads");
     }
 }
