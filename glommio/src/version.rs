@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 /// The newest heading of a release in `CHANGELOG.md`, which a test compares.
-const RELEASE: &str = "wheel release 1 (2026-11-25)";
+const RELEASE: &str = "wheel release 2 (2026-11-29)";
 
 /// The version, release, revision and features of this build, for logs and bug reports.
 ///
@@ -20,7 +20,7 @@ const RELEASE: &str = "wheel release 1 (2026-11-25)";
 /// # Examples
 ///
 /// ```
-/// // glommio 0.9.0, wheel release 1 (2026-11-25), revision 1a2b3c4, features timing-wheel
+/// // glommio 0.9.0, wheel release 2 (2026-11-29), revision 1a2b3c4, features timing-wheel
 /// println!("{}", glommio::BUILD);
 /// # assert!(glommio::BUILD.starts_with("glommio 0.9.0, wheel release "));
 /// ```
