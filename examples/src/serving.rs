@@ -15,7 +15,7 @@ use glommio::signal::{self, Signals};
 use glommio::sync::CancellationToken;
 use glommio::timer::sleep;
 use glommio::{
-    GlommioError, LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, spawn_local,
+    GlommioError, LocalExecutor, LocalExecutorPoolBuilder, PanicPolicy, PoolPlacement, spawn_local,
 };
 use libc::{SIGINT, SIGTERM};
 
@@ -70,7 +70,7 @@ impl Serving {
         let shards = self.shards.unwrap_or_else(PoolPlacement::default_shards);
         let mut shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards))
             .name("shard")
-            .on_task_panic(TaskPanic::Isolate)
+            .on_task_panic(PanicPolicy::Isolate)
             // One wake of the thread serves all timeouts that are due within it.
             .timer_slack(Duration::from_millis(1))
             .try_on_all_shards(move || async move {

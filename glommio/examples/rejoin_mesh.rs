@@ -11,7 +11,9 @@
 use futures_lite::FutureExt;
 use glommio::channels::channel_mesh::{Full, MeshBuilder};
 use glommio::channels::watch;
-use glommio::{GlommioError, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, task::JoinSet};
+use glommio::{
+    GlommioError, LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy, task::JoinSet,
+};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -51,7 +53,7 @@ fn main() -> Result<(), GlommioError<()>> {
     let starts = Arc::new(AtomicUsize::new(0));
     let counted = starts.clone();
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(SHARDS))
-        .on_shard_end(ShardEnd::Restart { per_minute: 5 })
+        .on_shard_end(ShardExitPolicy::Restart { per_minute: 5 })
         .on_all_shards(move || async move {
             let mut current = current;
             let start = starts.fetch_add(1, Ordering::Relaxed);

@@ -148,8 +148,8 @@ pub use crate::error::{
 pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlacement};
 pub use crate::executor::{
     DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy, LocalExecutor,
-    LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, ShardEnd,
-    StallDetection, StallDetectionHandler, Task, TaskBuilder, TaskPanic, Unconstrained,
+    LocalExecutorBuilder, LocalExecutorPoolBuilder, PanicPolicy, PoolThreadHandles, ScopedTask,
+    ShardExitPolicy, StallDetection, StallDetectionHandler, Task, TaskBuilder, Unconstrained,
     allocate_dma_buffer, consume_budget, executor, spawn_local, spawn_local_into,
     spawn_scoped_local, spawn_scoped_local_into, unconstrained, yield_if_needed,
 };
@@ -173,6 +173,13 @@ pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};
 #[doc(hidden)]
 pub use crate::sys::socket as bare_socket;
 pub use crate::version::BUILD;
+
+#[doc(hidden)]
+#[deprecated = "renamed to `ShardExitPolicy`"]
+pub type ShardEnd = ShardExitPolicy;
+#[doc(hidden)]
+#[deprecated = "renamed to `PanicPolicy`"]
+pub type TaskPanic = PanicPolicy;
 
 /// The names that most programs use, to be imported with `use glommio::prelude::*`.
 pub mod prelude {

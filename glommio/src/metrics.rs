@@ -41,7 +41,7 @@ pub use prometheus::prometheus_text;
 use crate::ring::Driver;
 pub use crate::stats::Histogram;
 use crate::stats::{PoolCounts, RingCounts, RunCounts, SharedCounts, TimerCounts};
-use crate::sys::origin::PerProcess;
+use crate::sys::fork_detect::PerProcess;
 
 /// The executors of this process that have not been dropped, in the order in which they were made.
 /// A child of `fork(2)` has none of its parent's.
@@ -148,7 +148,7 @@ pub struct Snapshot {
     /// Wakes that came from other threads, equal ones counted once.
     pub wakes_by_threads: u64,
     /// Tasks that have panicked and left the others running; see
-    /// [`TaskPanic::Isolate`](crate::TaskPanic::Isolate).
+    /// [`PanicPolicy::Isolate`](crate::PanicPolicy::Isolate).
     pub tasks_panicked: u64,
     /// Datagrams that [`recv_many`](crate::net::UdpSocket::recv_many) has received, those that came
     /// as one counted each.

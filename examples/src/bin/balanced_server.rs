@@ -16,7 +16,7 @@
 //! All executors accept from one socket, and whichever accepts a connection hands it to the one with
 //! the fewest. `/panic` is a bug in a handler: it ends its own connection. `/die` is one in the server
 //! itself: it ends its executor with the connections there, no more than the others have, and the
-//! pool starts it again (`ShardEnd::Restart`).
+//! pool starts it again (`ShardExitPolicy::Restart`).
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,7 @@ use futures_lite::future::or;
 use glommio::net::{BalancedTcpListener, ShardListener};
 use glommio::sync::CancellationToken;
 use glommio::timer::sleep;
-use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, TaskPanic, spawn_local};
+use glommio::{LocalExecutorPoolBuilder, PanicPolicy, PoolPlacement, ShardExitPolicy, spawn_local};
 use glommio_hyper::{Connections, GlommioIo};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -59,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let starts = Arc::new(AtomicUsize::new(0));
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(count))
         .name("balanced")
-        .on_task_panic(TaskPanic::Isolate)
-        .on_shard_end(ShardEnd::Restart { per_minute: 60 })
+        .on_task_panic(PanicPolicy::Isolate)
+        .on_shard_end(ShardExitPolicy::Restart { per_minute: 60 })
         .try_on_all_shards(move || run(listener, starts.fetch_add(1, Ordering::Relaxed)))?;
     for result in shards.join_all() {
         result??;

@@ -52,7 +52,7 @@ use glommio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use glommio::sync::{CancellationToken, Gate};
 use glommio::task::JoinSet;
 use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, TaskPanic, spawn_local};
+use glommio::{LocalExecutorBuilder, PanicPolicy, spawn_local};
 
 /// Answers lines, and hands over to its successor.
 #[derive(Debug, Parser)]
@@ -73,7 +73,7 @@ struct Options {
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
     let executor = LocalExecutorBuilder::default()
-        .on_task_panic(TaskPanic::Isolate)
+        .on_task_panic(PanicPolicy::Isolate)
         .make()?;
     executor.run(run(&options.control, options.port, *options.patience))
 }

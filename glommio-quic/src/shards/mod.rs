@@ -37,19 +37,19 @@ use std::time::Duration;
 /// The shards of one address, for executors to take one each; clones are the same.
 ///
 /// When the endpoint of a shard is gone, as its executor has ended, its shard can be taken again:
-/// with [`ShardEnd::Restart`](glommio::ShardEnd::Restart) a shard that has died serves again. Its
+/// with [`ShardExitPolicy::Restart`](glommio::ShardExitPolicy::Restart) a shard that has died serves again. Its
 /// connections are lost, and the peers hear that from the shards that live, or from the new one.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
+/// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy};
 /// use glommio_quic::{Endpoint, ServerConfig, ShardOptions};
 ///
 /// # fn serve(config: ServerConfig) -> Result<(), Box<dyn std::error::Error>> {
 /// let shards = ShardOptions::new().bind("0.0.0.0:4433".parse()?, 4)?;
 /// let pool = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(4))
-///     .on_shard_end(ShardEnd::Restart { per_minute: 10 });
+///     .on_shard_end(ShardExitPolicy::Restart { per_minute: 10 });
 /// pool.try_on_all_shards(async move || {
 ///     let endpoint = Endpoint::shard(config.clone(), shards.take()?)?;
 ///     while let Some(incoming) = endpoint.accept().await {

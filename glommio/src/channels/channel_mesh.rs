@@ -143,7 +143,7 @@ impl<T: 'static + Send> MeshBuilder<T, Full> {
     /// are missing and no other builder of the mesh is left, so that none can come: a task or a shard
     /// that was to join has ended before, and has dropped its builder. A clone that is kept is one
     /// that may still join, also in the closure of a pool that
-    /// [restarts](crate::ShardEnd::Restart) its shards.
+    /// [restarts](crate::ShardExitPolicy::Restart) its shards.
     ///
     /// # Panics
     ///

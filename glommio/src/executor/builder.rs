@@ -16,7 +16,7 @@ use crate::error::Result;
 ///
 /// ```
 /// use glommio::{
-///     DefaultStallDetectionHandler, Driver, LocalExecutorBuilder, Placement, PoolPlacement, TaskPanic,
+///     DefaultStallDetectionHandler, Driver, LocalExecutorBuilder, Placement, PoolPlacement, PanicPolicy,
 ///     TimerPrecision,
 /// };
 /// use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::error::Result;
 ///     .ring_depth(1024)
 ///     .io_memory(64 << 20)
 ///     .record_io_latencies(true)
-///     .on_task_panic(TaskPanic::Isolate)
+///     .on_task_panic(PanicPolicy::Isolate)
 ///     .blocking_thread_pool_placement(PoolPlacement::Unbound(4))
 ///     .detect_stalls(Some(Box::new(DefaultStallDetectionHandler {})))
 ///     .spawn(|| async { glommio::executor().id() })?;

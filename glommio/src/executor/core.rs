@@ -9,11 +9,11 @@ use super::dumps::Listed;
 use super::meter::Meter;
 use super::progress::Progress;
 use super::queues::Queues;
+use super::registry::TaskRegistry;
 use super::remote::Remote;
 use super::stall::Stalls;
-use super::task_panic::TaskPanics;
+use super::task_panic::PanicPolicies;
 use super::task_queue::TaskQueue;
-use super::tasks::Tasks;
 use crate::error::Result;
 use crate::mailbox::Notifier;
 #[cfg(feature = "metrics")]
@@ -31,9 +31,9 @@ pub(crate) struct Core {
     pub(super) queues: Queues,
     pub(super) progress: Progress,
     pub(super) meter: Meter,
-    pub(super) tasks: Tasks,
+    pub(super) tasks: TaskRegistry,
     pub(super) stalls: Stalls,
-    pub(super) task_panics: TaskPanics,
+    pub(super) task_panics: PanicPolicies,
     #[cfg(feature = "debugging")]
     pub(super) listed: Listed,
     /// Given when its pool is to end.
@@ -61,9 +61,9 @@ impl Core {
             queues,
             progress: Progress::default(),
             meter: Meter::new(),
-            tasks: Tasks::new(),
+            tasks: TaskRegistry::new(),
             stalls,
-            task_panics: TaskPanics::default(),
+            task_panics: PanicPolicies::default(),
             pool_ending,
             #[cfg(feature = "metrics")]
             registered,
@@ -115,8 +115,8 @@ impl Core {
 
     /// Appends a runnable task to its queue. It `has_yielded` if it was woken while it was polled.
     pub(super) fn enqueue(&self, task: Runnable, has_yielded: bool) {
-        let period = self.progress.queued();
-        if let Some(latency) = self.queues.push(task, period, has_yielded) {
+        let epoch = self.progress.queued();
+        if let Some(latency) = self.queues.push(task, epoch, has_yielded) {
             let round_start = self.reactor.round_start();
             self.reactor.limit_slice(round_start, latency);
         }

@@ -9,7 +9,7 @@ use super::core::Core;
 use super::current;
 use super::proxy::ExecutorProxy;
 use super::stall::Name;
-use super::task_panic::TaskPanic;
+use super::task_panic::PanicPolicy;
 use super::task_queue::TaskQueue;
 use crate::error::Result;
 use crate::panic::{self, Payload};
@@ -30,12 +30,12 @@ impl Core {
         let name = self.task_panics.name.take();
         let name = name.as_deref().unwrap_or("unnamed");
         let message = panic::message(payload).unwrap_or("no message");
-        if queue.on_panic() == TaskPanic::Abort {
+        if queue.on_panic() == PanicPolicy::Abort {
             // As a message of the runtime's own, it goes past the log and the test harness.
             let _ = writeln!(
                 std::io::stderr(),
                 "glommio: a task has panicked ({name}, in task queue {:?}: {message}), and the policy is \
-                 `TaskPanic::Abort`. The process is aborted.",
+                 `PanicPolicy::Abort`. The process is aborted.",
                 queue.name(),
             );
             process::abort();
@@ -67,7 +67,7 @@ impl Drop for Panicking<'_> {
 
 impl ExecutorProxy {
     /// What a panic of a task of the queue `handle` does from now on. At first it does what was set
-    /// for the executor, which is [`TaskPanic::Unwind`] by default.
+    /// for the executor, which is [`PanicPolicy::Unwind`] by default.
     ///
     /// # Errors
     ///
@@ -77,11 +77,11 @@ impl ExecutorProxy {
     ///
     /// ```
     /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{Latency, Shares, TaskPanic, executor, spawn_local_into};
+    /// use glommio::{Latency, Shares, PanicPolicy, executor, spawn_local_into};
     ///
     /// # std::panic::set_hook(Box::new(|_| {}));
     /// let plugins = executor().create_task_queue(Shares::default(), Latency::NotImportant, "plugins");
-    /// executor().on_task_panic(plugins, TaskPanic::Isolate)?;
+    /// executor().on_task_panic(plugins, PanicPolicy::Isolate)?;
     /// spawn_local_into(async { panic!("a bug in a plugin") }, plugins)?.detach();
     /// executor().yield_task_queue_now().await;
     /// # while executor().executor_stats().tasks_panicked() == 0 {
@@ -90,7 +90,7 @@ impl ExecutorProxy {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
-    pub fn on_task_panic(&self, handle: TaskQueueHandle, policy: TaskPanic) -> Result<(), ()> {
+    pub fn on_task_panic(&self, handle: TaskQueueHandle, policy: PanicPolicy) -> Result<(), ()> {
         current::expect().queues.set_on_panic(handle, policy)
     }
 }

@@ -20,7 +20,7 @@ impl<T: 'static> JoinSet<T> {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread. A panic of that first poll comes out of
-    /// this call, unless it is [isolated](crate::TaskPanic::Isolate); the set has the task, as one that has panicked.
+    /// this call, unless it is [isolated](crate::PanicPolicy::Isolate); the set has the task, as one that has panicked.
     #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn(&mut self, future: impl Future<Output = T> + 'static) -> AbortHandle {
         // Asked first, so that a task that cannot be spawned is not a member.
@@ -86,7 +86,7 @@ impl<T> JoinSet<T> {
     /// # Errors
     ///
     /// [`JoinError`] if the task was cancelled, or has panicked (and its panic was
-    /// [isolated](crate::TaskPanic::Isolate), or caught further up than the executor's
+    /// [isolated](crate::PanicPolicy::Isolate), or caught further up than the executor's
     /// [`run`](crate::LocalExecutor::run), out of which it comes).
     ///
     /// # Cancel safety

@@ -21,7 +21,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::queues::Queues;
-use super::stolen::StolenTime;
+use super::steal_time::StealTime;
 use super::task_queue::TaskQueue;
 use crate::clock;
 use crate::stats::ExecutorStats;
@@ -32,7 +32,7 @@ pub(super) struct Meter {
     measured_until: Cell<Instant>,
     /// Index of the queue to which the time since then belongs; or one of the two below.
     running: Cell<usize>,
-    stolen: StolenTime,
+    steal_time: StealTime,
     in_tasks: Cell<Duration>,
     polling: Cell<Duration>,
     /// Since the executor was made, for overload to be told from work.
@@ -53,7 +53,7 @@ impl Meter {
         Meter {
             measured_until: Cell::new(clock::real()),
             running: Cell::new(NONE),
-            stolen: StolenTime::default(),
+            steal_time: StealTime::default(),
             in_tasks: Cell::default(),
             polling: Cell::default(),
             slept: Cell::default(),
@@ -123,7 +123,7 @@ impl Meter {
         }
         self.running.set(index);
         if is_contended {
-            self.stolen.begin_turn(self.measured_until.get());
+            self.steal_time.begin_turn(self.measured_until.get());
         }
     }
 
@@ -132,7 +132,7 @@ impl Meter {
         let now = clock::real();
         let ran = self.look_at_queue(now);
         queue.add_runtime(ran);
-        queues.charge(queue, ran, self.stolen.counted(ran, now), now);
+        queues.charge(queue, ran, self.steal_time.counted(ran, now), now);
     }
 
     /// Puts down what the queue that runs alone has run.

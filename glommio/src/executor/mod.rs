@@ -38,6 +38,7 @@ mod pool_handles;
 mod progress;
 mod proxy;
 mod queues;
+mod registry;
 mod remote;
 mod restarts;
 mod run_loop;
@@ -50,12 +51,11 @@ mod slices;
 mod spawn;
 mod spawn_here;
 mod stall;
-mod stolen;
+mod steal_time;
 mod task_builder;
 mod task_panic;
 mod task_queue;
 mod task_span;
-mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -72,12 +72,12 @@ pub use dumps::{Dump, NoDump, Resource, TaskDump, TaskState};
 pub use pool::LocalExecutorPoolBuilder;
 pub use pool_handles::PoolThreadHandles;
 pub use proxy::{ExecutorProxy, allocate_dma_buffer, executor, yield_if_needed};
-pub use shard::ShardEnd;
+pub use shard::ShardExitPolicy;
 pub use spawn::{ScopedTask, Task};
 pub use spawn_here::{spawn_local, spawn_local_into, spawn_scoped_local, spawn_scoped_local_into};
 pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
 pub use task_builder::TaskBuilder;
-pub use task_panic::TaskPanic;
+pub use task_panic::PanicPolicy;
 
 pub(crate) use self::core::Core;
 use crate::error::Result;
@@ -132,7 +132,7 @@ impl LocalExecutor {
     ///
     /// Panics if an executor is already running on this thread, and in a [forked](Self#forking)
     /// child of the process that made the executor. A panic of `future` or of any other
-    /// task, detached or not, comes out of this call, unless [`TaskPanic`] says otherwise; `future`
+    /// task, detached or not, comes out of this call, unless [`PanicPolicy`] says otherwise; `future`
     /// has been dropped then.
     #[cfg_attr(feature = "debugging", track_caller)]
     pub fn run<T>(&self, future: impl Future<Output = T>) -> T {

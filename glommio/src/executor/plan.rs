@@ -22,7 +22,7 @@ use super::core::Core;
 use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::queues::Queues;
 use super::stall::{StallDetectionHandler, Stalls};
-use super::task_panic::TaskPanic;
+use super::task_panic::PanicPolicy;
 use crate::blocking::MAX_BLOCKING_CALLS;
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::Notifier;
@@ -43,7 +43,7 @@ pub(super) struct Config {
     pub(super) io_memory_bytes: usize,
     ring_depth: usize,
     pub(super) preempt_timer: Duration,
-    pub(super) on_task_panic: TaskPanic,
+    pub(super) on_task_panic: PanicPolicy,
     pub(super) record_io_latencies: bool,
     pub(super) start_paused: bool,
     /// If not given, as many threads as are needed, placed like their executor.
@@ -61,7 +61,7 @@ impl Default for Config {
             io_memory_bytes: 10 << 20,
             ring_depth: 128,
             preempt_timer: Duration::from_millis(100),
-            on_task_panic: TaskPanic::default(),
+            on_task_panic: PanicPolicy::default(),
             record_io_latencies: false,
             start_paused: false,
             blocking_pool: None,
@@ -187,7 +187,7 @@ pub(super) struct Plan {
     settings: Settings,
     thread_name: String,
     preempt_timer: Duration,
-    on_task_panic: TaskPanic,
+    on_task_panic: PanicPolicy,
     pub(super) stall_handler: Option<Box<dyn StallDetectionHandler>>,
     /// The number of the executor in its pool, and what is given when that is to end.
     pub(super) shard: Option<(usize, Arc<Notice>)>,

@@ -18,7 +18,7 @@ use super::placement::PoolPlacement;
 use super::plan::{Config, next_id};
 use super::pool_handles::PoolThreadHandles;
 use super::settings::setting_methods;
-use super::shard::{self, Ends, RestartHook, ShardEnd, Starter};
+use super::shard::{self, Ends, RestartHook, ShardExitPolicy, Starter};
 use super::stall::StallDetectionHandler;
 use crate::error::Result;
 
@@ -32,7 +32,7 @@ use crate::error::Result;
 ///
 /// ```
 /// use glommio::{
-///     DefaultStallDetectionHandler, Driver, LocalExecutorPoolBuilder, PoolPlacement, TaskPanic,
+///     DefaultStallDetectionHandler, Driver, LocalExecutorPoolBuilder, PoolPlacement, PanicPolicy,
 ///     TimerPrecision, executor,
 /// };
 /// use std::time::Duration;
@@ -44,7 +44,7 @@ use crate::error::Result;
 ///     .timer_slack(Duration::from_micros(500))
 ///     .timer_precision(TimerPrecision::Balanced)
 ///     .preempt_timer(Duration::from_millis(10))
-///     .on_task_panic(TaskPanic::Isolate)
+///     .on_task_panic(PanicPolicy::Isolate)
 ///     .io_memory(1 << 20)
 ///     .ring_depth(256)
 ///     .record_io_latencies(true)
@@ -61,7 +61,7 @@ pub struct LocalExecutorPoolBuilder {
     /// Makes a handler for each shard, on the thread of the builder: what makes them need not be
     /// `Send`.
     stall_handlers: Option<Box<dyn Fn() -> Box<dyn StallDetectionHandler>>>,
-    on_shard_end: ShardEnd,
+    on_shard_end: ShardExitPolicy,
     on_shard_restart: Option<RestartHook>,
 }
 
@@ -74,7 +74,7 @@ impl LocalExecutorPoolBuilder {
             placement,
             config: Config::default(),
             stall_handlers: None,
-            on_shard_end: ShardEnd::default(),
+            on_shard_end: ShardExitPolicy::default(),
             on_shard_restart: None,
         }
     }
@@ -98,14 +98,14 @@ impl LocalExecutorPoolBuilder {
         self
     }
 
-    /// What happens when a shard dies. Default [`ShardEnd::Report`].
+    /// What happens when a shard dies. Default [`ShardExitPolicy::Report`].
     #[must_use]
-    pub fn on_shard_end(mut self, policy: ShardEnd) -> Self {
+    pub fn on_shard_end(mut self, policy: ShardExitPolicy) -> Self {
         self.on_shard_end = policy;
         self
     }
 
-    /// Calls `hook` before each [restart](ShardEnd::Restart), with the number of the shard and why it
+    /// Calls `hook` before each [restart](ShardExitPolicy::Restart), with the number of the shard and why it
     /// has died. Default: none.
     ///
     /// It is called on the thread of the shard, where no executor runs at that time. A panic of it is
@@ -114,14 +114,14 @@ impl LocalExecutorPoolBuilder {
     /// # Examples
     ///
     /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy};
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
     ///
     /// # std::panic::set_hook(Box::new(|_| {}));
     /// let restarts = Arc::new(AtomicU32::new(0));
     /// let (count, earlier) = (restarts.clone(), restarts.clone());
     /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
-    ///     .on_shard_end(ShardEnd::Restart { per_minute: 5 })
+    ///     .on_shard_end(ShardExitPolicy::Restart { per_minute: 5 })
     ///     .on_shard_restart(move |shard, reason| {
     ///         eprintln!("shard {shard} is restarted: {reason}");
     ///         count.fetch_add(1, Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl LocalExecutorPoolBuilder {
     ///
     /// `fut_gen` is cloned for each shard and called on the shard's thread, inside its executor, so
     /// the future need not be `Send`. No shard begins before the threads of all exist. With
-    /// [`ShardEnd::Restart`] each shard keeps its clone, and calls a clone of that at each start.
+    /// [`ShardExitPolicy::Restart`] each shard keeps its clone, and calls a clone of that at each start.
     ///
     /// A shard whose future returns has ended in good order, also with an `Err`: if that is to be
     /// logged and to count as a death, use [`try_on_all_shards`](Self::try_on_all_shards).
@@ -177,13 +177,13 @@ impl LocalExecutorPoolBuilder {
     /// A service that ends when one of its shards cannot listen:
     ///
     /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, executor, net::TcpListener};
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy, executor, net::TcpListener};
     /// use std::time::Duration;
     ///
     /// let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     /// let address = taken.local_addr()?;
     /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
-    ///     .on_shard_end(ShardEnd::EndPool { grace: Duration::from_secs(10) })
+    ///     .on_shard_end(ShardExitPolicy::EndPool { grace: Duration::from_secs(10) })
     ///     .try_on_all_shards(move || async move {
     ///         let _listener = TcpListener::bind(address)?;
     ///         executor().pool_ending().cancelled().await;

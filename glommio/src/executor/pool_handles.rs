@@ -59,7 +59,7 @@ impl<T> PoolThreadHandles<T> {
     /// come in the order in which they happen. `None` when all were returned.
     ///
     /// The number is the place of the shard in [`handles`](Self::handles) at the start. A shard that
-    /// is [restarted](crate::ShardEnd::Restart) has not ended.
+    /// is [restarted](crate::ShardExitPolicy::Restart) has not ended.
     ///
     /// Blocks the thread: tasks use [`join_next`](Self::join_next).
     ///
@@ -171,7 +171,7 @@ impl<T> PoolThreadHandles<T> {
     /// Waits for all shards and returns what became of each, in the order of
     /// [`handles`](Self::handles): the output of its future, or why its executor could not be made,
     /// or `BuilderError(ThreadPanic)` with what its thread panicked with, or `IoError` of kind
-    /// `TimedOut` if it was told to end and has not within the [grace period](crate::ShardEnd::EndPool).
+    /// `TimedOut` if it was told to end and has not within the [grace period](crate::ShardExitPolicy::EndPool).
     pub fn join_all(mut self) -> Vec<Result<T, ()>> {
         let shards = self.shards.clone();
         let mut results: Vec<_> = shards.iter().map(|_| None).collect();

@@ -22,18 +22,18 @@ pub(super) struct Progress {
     /// With that many polls, as many tasks have run as were runnable after the last batch of
     /// timers.
     batch_end: Cell<u64>,
-    /// Runnable tasks that were queued when the reactor last woke some, which is when a period
+    /// Runnable tasks that were queued when the reactor last woke some, which is when an epoch
     /// begins.
     expected: Cell<u64>,
-    period: Cell<u64>,
+    epoch: Cell<u64>,
 }
 
 impl Progress {
-    /// A task is queued. Returns the period in which it is.
+    /// A task is queued. Returns the epoch in which it is.
     #[inline]
     pub(super) fn queued(&self) -> u64 {
         self.arrivals.update(|arrivals| arrivals + 1);
-        self.period.get()
+        self.epoch.get()
     }
 
     /// A queued task is polled. Returns how many were, with this one.
@@ -89,9 +89,9 @@ impl Progress {
     }
 
     /// Tasks were woken from outside: those that are runnable now are expected to run soon.
-    pub(super) fn begin_period(&self) {
+    pub(super) fn begin_epoch(&self) {
         self.expected.set(self.runnable());
-        self.period.update(|period| period + 1);
+        self.epoch.update(|epoch| epoch + 1);
     }
 
     /// Whether some that are expected have not run.
@@ -104,7 +104,7 @@ impl Progress {
     pub(super) fn expected_of(&self, queue: &TaskQueue) -> u64 {
         match self.expected.get() {
             0 => 0,
-            _ => queue.queued_before(self.period.get()),
+            _ => queue.queued_before(self.epoch.get()),
         }
     }
 
@@ -121,7 +121,7 @@ impl Progress {
         self.expected.get()
     }
 
-    pub(super) fn period(&self) -> u64 {
-        self.period.get()
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.get()
     }
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::slices::Slices;
-use super::task_panic::TaskPanic;
+use super::task_panic::PanicPolicy;
 use super::task_queue::TaskQueue;
 use crate::clock;
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
@@ -30,14 +30,14 @@ pub(super) struct Queues {
     charged_since: Cell<Option<Instant>>,
     current: Cell<TaskQueueHandle>,
     /// Of new queues.
-    on_panic: TaskPanic,
+    on_panic: PanicPolicy,
     /// No queue has ever had another policy than to unwind.
     all_unwind: Cell<bool>,
 }
 
 impl Queues {
     /// The default queue alone. A round lasts for `slice` unless a queue asks for less.
-    pub(super) fn new(slice: Duration, on_panic: TaskPanic) -> Self {
+    pub(super) fn new(slice: Duration, on_panic: PanicPolicy) -> Self {
         let queues = Queues {
             by_index: RefCell::default(),
             ready: RefCell::new(FairQueue::new()),
@@ -46,7 +46,7 @@ impl Queues {
             charged_since: Cell::default(),
             current: Cell::default(),
             on_panic,
-            all_unwind: Cell::new(on_panic == TaskPanic::Unwind),
+            all_unwind: Cell::new(on_panic == PanicPolicy::Unwind),
         };
         queues.create(Shares::default(), Latency::NotImportant, "default");
         queues
@@ -95,10 +95,10 @@ impl Queues {
     pub(super) fn set_on_panic(
         &self,
         handle: TaskQueueHandle,
-        policy: TaskPanic,
+        policy: PanicPolicy,
     ) -> Result<(), ()> {
         self.get(handle)?.set_on_panic(policy);
-        if policy != TaskPanic::Unwind {
+        if policy != PanicPolicy::Unwind {
             self.all_unwind.set(false);
         }
         Ok(())
@@ -111,7 +111,7 @@ impl Queues {
             return None;
         }
         let queue = self.at(handle.index());
-        queue.filter(|it| it.on_panic() != TaskPanic::Unwind)
+        queue.filter(|it| it.on_panic() != PanicPolicy::Unwind)
     }
 
     /// What each of them counted since this was last called.
@@ -142,14 +142,14 @@ impl Queues {
     /// Appends a runnable task to its queue. If that was not active, how long it lets a round last
     /// from now on.
     #[inline]
-    pub(super) fn push(&self, task: Runnable, period: u64, has_yielded: bool) -> Option<Duration> {
+    pub(super) fn push(&self, task: Runnable, epoch: u64, has_yielded: bool) -> Option<Duration> {
         let queue_index = task.queue();
         let queues = self.by_index.borrow();
         let queue = queues
             .get(queue_index)
             .and_then(Option::as_ref)
             .expect("a queue is not removed before its last task is over");
-        queue.push(period, task, has_yielded);
+        queue.push(epoch, task, has_yielded);
         if queue.is_active.get() {
             None
         } else {

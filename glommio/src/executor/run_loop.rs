@@ -12,7 +12,7 @@ use std::rc::Rc;
 use super::core::Core;
 use super::progress::Progress;
 use super::stall::TimedTurn;
-use super::task_panic::TaskPanic;
+use super::task_panic::PanicPolicy;
 use super::task_queue::TaskQueue;
 use crate::noted;
 use crate::reactor::{TaskPoll, budget};
@@ -54,13 +54,13 @@ impl Core {
         noted::begin_round(turn.round_start);
         let has_remote_wakes = self.deliver_remote_wakes();
         if turn.woke || has_remote_wakes {
-            self.progress.begin_period();
+            self.progress.begin_epoch();
         }
         // Tasks that ask `need_preempt` before they yield would delay woken tasks, such as that
         // of a due timer, by a whole slice each. So they are asked soon until all woken tasks
         // have run, however many are before them.
         if self.progress.runnable() > 1 && self.progress.expects_tasks() {
-            self.reactor.hurry();
+            self.reactor.shorten_slice();
         }
         #[cfg(test)]
         self.compare_with_scan();
@@ -171,7 +171,7 @@ impl Core {
             budget::begin(is_contended || queue.has_runnable());
             let over = || queue.unfinished.update(|tasks| tasks - 1);
             let is_over = match queue.on_panic() {
-                TaskPanic::Unwind => self.tasks.run(task, Runnable::run, over),
+                PanicPolicy::Unwind => self.tasks.run(task, Runnable::run, over),
                 _ => (self.tasks).run(task, |task| self.run_isolated(task, queue), over),
             };
             reactor.end_poll();

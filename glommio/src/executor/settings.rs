@@ -86,9 +86,9 @@ macro_rules! setting_methods {
             self
         }
 
-        /// What a panic of a task does. Default [`TaskPanic::Unwind`](crate::TaskPanic::Unwind): it ends the executor.
+        /// What a panic of a task does. Default [`PanicPolicy::Unwind`](crate::PanicPolicy::Unwind): it ends the executor.
         #[must_use]
-        pub fn on_task_panic(mut self, policy: $crate::executor::TaskPanic) -> Self {
+        pub fn on_task_panic(mut self, policy: $crate::executor::PanicPolicy) -> Self {
             self.config.on_task_panic = policy;
             self
         }

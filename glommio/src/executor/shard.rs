@@ -39,7 +39,7 @@ use crate::waiters::Notice;
 /// future returns. Any other output is an end in good order, and none of this applies. Each death is
 /// an event in the log, at the level `error`, with the number of the shard and the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ShardEnd {
+pub enum ShardExitPolicy {
     /// The others run on. [`PoolThreadHandles::join_first`](crate::PoolThreadHandles::join_first)
     /// returns at once, with the reason.
     #[default]
@@ -95,7 +95,7 @@ pub(super) type RestartHook = AssertUnwindSafe<Box<dyn Fn(usize, &str) + Send + 
 pub(super) struct Ends {
     /// Whether the shards run, once that is decided: none does before the thread of each exists.
     runs: OnceLock<bool>,
-    policy: ShardEnd,
+    policy: ShardExitPolicy,
     on_restart: Option<RestartHook>,
     /// The pool is to end.
     ending: Arc<Notice>,
@@ -119,7 +119,7 @@ pub(super) enum Next {
 }
 
 impl Ends {
-    pub(super) fn new(policy: ShardEnd, on_restart: Option<RestartHook>) -> Self {
+    pub(super) fn new(policy: ShardExitPolicy, on_restart: Option<RestartHook>) -> Self {
         Ends {
             runs: OnceLock::new(),
             policy,
@@ -151,7 +151,7 @@ impl Ends {
             }
         }
         let due = match (self.policy, state.told_at) {
-            (ShardEnd::EndPool { grace }, Some(told_at)) => {
+            (ShardExitPolicy::EndPool { grace }, Some(told_at)) => {
                 let due = deadline_after(told_at, grace);
                 if due <= clock::real() {
                     return Ok(Next::Overdue(shards[0], grace));
@@ -225,8 +225,8 @@ where
 {
     plan.shard = Some((shard, Arc::clone(&ends.ending)));
     let mut restarts = match ends.policy {
-        ShardEnd::Restart { per_minute } => Some(Restarts::new(&mut plan, per_minute)),
-        ShardEnd::Report | ShardEnd::EndPool { .. } => None,
+        ShardExitPolicy::Restart { per_minute } => Some(Restarts::new(&mut plan, per_minute)),
+        ShardExitPolicy::Report | ShardExitPolicy::EndPool { .. } => None,
     };
     let mut built = caught(|| build(&mut plan, restarts.as_ref()));
     if !*ends.runs.wait() {
@@ -265,7 +265,7 @@ where
         let pause = (restarts.as_mut()).and_then(|it| it.pace.next(now - started, now));
         let (Some(restarts), Some(again), Some(pause)) = (&restarts, again, pause) else {
             panic::log(|| tracing::error!(shard, "a shard has died: {death}"));
-            ended.ends_pool = matches!(ends.policy, ShardEnd::EndPool { .. });
+            ended.ends_pool = matches!(ends.policy, ShardExitPolicy::EndPool { .. });
             return end;
         };
         panic::log(|| {

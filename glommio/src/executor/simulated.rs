@@ -27,9 +27,9 @@ impl LocalExecutor {
     }
 
     /// Wakes tasks that wait until nothing but the clock can go on. True if there are any.
-    pub(crate) fn settle(&self, now: Instant) -> bool {
+    pub(crate) fn quiesce(&self, now: Instant) -> bool {
         let reactor = self.core.reactor();
-        reactor.is_settling() && self.at(now, || reactor.settle())
+        reactor.is_quiescing() && self.at(now, || reactor.quiesce())
     }
 
     /// Its node is about to end: operations in flight have happened by then, or not, or in

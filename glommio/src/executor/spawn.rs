@@ -182,7 +182,7 @@ impl Core {
 /// executor's thread when the scheduler next comes to it. Call [`detach`](Self::detach) to let it
 /// run on.
 ///
-/// Awaiting panics if the task panicked; if the panic was [isolated](crate::TaskPanic::Isolate), with
+/// Awaiting panics if the task panicked; if the panic was [isolated](crate::PanicPolicy::Isolate), with
 /// its payload.
 #[must_use = "dropping a `Task` cancels it: await it, keep it, or call `.detach()` to let it run on"]
 #[derive(Debug)]

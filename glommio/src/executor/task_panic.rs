@@ -19,11 +19,11 @@ use std::cell::Cell;
 /// # Examples
 ///
 /// ```
-/// use glommio::{LocalExecutorBuilder, TaskPanic, executor, spawn_local, task::JoinSet};
+/// use glommio::{LocalExecutorBuilder, PanicPolicy, executor, spawn_local, task::JoinSet};
 ///
 /// # std::panic::set_hook(Box::new(|_| {}));
 /// let server = LocalExecutorBuilder::default()
-///     .on_task_panic(TaskPanic::Isolate)
+///     .on_task_panic(PanicPolicy::Isolate)
 ///     .make()?;
 /// server.run(async {
 ///     let mut connections = JoinSet::new();
@@ -37,7 +37,7 @@ use std::cell::Cell;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TaskPanic {
+pub enum PanicPolicy {
     /// The panic unwinds out of [`LocalExecutor::run`](crate::LocalExecutor::run), and so ends the
     /// thread of an executor that has one. A panic of the first poll unwinds through the call that
     /// spawns the task. As in glommio 0.9.
@@ -60,7 +60,7 @@ pub enum TaskPanic {
 
 /// What an executor knows of panics that it has caught.
 #[derive(Default)]
-pub(super) struct TaskPanics {
+pub(super) struct PanicPolicies {
     pub(super) isolated: Cell<u64>,
     /// Of the task that is unwinding.
     pub(super) name: Cell<Option<Cow<'static, str>>>,

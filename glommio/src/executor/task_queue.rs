@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::task_panic::TaskPanic;
+use super::task_panic::PanicPolicy;
 use crate::clock;
 use crate::fair_queue::VirtualRuntime;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
@@ -20,16 +20,16 @@ pub(super) struct TaskQueue {
     name: String,
     latency: Latency,
     shares: Shares,
-    on_panic: Cell<TaskPanic>,
+    on_panic: Cell<PanicPolicy>,
     current_shares: Cell<usize>,
     shares_read_at: Cell<Instant>,
     runnable: RunQueue,
     /// Tasks ever queued, and ever taken out.
     queued: Cell<u64>,
     taken: Cell<u64>,
-    /// The period in which a task was last queued, and how many had ever been before the first of
-    /// that period.
-    period: Cell<u64>,
+    /// The epoch in which a task was last queued, and how many had ever been before the first of
+    /// that epoch.
+    epoch: Cell<u64>,
     queued_before: Cell<u64>,
     /// Waiting for its turn or having it.
     pub(super) is_active: Cell<bool>,
@@ -51,7 +51,7 @@ impl TaskQueue {
         shares: Shares,
         latency: Latency,
         name: &str,
-        on_panic: TaskPanic,
+        on_panic: PanicPolicy,
     ) -> Self {
         let now = clock::real();
         TaskQueue {
@@ -65,7 +65,7 @@ impl TaskQueue {
             runnable: RunQueue::default(),
             queued: Cell::new(0),
             taken: Cell::new(0),
-            period: Cell::new(0),
+            epoch: Cell::new(0),
             queued_before: Cell::new(0),
             is_active: Cell::new(false),
             has_yielded: Cell::new(false),
@@ -93,21 +93,21 @@ impl TaskQueue {
 
     /// What a panic of one of its tasks does.
     #[inline]
-    pub(super) fn on_panic(&self) -> TaskPanic {
+    pub(super) fn on_panic(&self) -> PanicPolicy {
         self.on_panic.get()
     }
 
-    pub(super) fn set_on_panic(&self, policy: TaskPanic) {
+    pub(super) fn set_on_panic(&self, policy: PanicPolicy) {
         self.on_panic.set(policy);
     }
 
     /// Appends a runnable task, behind those that others woke if it `has_yielded`. Periods are
     /// counted up by the executor.
     #[inline]
-    pub(super) fn push(&self, period: u64, task: Runnable, has_yielded: bool) {
+    pub(super) fn push(&self, epoch: u64, task: Runnable, has_yielded: bool) {
         let queued = self.queued.get();
-        if self.period.get() != period {
-            self.period.set(period);
+        if self.epoch.get() != epoch {
+            self.epoch.set(epoch);
             self.queued_before.set(queued);
         }
         self.queued.set(queued + 1);
@@ -131,9 +131,9 @@ impl TaskQueue {
         self.taken.update(|taken| taken + tasks);
     }
 
-    /// Between turns: how many of the runnable tasks were queued before the present `period`.
-    pub(super) fn queued_before(&self, period: u64) -> u64 {
-        let queued = if self.period.get() == period {
+    /// Between turns: how many of the runnable tasks were queued before the present `epoch`.
+    pub(super) fn queued_before(&self, epoch: u64) -> u64 {
+        let queued = if self.epoch.get() == epoch {
             self.queued_before.get()
         } else {
             self.queued.get()

@@ -21,8 +21,8 @@ impl Core {
         let queues = self.queues.all();
         let runnable: u64 = queues.iter().map(|it| it.runnable()).sum();
         assert_eq!(self.progress.runnable(), runnable);
-        let period = self.progress.period();
-        let expected: u64 = queues.iter().map(|it| it.queued_before(period)).sum();
+        let epoch = self.progress.epoch();
+        let expected: u64 = queues.iter().map(|it| it.queued_before(epoch)).sum();
         assert_eq!(self.progress.expected(), expected);
         let default = self.queues.slices().default();
         let slices = queues

@@ -12,7 +12,7 @@ use crate::error::{GlommioError, ResourceType};
 use crate::panic;
 use crate::reactor::budget;
 use crate::sys::file::{Flock, duplicate, flock};
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// The mark in a [`LockState`], taken back when it is dropped.
 struct Taken(Arc<LockState>);

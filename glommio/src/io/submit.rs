@@ -12,7 +12,7 @@ use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op, Read, ReadInto};
 use crate::reactor::{OpHandle, Reactor, budget, current, executor_is_gone};
 use crate::stats::Counted;
 use crate::sys::file::offset;
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// The reactor of the executor that a file was opened in, and the process that this is one of.
 #[derive(Clone, Debug)]

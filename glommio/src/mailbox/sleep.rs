@@ -63,7 +63,7 @@ use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::loom::sync::atomic::{AtomicU8, Ordering};
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// Tells an executor that there is work, and wakes it if it sleeps. Shared by producers and owner.
 ///

@@ -12,7 +12,7 @@ use super::{ExecutorMetrics, Snapshot, executors};
 /// The names of the rows begin with `glommio_`. Each executor has a row of its own, with its number and
 /// its name as the labels `executor` and `name`. Those of a
 /// [pool](crate::LocalExecutorPoolBuilder) also have the label `shard`, which stays the same when a
-/// shard is [restarted](crate::ShardEnd::Restart). The row `glommio_executor_info`, whose value is always 1, has
+/// shard is [restarted](crate::ShardExitPolicy::Restart). The row `glommio_executor_info`, whose value is always 1, has
 /// the executor's [driver](crate::Driver) as the label `driver`.
 ///
 /// # Examples

@@ -52,7 +52,7 @@ pub struct ConnectionLimit {
 /// A place for one connection, given back when it is dropped; see [`ConnectionLimit`].
 #[derive(Debug)]
 #[must_use = "a place that is dropped is given back"]
-pub struct ConnectionPlace {
+pub struct ConnectionPermit {
     _permit: StaticPermit,
 }
 
@@ -87,9 +87,9 @@ impl ConnectionLimit {
     /// assert_eq!(limit.taken(), 0);
     /// # });
     /// ```
-    pub async fn place(&self) -> ConnectionPlace {
+    pub async fn place(&self) -> ConnectionPermit {
         let permit = self.places.acquire_static_permit(1).await;
-        ConnectionPlace {
+        ConnectionPermit {
             _permit: permit.expect("it is never closed"),
         }
     }
@@ -98,7 +98,7 @@ impl ConnectionLimit {
     pub(super) async fn accept(
         &self,
         acceptor: &Acceptor,
-    ) -> io::Result<(OwnedFd, ConnectionPlace)> {
+    ) -> io::Result<(OwnedFd, ConnectionPermit)> {
         budget::consume().await;
         loop {
             poll_fn(|cx| acceptor.poll_client(cx)).await?;

@@ -61,7 +61,7 @@ macro_rules! listener_methods {
         pub async fn accept_within(
             &self,
             limit: &$crate::net::ConnectionLimit,
-        ) -> $crate::net::Result<($Stream, $crate::net::ConnectionPlace)> {
+        ) -> $crate::net::Result<($Stream, $crate::net::ConnectionPermit)> {
             let (fd, place) = limit.accept(&self.acceptor).await?;
             Ok(($Accepted { fd }.bind_to_executor(), place))
         }

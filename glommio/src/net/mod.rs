@@ -92,7 +92,7 @@ pub mod tls_record;
 mod udp;
 mod unix;
 
-pub use accept_limit::{ConnectionLimit, ConnectionPlace};
+pub use accept_limit::{ConnectionLimit, ConnectionPermit};
 pub use addr::lookup_host;
 pub use balance::{BalancedTcpListener, ConnectionGuard, ShardListener, ShardLoad};
 pub use buffer::{Buffered, NonBuffered, Preallocated, RxBuf};
@@ -103,6 +103,10 @@ pub use udp::{
 pub use unix::{
     AcceptedUnixStream, DetachedUnixStream, UCred, UnixDatagram, UnixListener, UnixStream,
 };
+
+#[doc(hidden)]
+#[deprecated = "renamed to `ConnectionPermit`"]
+pub type ConnectionPlace = ConnectionPermit;
 
 /// What operations of this module return.
 type Result<T> = crate::error::Result<T, ()>;

@@ -34,7 +34,7 @@ use super::time_limit::checked;
 use crate::reactor::{Reactor, budget, current};
 use crate::sys::socket::Socket;
 use crate::sys::splice::Pipe;
-use crate::sys::{passed_fds, socket};
+use crate::sys::{scm_rights, socket};
 
 /// A connected socket with its receive buffer.
 #[derive(Debug)]
@@ -211,7 +211,7 @@ impl Stream<NonBuffered> {
     ) -> Poll<io::Result<usize>> {
         let fd = self.connection.fd();
         let write = &mut self.connection.directions.write;
-        write.poll_io(fd, cx, false, || passed_fds::send(fd, buf, fds))
+        write.poll_io(fd, cx, false, || scm_rights::send(fd, buf, fds))
     }
 
     /// As [`poll_read`](Self::poll_read), with the descriptors that come with the data.
@@ -228,7 +228,7 @@ impl Stream<NonBuffered> {
         connection.is_empty = false;
         let fd = connection.fd();
         let read = &mut connection.directions.read;
-        read.poll_io(fd, cx, false, || passed_fds::receive(fd, buf))
+        read.poll_io(fd, cx, false, || scm_rights::receive(fd, buf))
     }
 
     /// As [`poll_read`](Self::poll_read), from one record of the kernel's TLS, with its content

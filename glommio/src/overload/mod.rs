@@ -2,15 +2,15 @@
 //!
 //! A server that is asked for more than it can do becomes late, and then later: requests wait in
 //! the queue of runnable tasks and in the buffers of their sockets, until their clients have given
-//! up, and the time that they take then is wasted. A [`Shed`] measures how long a task of the
+//! up, and the time that they take then is wasted. A [`LoadShedder`] measures how long a task of the
 //! executor waits until it is polled, and refuses requests while that is too long, so that those
 //! that are served are served in time.
 //!
 //! ```
-//! use glommio::overload::Shed;
+//! use glommio::overload::LoadShedder;
 //! use std::{rc::Rc, time::Duration};
 //!
-//! async fn answer(shed: Rc<Shed>) -> (u16, String) {
+//! async fn answer(shed: Rc<LoadShedder>) -> (u16, String) {
 //!     // Before anything expensive.
 //!     if let Err(overloaded) = shed.admit() {
 //!         return (503, overloaded.to_string());
@@ -19,12 +19,12 @@
 //! }
 //!
 //! glommio::LocalExecutor::default().run(async {
-//!     let shed = Rc::new(Shed::new());
+//!     let shed = Rc::new(LoadShedder::new());
 //!     assert_eq!(answer(shed).await.0, 200);
 //!
 //!     // With other limits:
 //!     let second = Duration::from_secs(1);
-//!     let shed = Shed::builder().target(second / 50).interval(second).build();
+//!     let shed = LoadShedder::builder().target(second / 50).interval(second).build();
 //!     assert!(!shed.is_overloaded());
 //!     println!("{:?} behind", shed.delay());
 //! });
@@ -32,7 +32,7 @@
 //!
 //! # What is measured
 //!
-//! [`admit`](Shed::admit) has a task arm a timer that is due in a millisecond. When the task is
+//! [`admit`](LoadShedder::admit) has a task arm a timer that is due in a millisecond. When the task is
 //! polled then, it is as late as any task that became runnable with it, because a socket was ready
 //! for instance: the time until the executor looks, the tasks ahead of it, and the turns of other
 //! task queues by their shares are all in it. What the executor sleeps meanwhile is not, as the
@@ -75,37 +75,44 @@ use crate::executor::{Core, Task, current, spawn_local};
 use crate::reactor::budget;
 use crate::timer::Timer;
 
+#[doc(hidden)]
+#[deprecated = "renamed to `LoadShedder`"]
+pub type Shed = LoadShedder;
+#[doc(hidden)]
+#[deprecated = "renamed to `LoadShedderBuilder`"]
+pub type ShedBuilder = LoadShedderBuilder;
+
 /// Refuses work when the executor is late; see the [module](self).
 ///
 /// Use it from tasks of the task queue in which it was made, as some queues are later than others. One
-/// `Shed` serves all connections of an executor.
-pub struct Shed {
-    state: Rc<ShedState>,
+/// `LoadShedder` serves all connections of an executor.
+pub struct LoadShedder {
+    state: Rc<ShedderState>,
     /// Dropped with it, and so cancelled.
     _probe: Task<()>,
 }
 
-struct ShedState {
+struct ShedderState {
     lateness: RefCell<Lateness>,
     /// Of the task that measures, once it has waited.
     probe: RefCell<Option<Waker>>,
     core: Weak<Core>,
 }
 
-impl Shed {
+impl LoadShedder {
     /// With a target of 5 ms and an interval of 100 ms.
     ///
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
     #[allow(clippy::new_without_default, reason = "it needs an executor")]
-    pub fn new() -> Shed {
-        Shed::builder().build()
+    pub fn new() -> LoadShedder {
+        LoadShedder::builder().build()
     }
 
     /// Sets the target and the interval.
-    pub fn builder() -> ShedBuilder {
-        ShedBuilder {
+    pub fn builder() -> LoadShedderBuilder {
+        LoadShedderBuilder {
             target: TARGET,
             interval: INTERVAL,
         }
@@ -150,11 +157,11 @@ impl Shed {
     ///
     /// ```
     /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{net::TcpListener, overload::Shed};
+    /// use glommio::{net::TcpListener, overload::LoadShedder};
     ///
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
     /// # let _client = std::net::TcpStream::connect(listener.local_addr()?);
-    /// let shed = Shed::new();
+    /// let shed = LoadShedder::new();
     /// shed.ready().await;
     /// let stream = listener.accept().await?;
     /// # drop(stream);
@@ -186,7 +193,7 @@ impl Shed {
     }
 }
 
-impl ShedState {
+impl ShedderState {
     /// How long the executor has slept in its life. Once that is over, it sleeps for ever.
     fn slept(&self) -> Duration {
         let core = self.core.upgrade();
@@ -203,7 +210,7 @@ impl ShedState {
 }
 
 /// Measures whenever that is asked for.
-async fn measure(state: Rc<ShedState>) {
+async fn measure(state: Rc<ShedderState>) {
     loop {
         let due = poll_fn(|cx| {
             let due = state.lateness.borrow().began();
@@ -218,24 +225,24 @@ async fn measure(state: Rc<ShedState>) {
     }
 }
 
-impl fmt::Debug for Shed {
+impl fmt::Debug for LoadShedder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shed")
+        f.debug_struct("LoadShedder")
             .field("delay", &self.delay())
             .field("is_overloaded", &self.is_overloaded())
             .finish_non_exhaustive()
     }
 }
 
-/// Builds a [`Shed`]: how much delay is accepted, and for how long.
+/// Builds a [`LoadShedder`]: how much delay is accepted, and for how long.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "`build` makes the shed"]
-pub struct ShedBuilder {
+pub struct LoadShedderBuilder {
     target: Duration,
     interval: Duration,
 }
 
-impl ShedBuilder {
+impl LoadShedderBuilder {
     /// The delay that is accepted. The default is 5 ms.
     ///
     /// It should be longer than the longest poll of a task, for one such poll makes others as late.
@@ -251,20 +258,20 @@ impl ShedBuilder {
         self
     }
 
-    /// Builds the `Shed` for the executor of this thread, and spawns its task into the current task
+    /// Builds the `LoadShedder` for the executor of this thread, and spawns its task into the current task
     /// queue.
     ///
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    pub fn build(self) -> Shed {
+    pub fn build(self) -> LoadShedder {
         let lateness = Lateness::new(self.target, self.interval, clock::now());
-        let state = Rc::new(ShedState {
+        let state = Rc::new(ShedderState {
             lateness: RefCell::new(lateness),
             probe: RefCell::default(),
             core: Rc::downgrade(&current::expect()),
         });
-        Shed {
+        LoadShedder {
             _probe: spawn_local(measure(Rc::clone(&state))),
             state,
         }

@@ -13,7 +13,7 @@ use super::stdio::{ChildStderr, ChildStdin, ChildStdout};
 use super::{Result, orphan};
 use crate::io::PollableFd;
 use crate::reactor::budget;
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 use crate::sys::pidfd::ChildFd;
 
 /// A child process, made by [`Command::spawn`](super::Command::spawn).

@@ -7,7 +7,7 @@ use crate::executor::spawn_local_into;
 use crate::io::PollableFd;
 use crate::reactor::current;
 use crate::shares::TaskQueueHandle;
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 use crate::sys::pidfd::ChildFd;
 
 /// Those that outlived their executor, or were dropped where none runs.

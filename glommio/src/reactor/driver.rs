@@ -15,7 +15,7 @@ use super::completions::Completions;
 use super::in_flight::InFlight;
 use super::io_counters::IoCounters;
 use super::io_ring::IoRing;
-use super::standing::Standing;
+use super::ring_timeouts::RingTimeouts;
 use crate::ring::{QueueFull, Ring, Wait};
 use crate::stats::{RunCounts, SharedCounts};
 
@@ -33,7 +33,7 @@ pub(super) struct Driver {
     pub(super) io: IoRing,
     pub(super) in_flight: RefCell<InFlight>,
     pub(super) completions: Completions,
-    pub(super) standing: Standing,
+    pub(super) timeouts: RingTimeouts,
     pub(super) counts: SharedCounts<RunCounts>,
     /// Nothing new is taken on.
     is_closing: Cell<bool>,
@@ -48,7 +48,7 @@ impl Driver {
             io,
             in_flight: RefCell::new(InFlight::new(io_counters)),
             completions: Completions::new(counts.clone()),
-            standing: Standing::default(),
+            timeouts: RingTimeouts::default(),
             counts,
             is_closing: Cell::new(false),
             has_lost_completions: Cell::new(false),
@@ -226,7 +226,7 @@ impl Driver {
     /// not say which: operations that have ended may look as if they had not, for ever.
     pub(super) fn completions_lost(&self) {
         self.has_lost_completions.set(true);
-        self.standing.lost();
+        self.timeouts.lost();
     }
 
     /// Takes all posted completions and tells what waits for them.
@@ -234,7 +234,7 @@ impl Driver {
         let ring = self.ring();
         if ring.completions_posted() {
             self.completions.take_in(ring, |completion, deliveries| {
-                if !self.standing.completed(&completion) {
+                if !self.timeouts.completed(&completion) {
                     let mut in_flight = self.in_flight.borrow_mut();
                     in_flight.complete(completion, deliveries);
                 }

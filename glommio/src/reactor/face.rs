@@ -24,7 +24,7 @@ use crate::metrics::{Parts, Registered};
 use crate::ring::Asked;
 use crate::ring::{Driver, Feature};
 use crate::stats::RunCounts;
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 impl Reactor {
     /// Builds the reactor of an executor that will run on the calling thread.
@@ -126,8 +126,8 @@ impl Reactor {
     }
 
     /// Before the first task of a round: several were just woken, and none is to delay the others.
-    pub(crate) fn hurry(&self) {
-        self.preempt.hurry();
+    pub(crate) fn shorten_slice(&self) {
+        self.preempt.shorten_slice();
     }
 
     /// Which task is being polled.

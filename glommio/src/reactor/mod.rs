@@ -33,6 +33,7 @@
 //!
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
+mod batch_gate;
 pub(crate) mod budget;
 mod completions;
 pub(crate) mod current;
@@ -44,20 +45,19 @@ mod io_counters;
 mod io_ring;
 pub(crate) mod op;
 mod op_handle;
-mod patience;
 #[cfg(feature = "simulation")]
 mod paused;
 mod polls;
 mod pools;
 mod preempt;
-mod retry_timer;
-mod round_end;
 #[cfg(feature = "simulation")]
-pub(crate) mod settling;
+pub(crate) mod quiescence;
+mod retry_timer;
+mod ring_timeouts;
+mod round_end;
 mod shutdown;
 mod sleep;
 mod sleep_timeout;
-mod standing;
 #[cfg(test)]
 mod tests;
 mod timed_wait;

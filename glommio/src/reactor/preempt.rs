@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            20 µs have passed              slice over, timer due,
-//!  Young ─────────────────────▶ Settled ──────────────────────────▶ Due
+//!  Unarmed ────────────────────▶ Armed ───────────────────────────▶ Due
 //!    │  ▲                          │        completion, (re)ap
 //!    │  └──────────────────────────┘
 //!    │    something was submitted, or an earlier deadline came up
@@ -14,11 +14,11 @@
 //! also in a loop that never switches tasks. So the kernel has to post the end of the slice: a
 //! timeout in the ring, whose firing shows in the ring's shared flags. Arming it costs an `enter`,
 //! which short rounds (a message handed on, then park) must not pay. A round therefore starts
-//! *young*: for its first [`MIN_SLICE`] the clock is looked at on each check; only a round that lasts
+//! *unarmed*: for its first [`MIN_SLICE`] the clock is looked at on each check; only a round that lasts
 //! arms the timeout, hands over what was submitted meanwhile, and from then on relies on plain
 //! loads.
 //!
-//! While a round is young, completions do not preempt: that is the minimum slice, without which
+//! While a round is unarmed, completions do not preempt: that is the minimum slice, without which
 //! every completion would end the round of the running task.
 //!
 //! A round of many tasks that were just woken is *hurried*: each of them is asked to stop
@@ -26,10 +26,10 @@
 //! goes on until they have run, for up to `hurried`: with fewer rounds, the kernel is entered
 //! less often, and gives more at a time.
 //!
-//! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of a
-//! young round is read after the first poll, and from then on after a *stretch* of up to
+//! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of an
+//! unarmed round is read after the first poll, and from then on after a *stretch* of up to
 //! [`LONGEST_STRETCH`] polls: as many as are over in `pace`, going by the one before. So a
-//! deadline that passes in a young round is noticed some microseconds late, unless a stretch that
+//! deadline that passes in an unarmed round is noticed some microseconds late, unless a stretch that
 //! began with short polls goes on with long ones. A reading that finds one like that has each of
 //! the next [`CAREFUL`] polls followed by a reading: where it happens in one round, it would happen
 //! in the next. The words in code type are members of [`Tuning`](crate::tuning::Tuning).
@@ -59,8 +59,8 @@ const CAREFUL: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    Young,
-    Settled,
+    Unarmed,
+    Armed,
     Due,
 }
 
@@ -70,15 +70,15 @@ pub(super) struct Preempt {
     phase: Cell<Phase>,
     /// Start of the round; base of the slice.
     round_start: Cell<Instant>,
-    /// A young round settles at the first check after this.
-    settle_at: Cell<Instant>,
+    /// An unarmed round is armed at the first check after this.
+    arm_at: Cell<Instant>,
     /// The end of the slice or the earliest user timer, whichever comes first.
     slice_end: Cell<Instant>,
     /// When the running task is asked to stop, in a hurried round.
     hurried: Cell<Option<Instant>>,
     /// When the clock was last read between two polls, or the round began.
     read_at: Cell<Instant>,
-    /// Polls from one reading of a young round to the next, and how many of them are still to
+    /// Polls from one reading of an unarmed round to the next, and how many of them are still to
     /// come.
     stretch: Cell<u32>,
     stretch_left: Cell<u32>,
@@ -90,9 +90,9 @@ impl Preempt {
     pub(super) fn new(notifier: Arc<Notifier>, now: Instant) -> Self {
         Preempt {
             notifier,
-            phase: Cell::new(Phase::Young),
+            phase: Cell::new(Phase::Unarmed),
             round_start: Cell::new(now),
-            settle_at: Cell::new(now),
+            arm_at: Cell::new(now),
             slice_end: Cell::new(now),
             hurried: Cell::new(None),
             read_at: Cell::new(now),
@@ -104,22 +104,22 @@ impl Preempt {
 
     /// Starts a round that lasts until `slice_end`.
     pub(super) fn begin_until(&self, now: Instant, slice_end: Instant) {
-        self.be_young();
+        self.start_unarmed();
         self.read_at.set(now);
         self.round_start.set(now);
-        self.settle_at.set(now + MIN_SLICE);
+        self.arm_at.set(now + MIN_SLICE);
         self.slice_end.set(slice_end);
         self.hurried.set(None);
     }
 
     /// Has the clock read after the next poll.
-    fn be_young(&self) {
-        self.phase.set(Phase::Young);
+    fn start_unarmed(&self) {
+        self.phase.set(Phase::Unarmed);
         self.stretch.set(1);
         self.stretch_left.set(1);
     }
 
-    /// A poll of a young round is over: is it time to read the clock?
+    /// A poll of an unarmed round is over: is it time to read the clock?
     #[inline]
     pub(super) fn ends_stretch(&self) -> bool {
         let left = self.stretch_left.get() - 1;
@@ -170,26 +170,26 @@ impl Preempt {
             self.slice_end.set(end);
             // The stretch was chosen for a later one.
             self.stretch_left.set(1);
-            if self.phase.get() == Phase::Settled {
-                // The timeout stands too late. `settle_at` has passed, so the next check moves it.
-                self.be_young();
+            if self.phase.get() == Phase::Armed {
+                // The timeout stands too late. `arm_at` has passed, so the next check moves it.
+                self.start_unarmed();
             }
         }
     }
 
     /// The round is a hurried one, and a task begins to run.
-    fn hurry_from(&self, now: Instant) {
+    fn shorten_slice_from(&self, now: Instant) {
         self.hurried.set(Some(now + MIN_SLICE));
     }
 
-    /// Something was submitted: a settled round hands it over within [`MIN_SLICE`].
+    /// Something was submitted: an armed round hands it over within [`MIN_SLICE`].
     #[inline]
     pub(super) fn submitted(&self) {
-        if self.phase.get() == Phase::Settled {
+        if self.phase.get() == Phase::Armed {
             let now = clock::real();
-            self.be_young();
+            self.start_unarmed();
             self.read_at.set(now);
-            self.settle_at.set(now + MIN_SLICE);
+            self.arm_at.set(now + MIN_SLICE);
         }
     }
 
@@ -200,16 +200,16 @@ impl Preempt {
             return true;
         }
         match self.phase.get() {
-            Phase::Young => match self.hurried.get() {
+            Phase::Unarmed => match self.hurried.get() {
                 Some(task_end) => clock::real() >= task_end.min(self.slice_end()),
                 None => self.is_over_at(driver, clock::real()),
             },
-            Phase::Settled => is_over_in_kernel(driver),
+            Phase::Armed => is_over_in_kernel(driver),
             Phase::Due => true,
         }
     }
 
-    /// The same between two polls, of which several in a young round may share a reading of the
+    /// The same between two polls, of which several in an unarmed round may share a reading of the
     /// clock. `woken_wait` tells whether tasks are left that were woken before the round began:
     /// a hurried one waits for them.
     #[inline]
@@ -218,13 +218,13 @@ impl Preempt {
             return true;
         }
         match self.phase.get() {
-            Phase::Young => self.ends_young_round(driver, woken_wait),
-            Phase::Settled => is_over_in_kernel(driver),
+            Phase::Unarmed => self.ends_unarmed_round(driver, woken_wait),
+            Phase::Armed => is_over_in_kernel(driver),
             Phase::Due => true,
         }
     }
 
-    fn ends_young_round(&self, driver: &Driver, woken_wait: bool) -> bool {
+    fn ends_unarmed_round(&self, driver: &Driver, woken_wait: bool) -> bool {
         let goes_on = woken_wait && self.hurried.get().is_some();
         if self.ends_stretch() {
             let now = clock::real();
@@ -235,7 +235,7 @@ impl Preempt {
                 self.is_over_at(driver, now)
             };
         }
-        // What has completed ends the round if it is not so young any more.
+        // What has completed ends the round if it is not unarmed any more.
         !goes_on && driver.work_pending() && self.is_over_at(driver, clock::real())
     }
 
@@ -246,7 +246,7 @@ impl Preempt {
             self.phase.set(Phase::Due);
             return true;
         }
-        self.hurry_from(now);
+        self.shorten_slice_from(now);
         false
     }
 
@@ -278,9 +278,9 @@ impl Preempt {
     }
 
     /// Before the first task of a round: several were just woken, and none is to delay the others.
-    pub(super) fn hurry(&self) {
+    pub(super) fn shorten_slice(&self) {
         if !tuning::get().hurried.is_zero() {
-            self.hurry_from(self.round_start());
+            self.shorten_slice_from(self.round_start());
         }
     }
 
@@ -295,28 +295,28 @@ impl Preempt {
         }
     }
 
-    /// Whether a young round is over; settles it when it is time to.
+    /// Whether an unarmed round is over; arms it when it is time to.
     fn is_over_at(&self, driver: &Driver, now: Instant) -> bool {
         if now >= self.slice_end() {
             self.phase.set(Phase::Due);
             return true;
         }
-        if now < self.settle_at.get() {
+        if now < self.arm_at.get() {
             return false;
         }
         if self.hurried.get().is_some() {
             self.phase.set(Phase::Due);
             return true;
         }
-        self.settle(driver);
+        self.arm(driver);
         self.phase.get() == Phase::Due || is_over_in_kernel(driver)
     }
 
     /// The round lasts: hands the kernel what waits, and has it post the end of the slice.
-    fn settle(&self, driver: &Driver) {
+    fn arm(&self, driver: &Driver) {
         let end = self.slice_end();
-        self.phase.set(Phase::Settled);
-        match driver.standing.slice_timeout.replace(Some(end)) {
+        self.phase.set(Phase::Armed);
+        match driver.timeouts.slice_timeout.replace(Some(end)) {
             None => {
                 driver.push(|ring| ring.push_timeout(TimeoutCell::Slice, end, PREEMPTION));
             }
@@ -337,7 +337,7 @@ impl Preempt {
 
     /// Removes the slice's timeout and takes its completion, which would end a sleep otherwise.
     pub(super) fn disarm_slice_timeout(&self, driver: &Driver) {
-        let armed_at = &driver.standing.slice_timeout;
+        let armed_at = &driver.timeouts.slice_timeout;
         if armed_at.get().is_none() {
             return;
         }
@@ -350,11 +350,11 @@ impl Preempt {
     }
 }
 
-/// Whether a settled round is over: something has completed, or the slice's timeout has and was
+/// Whether an armed round is over: something has completed, or the slice's timeout has and was
 /// reaped in the middle of the round.
 #[inline]
 fn is_over_in_kernel(driver: &Driver) -> bool {
-    driver.work_pending() || driver.standing.slice_timeout.get().is_none()
+    driver.work_pending() || driver.timeouts.slice_timeout.get().is_none()
 }
 
 #[cfg(test)]

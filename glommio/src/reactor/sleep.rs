@@ -50,7 +50,7 @@ impl Sleep {
         let may_sleep = is_idle()
             && !timers.has_more_due()
             && !driver.in_flight.borrow().has_backlog()
-            && driver.standing.watches_wake_ups.get();
+            && driver.timeouts.watches_wake_ups.get();
         if !may_sleep {
             return driver.exchange();
         }
@@ -71,7 +71,7 @@ impl Sleep {
             scopeguard::defer! { self.notifier.awake() };
             driver.counts.parks.add(1);
             let wait = self.timed_wait.begin(wait);
-            let timeout = &driver.standing.sleep_timeout;
+            let timeout = &driver.timeouts.sleep_timeout;
             driver.enter(timeout.stand_in_for(wait, driver.ring(), round_start));
         }
         driver.take_deferred();
@@ -120,7 +120,7 @@ impl Sleep {
 
     /// Has the ring watch the wake-up descriptor, once for many wakes.
     fn watch_wake_ups(&self, driver: &Driver) {
-        let is_watched = &driver.standing.watches_wake_ups;
+        let is_watched = &driver.timeouts.watches_wake_ups;
         if is_watched.get() {
             return;
         }

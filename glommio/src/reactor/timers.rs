@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::patience::Patience;
+use super::batch_gate::BatchGate;
 #[cfg(any(feature = "audit", feature = "metrics"))]
 use super::watched_queue::WatchedQueue as TimerQueue;
 use crate::clock;
@@ -43,7 +43,7 @@ pub(super) struct Timers {
     /// The last pass stopped at its budget.
     has_more_due: Cell<bool>,
     last_pass: Cell<Instant>,
-    patience: Patience,
+    batch_gate: BatchGate,
     /// Timers due until then have expired, and every task that they woke has run.
     expired_and_run_until: Cell<Instant>,
     pub(super) counts: SharedCounts<TimerCounts>,
@@ -67,7 +67,7 @@ impl Timers {
             slack,
             has_more_due: Cell::new(false),
             last_pass: Cell::new(now),
-            patience: Patience::default(),
+            batch_gate: BatchGate::default(),
             expired_and_run_until: Cell::new(now),
             counts: SharedCounts::default(),
             // Grown in the turn that needs it, it would have the allocator tidy up first (glibc
@@ -162,7 +162,7 @@ impl Timers {
             && !is_batch_done
             // Time that stands still would keep them for as long as anything runs.
             && !clock::is_paused()
-            && self.patience.lasts(
+            && self.batch_gate.lasts(
                 now.saturating_duration_since(self.last_pass.get()),
                 tuning::get().batch_patience,
                 ThreadTime::now,
@@ -184,7 +184,7 @@ impl Timers {
         let woke = !expired.is_empty();
         self.has_more_due.set(more);
         self.last_pass.set(now);
-        self.patience.begin(tuning::get().batch_patience);
+        self.batch_gate.begin(tuning::get().batch_patience);
         #[cfg(feature = "metrics")]
         if woke {
             self.counts.fired(now, self.queue.borrow().last_expired());

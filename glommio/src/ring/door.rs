@@ -19,7 +19,7 @@ use super::{Completion, Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::error::GlommioError;
 #[cfg(feature = "metrics")]
 use crate::stats::{RingCounts, SharedCounts};
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// See the module.
 pub(crate) enum Ring {

@@ -25,7 +25,7 @@ use super::{Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::simulated::disk::PendingSync;
 use crate::simulated::{Due, Event, PlannedAt, RingId, World};
 use crate::stats::{RingCounts, SharedCounts};
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// See the module.
 pub(crate) struct SimulatedRing {

@@ -221,7 +221,7 @@ impl Node {
     }
 
     /// Wakes the tasks that wait until nothing but the clock can go on. True if there are any.
-    pub(super) fn settle(&self, world: &World) -> bool {
+    pub(super) fn quiesce(&self, world: &World) -> bool {
         if self.is_paused(world) {
             return false;
         }
@@ -229,7 +229,7 @@ impl Node {
         let now = self.now(world);
         let mut are_any = false;
         for shard in &self.shards {
-            are_any |= shard.executor.settle(now);
+            are_any |= shard.executor.quiesce(now);
         }
         world.set_here(before);
         are_any

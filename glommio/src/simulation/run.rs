@@ -210,11 +210,11 @@ impl Run {
                 }
                 continue;
             }
-            let mut have_settled = false;
+            let mut are_quiescent = false;
             for node in &self.nodes {
-                have_settled |= node.settle(&self.world);
+                are_quiescent |= node.quiesce(&self.world);
             }
-            if have_settled {
+            if are_quiescent {
                 continue;
             }
             (turns, turns_without_end) = (0, 0);

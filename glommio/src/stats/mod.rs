@@ -56,16 +56,16 @@ impl ExecutorStats {
     }
 
     /// How many tasks have panicked and left the others running, as
-    /// [`TaskPanic::Isolate`](crate::TaskPanic::Isolate) says.
+    /// [`PanicPolicy::Isolate`](crate::PanicPolicy::Isolate) says.
     ///
     /// # Examples
     ///
     /// ```
     /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::{TaskPanic, TaskQueueHandle, executor, spawn_local};
+    /// use glommio::{PanicPolicy, TaskQueueHandle, executor, spawn_local};
     ///
     /// # std::panic::set_hook(Box::new(|_| {}));
-    /// executor().on_task_panic(TaskQueueHandle::default(), TaskPanic::Isolate)?;
+    /// executor().on_task_panic(TaskQueueHandle::default(), PanicPolicy::Isolate)?;
     /// spawn_local(async { panic!("a bug") }).detach();
     /// assert_eq!(executor().executor_stats().tasks_panicked(), 1);
     /// # Ok::<_, glommio::GlommioError<()>>(())

@@ -122,11 +122,11 @@ impl CancellationToken {
         CancellationToken { node: child }
     }
 
-    /// What other executors [attach](ForeignCancellation::attach) their tokens to.
+    /// What other executors [attach](RemoteCancellation::attach) their tokens to.
     ///
     /// Those are cancelled together with this token, and also when its last handle is dropped: no
     /// other could cancel them from then on, and their tasks would wait for ever.
-    pub fn foreign_child(&self) -> ForeignCancellation {
+    pub fn foreign_child(&self) -> RemoteCancellation {
         if self.is_cancelled() {
             return Origin::default().child();
         }
@@ -307,7 +307,7 @@ impl fmt::Debug for Cancelled<'_> {
 
 impl ExecutorProxy {
     /// A token that is cancelled when another shard of this executor's pool has died, if the pool's
-    /// policy is [`ShardEnd::EndPool`](crate::ShardEnd::EndPool): this shard should end within the
+    /// policy is [`ShardExitPolicy::EndPool`](crate::ShardExitPolicy::EndPool): this shard should end within the
     /// grace period. Never cancelled on other executors.
     ///
     /// Each call makes a token, and a task that waits in the task queue of the caller. Make one, and
@@ -320,14 +320,14 @@ impl ExecutorProxy {
     /// # Examples
     ///
     /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, executor};
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy, executor};
     /// use std::sync::atomic::{AtomicBool, Ordering};
     /// use std::{sync::Arc, time::Duration};
     ///
     /// # std::panic::set_hook(Box::new(|_| {}));
     /// let has_begun = Arc::new(AtomicBool::new(false));
     /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
-    ///     .on_shard_end(ShardEnd::EndPool { grace: Duration::from_secs(30) })
+    ///     .on_shard_end(ShardExitPolicy::EndPool { grace: Duration::from_secs(30) })
     ///     .on_all_shards(move || async move {
     ///         if !has_begun.swap(true, Ordering::Relaxed) {
     ///             panic!("a bug in one of them");
@@ -342,7 +342,7 @@ impl ExecutorProxy {
     pub fn pool_ending(&self) -> CancellationToken {
         let notice = current::expect().pool_ending();
         match notice {
-            Some(notice) => ForeignCancellation { notice }.attach(),
+            Some(notice) => RemoteCancellation { notice }.attach(),
             None => CancellationToken::new(),
         }
     }
@@ -356,8 +356,8 @@ struct Origin {
 }
 
 impl Origin {
-    fn child(&self) -> ForeignCancellation {
-        ForeignCancellation {
+    fn child(&self) -> RemoteCancellation {
+        RemoteCancellation {
             notice: Arc::clone(&self.notice),
         }
     }
@@ -391,11 +391,11 @@ impl Drop for Origin {
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 #[derive(Clone)]
-pub struct ForeignCancellation {
+pub struct RemoteCancellation {
     notice: Arc<Notice>,
 }
 
-impl ForeignCancellation {
+impl RemoteCancellation {
     /// A token of the executor of this thread. It is cancelled when the origin has been, or has
     /// been dropped: at once if that was before, else soon after.
     ///
@@ -430,9 +430,9 @@ impl ForeignCancellation {
     }
 }
 
-impl fmt::Debug for ForeignCancellation {
+impl fmt::Debug for RemoteCancellation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForeignCancellation")
+        f.debug_struct("RemoteCancellation")
             .field("is_cancelled", &self.is_cancelled())
             .finish()
     }

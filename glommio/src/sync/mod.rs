@@ -29,7 +29,7 @@
 //! ```
 //!
 //! None of them uses atomics, none leaves its thread, and none needs a running executor (except
-//! [`Gate::spawn`], [`Gate::spawn_into`] and [`ForeignCancellation::attach`]). There is no
+//! [`Gate::spawn`], [`Gate::spawn_into`] and [`RemoteCancellation::attach`]). There is no
 //! poisoning: what a task held is given back when it panics, as when it ends.
 //!
 //! # Order
@@ -73,12 +73,16 @@ mod once_cell;
 mod rwlock;
 mod semaphore;
 
-pub use cancellation::{CancellationToken, Cancelled, ForeignCancellation};
+pub use cancellation::{CancellationToken, Cancelled, RemoteCancellation};
 pub use gate::{Gate, Pass};
 pub use mutex::{Mutex, MutexGuard};
 pub use once_cell::OnceCell;
 pub use rwlock::{LockResult, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockResult};
 pub use semaphore::{Permit, Semaphore, StaticPermit};
+
+#[doc(hidden)]
+#[deprecated = "renamed to `RemoteCancellation`"]
+pub type ForeignCancellation = RemoteCancellation;
 
 /// Keeps a type on its thread, as 0.9 does: programs must not come to rely on more than one
 /// executor.

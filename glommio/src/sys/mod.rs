@@ -8,13 +8,13 @@ pub(crate) mod door;
 #[cfg(feature = "debugging")]
 pub(crate) mod fd_name;
 pub(crate) mod file;
+pub(crate) mod fork_detect;
 pub(crate) mod limits;
 pub(crate) mod nowait;
-pub(crate) mod origin;
-pub(crate) mod passed_fds;
 pub(crate) mod pidfd;
 pub(crate) mod prefetch;
 pub(crate) mod raw_fd;
+pub(crate) mod scm_rights;
 pub(crate) mod signal;
 pub mod socket;
 pub(crate) mod splice;

@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
 
 use super::descriptor::Descriptor;
 use super::door::{door, may_open};
-use super::origin::Origin;
+use super::fork_detect::Origin;
 
 /// A file that [`TcpStream::send_file`](crate::net::TcpStream::send_file) can send: a
 /// [`BufferedFile`](crate::io::BufferedFile) or a [`DmaFile`](crate::io::DmaFile). No other type

@@ -35,7 +35,7 @@ use concurrent_queue::ConcurrentQueue;
 use nix::unistd::{Pid, getpid, gettid};
 use signal_hook_registry::{FORBIDDEN, SigId, register_sigaction, unregister};
 
-use super::origin::Origin;
+use super::fork_detect::Origin;
 
 /// Frames that a stack is cut off after.
 const MAX_FRAMES: usize = 256;

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, io};
 
-use super::origin::Origin;
+use super::fork_detect::Origin;
 
 /// Whether the monotonic clock may differ from the host's. Asks the system once per process; `here`
 /// is this process, for a forked child may be in another namespace than its parent.

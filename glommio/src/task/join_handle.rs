@@ -16,7 +16,7 @@ use crate::panic::Fenced;
 ///
 /// Awaiting gives `Some` with the output, or `None` if the task was cancelled, panicked, or went
 /// down with its executor; `None` again if polled after that. A panic that was
-/// [isolated](crate::TaskPanic::Isolate) goes on in the task that awaits the handle. Only the last task that polled the
+/// [isolated](crate::PanicPolicy::Isolate) goes on in the task that awaits the handle. Only the last task that polled the
 /// handle is woken. Dropping the handle changes nothing for the task: it runs on.
 ///
 /// # Cancel safety

@@ -411,7 +411,7 @@ impl JoinError {
 
     /// Whether the task has panicked. The panic itself went through the executor's
     /// [`run`](crate::LocalExecutor::run), or into the log if it was
-    /// [isolated](crate::TaskPanic::Isolate).
+    /// [isolated](crate::PanicPolicy::Isolate).
     pub fn is_panic(&self) -> bool {
         self.is_panic
     }

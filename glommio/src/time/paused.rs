@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock;
-use crate::reactor::settling::settled;
+use crate::reactor::quiescence::quiescent;
 use crate::reactor::{current, deadline_after};
 use crate::timer::sleep_until;
 
@@ -83,5 +83,5 @@ pub fn resume() {
 pub async fn advance(duration: Duration) {
     pause();
     sleep_until(deadline_after(clock::now(), duration)).await;
-    settled().await;
+    quiescent().await;
 }

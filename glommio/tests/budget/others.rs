@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::controllers::{DeadlineQueue, DeadlineSource};
-use glommio::overload::Shed;
+use glommio::overload::LoadShedder;
 use glommio::process::Command;
 use glommio::signal::{Signals, ctrl_c};
 
@@ -61,8 +61,8 @@ fn children() {
 #[test]
 fn overload() {
     run(async {
-        let shed = Shed::new();
-        counts!("Shed::ready", shed.ready().await);
+        let shed = LoadShedder::new();
+        counts!("LoadShedder::ready", shed.ready().await);
     });
 }
 

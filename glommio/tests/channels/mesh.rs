@@ -13,7 +13,7 @@ use glommio::channels::channel_mesh::{
 };
 use glommio::{
     ExecutorJoinHandle, GlommioError, LocalExecutor, LocalExecutorBuilder,
-    LocalExecutorPoolBuilder, Placement, PoolPlacement, ResourceType, ShardEnd, executor,
+    LocalExecutorPoolBuilder, Placement, PoolPlacement, ResourceType, ShardExitPolicy, executor,
     spawn_local,
 };
 
@@ -418,7 +418,7 @@ fn a_panic_at_any_await_of_a_peer_loses_nothing_that_was_sent() {
         let victim = {
             let sent = Arc::clone(&sent);
             LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
-                .on_shard_end(ShardEnd::Restart { per_minute: 9 })
+                .on_shard_end(ShardExitPolicy::Restart { per_minute: 9 })
                 .on_all_shards(move || async move {
                     if begun.fetch_add(1, Ordering::Relaxed) == 0 {
                         // It goes with all that it waits for.

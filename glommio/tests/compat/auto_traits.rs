@@ -22,8 +22,8 @@ use glommio::io::{
 };
 use glommio::net::{AcceptedTcpStream, Preallocated, TcpListener, TcpStream, UdpSocket};
 use glommio::sync::{
-    CancellationToken, Cancelled, ForeignCancellation, Gate, Mutex, MutexGuard, OnceCell, Pass,
-    Permit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, StaticPermit,
+    CancellationToken, Cancelled, Gate, Mutex, MutexGuard, OnceCell, Pass, Permit,
+    RemoteCancellation, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, StaticPermit,
 };
 use glommio::task::JoinHandle;
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat};
@@ -175,7 +175,7 @@ assert_auto_traits! {
     OnceCell<u8>: no, no;
     CancellationToken: no, no;
     Cancelled<'static>: no, no;
-    ForeignCancellation: yes, yes;
+    RemoteCancellation: yes, yes;
 
     ControllerStatus: yes, yes;
     DeadlineQueue<u8>: no, no;

@@ -12,7 +12,7 @@ use glommio::channels::shared_channel;
 use glommio::timer::sleep;
 use glommio::{
     BuilderErrorKind, GlommioError, LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement,
-    PoolThreadHandles, Result, ShardEnd, executor, spawn_local,
+    PoolThreadHandles, Result, ShardExitPolicy, executor, spawn_local,
 };
 
 use super::pool::{outputs, unbound};
@@ -149,7 +149,7 @@ fn a_death_is_logged_also_if_nothing_joins() {
 }
 
 pub fn ending(shards: usize, grace: Duration) -> LocalExecutorPoolBuilder {
-    unbound(shards).on_shard_end(ShardEnd::EndPool { grace })
+    unbound(shards).on_shard_end(ShardExitPolicy::EndPool { grace })
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn outside_such_a_pool_the_token_is_never_cancelled() {
 }
 
 pub fn restarting(shards: usize, per_minute: u32) -> LocalExecutorPoolBuilder {
-    unbound(shards).on_shard_end(ShardEnd::Restart { per_minute })
+    unbound(shards).on_shard_end(ShardExitPolicy::Restart { per_minute })
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_dead_shard_is_started_again_on_its_cpu_with_a_fresh_executor() {
     let cpu = permitted_cpus()[0];
     let (seen, sees) = mpsc::channel();
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Custom(vec![set_of(cpu)]))
-        .on_shard_end(ShardEnd::Restart { per_minute: 9 })
+        .on_shard_end(ShardExitPolicy::Restart { per_minute: 9 })
         .on_all_shards({
             let start = counter();
             move || {

@@ -11,8 +11,8 @@ use futures_lite::future::yield_now;
 use glommio::task::{JoinHandle, JoinSet};
 use glommio::{
     GlommioError, Latency, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
-    PoolPlacement, QueueErrorKind, Shares, Task, TaskBuilder, TaskPanic, TaskQueueHandle, executor,
-    spawn_local, spawn_local_into, spawn_scoped_local,
+    PanicPolicy, PoolPlacement, QueueErrorKind, Shares, Task, TaskBuilder, TaskQueueHandle,
+    executor, spawn_local, spawn_local_into, spawn_scoped_local,
 };
 
 use crate::common::log::{hearing_everywhere, panicking_log_everywhere};
@@ -20,7 +20,7 @@ use crate::common::{DropCount, aborts_in_child, bomb, in_child, on_drop, panic_o
 
 fn isolating() -> LocalExecutor {
     LocalExecutorBuilder::default()
-        .on_task_panic(TaskPanic::Isolate)
+        .on_task_panic(PanicPolicy::Isolate)
         .make()
         .expect("an executor can be made")
 }
@@ -207,7 +207,7 @@ fn a_queue_has_a_policy_of_its_own() {
         local.run(async {
             let isolated = queue("isolated");
             executor()
-                .on_task_panic(isolated, TaskPanic::Isolate)
+                .on_task_panic(isolated, PanicPolicy::Isolate)
                 .expect("it exists");
             let task = spawn_local_into(
                 async {
@@ -227,7 +227,7 @@ fn a_queue_has_a_policy_of_its_own() {
             let fails = || async { panic!("it unwinds") };
             panic_of(|| drop(spawn_local(fails())));
             executor()
-                .on_task_panic(isolated, TaskPanic::Unwind)
+                .on_task_panic(isolated, PanicPolicy::Unwind)
                 .expect("it exists");
             spawn_local_into(fails(), isolated)
                 .expect("it exists")
@@ -239,7 +239,7 @@ fn a_queue_has_a_policy_of_its_own() {
     local.run(async {
         let missing = queue("missing");
         executor().remove_task_queue(missing).expect("it is empty");
-        match executor().on_task_panic(missing, TaskPanic::Isolate) {
+        match executor().on_task_panic(missing, PanicPolicy::Isolate) {
             Err(GlommioError::ExecutorError(glommio::ExecutorErrorKind::QueueError {
                 kind: QueueErrorKind::NotFound,
                 ..
@@ -252,7 +252,11 @@ fn a_queue_has_a_policy_of_its_own() {
 #[test]
 fn the_main_future_scoped_tasks_and_destructors_unwind_under_every_policy() {
     let _watchdog = watchdog();
-    for policy in [TaskPanic::Unwind, TaskPanic::Isolate, TaskPanic::Abort] {
+    for policy in [
+        PanicPolicy::Unwind,
+        PanicPolicy::Isolate,
+        PanicPolicy::Abort,
+    ] {
         let local = LocalExecutorBuilder::default()
             .on_task_panic(policy)
             .make()
@@ -360,7 +364,7 @@ fn a_log_that_panics_does_not_keep_a_panic_from_being_isolated() {
 fn abort_ends_the_process_with_the_name_of_the_task() {
     let stderr = aborts_in_child(|| {
         let local = LocalExecutorBuilder::default()
-            .on_task_panic(TaskPanic::Abort)
+            .on_task_panic(PanicPolicy::Abort)
             .make()
             .expect("an executor can be made");
         local.run(async {
@@ -378,7 +382,7 @@ fn abort_ends_the_process_with_the_name_of_the_task() {
 fn the_shards_of_a_pool_isolate_as_well() {
     let _watchdog = watchdog();
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
-        .on_task_panic(TaskPanic::Isolate)
+        .on_task_panic(PanicPolicy::Isolate)
         .on_all_shards(|| async {
             spawn_local(async { panic!("in a shard") }).detach();
             panicked()

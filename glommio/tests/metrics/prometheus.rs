@@ -8,7 +8,8 @@ use std::time::Duration;
 use glommio::metrics::prometheus_text;
 use glommio::timer::sleep;
 use glommio::{
-    Driver, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, executor,
+    Driver, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy,
+    executor,
 };
 
 use crate::common::watchdog;
@@ -116,7 +117,7 @@ fn a_shard_keeps_its_number_when_it_is_restarted() {
         let seen = Arc::clone(&seen);
         LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
             .name("restarted")
-            .on_shard_end(ShardEnd::Restart { per_minute: 1 })
+            .on_shard_end(ShardExitPolicy::Restart { per_minute: 1 })
             .on_all_shards(move || async move {
                 let now = executor().metrics().snapshot();
                 let mut seen = seen.lock().unwrap_or_else(|it| it.into_inner());

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::yield_now;
-use glommio::overload::Shed;
+use glommio::overload::LoadShedder;
 use glommio::timer::sleep;
 use glommio::{
     Latency, LocalExecutor, LocalExecutorBuilder, Shares, Task, executor, spawn_local,
@@ -41,8 +41,11 @@ fn late() -> Task<()> {
 }
 
 /// A short interval, and a target that the hog exceeds by itself.
-fn shed() -> Shed {
-    Shed::builder().target(ms(1)).interval(ms(10)).build()
+fn shed() -> LoadShedder {
+    LoadShedder::builder()
+        .target(ms(1))
+        .interval(ms(10))
+        .build()
 }
 
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -90,7 +93,10 @@ fn what_other_queues_do_is_lateness() {
 #[test]
 fn one_long_poll_is_no_overload() {
     LocalExecutor::default().run(async {
-        let shed = Shed::builder().target(ms(1)).interval(ms(100)).build();
+        let shed = LoadShedder::builder()
+            .target(ms(1))
+            .interval(ms(100))
+            .build();
         assert!(shed.admit().is_ok());
         yield_now().await;
         compute(ms(150));
@@ -105,7 +111,10 @@ fn one_long_poll_is_no_overload() {
 fn an_executor_that_sleeps_is_not_overloaded() {
     LocalExecutor::default().run(async {
         // Long enough that the machine leaves it some sleeps that end in time.
-        let shed = Shed::builder().target(ms(1)).interval(ms(100)).build();
+        let shed = LoadShedder::builder()
+            .target(ms(1))
+            .interval(ms(100))
+            .build();
         for _ in 0..30 {
             assert!(shed.admit().is_ok());
             compute(ms(4));
@@ -173,7 +182,7 @@ fn it_ends_whenever_its_owner_likes() {
             let last = Rc::clone(&shed);
             spawn_local(async move { drop(last) }).detach();
         }
-        std::mem::forget(Shed::new());
+        std::mem::forget(LoadShedder::new());
         shed()
     });
     assert!(shed.admit().is_ok());
@@ -188,7 +197,7 @@ fn it_ends_whenever_its_owner_likes() {
 #[test]
 #[should_panic(expected = "no LocalExecutor is running on this thread")]
 fn it_needs_an_executor() {
-    let _ = Shed::new();
+    let _ = LoadShedder::new();
 }
 
 /// The timer with which it measures is as late as the slack allows, and the executor sleeps.

@@ -3,14 +3,14 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use glommio::sync::{CancellationToken, ForeignCancellation};
+use glommio::sync::{CancellationToken, RemoteCancellation};
 use glommio::timer::sleep;
 use glommio::{LocalExecutorBuilder, executor};
 
 use crate::common::{panic_of, run, wait_until, watchdog};
 
 /// Attaches on another executor, and waits there for the end.
-fn attached_elsewhere(foreign: ForeignCancellation) -> (impl FnOnce(), mpsc::Receiver<()>) {
+fn attached_elsewhere(foreign: RemoteCancellation) -> (impl FnOnce(), mpsc::Receiver<()>) {
     let (ready, is_ready) = mpsc::channel();
     let shard = LocalExecutorBuilder::default()
         .spawn(move || async move {

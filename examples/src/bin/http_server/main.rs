@@ -44,7 +44,7 @@ use std::time::Duration;
 use clap::Parser;
 use examples::serving::{Serving, Shard};
 use glommio::net::TcpStream;
-use glommio::overload::Shed;
+use glommio::overload::LoadShedder;
 use glommio::timer::sleep;
 use glommio_hyper::{Connections, GlommioExecutor, GlommioIo};
 use hyper::server::conn::{http1, http2};
@@ -100,7 +100,7 @@ struct Server {
     protocol: Protocol,
     connections: Connections,
     io_timeout: Duration,
-    shed: Option<Shed>,
+    shed: Option<LoadShedder>,
     /// Requests, connections, and those that ended in an error.
     counts: [Cell<u64>; 3],
 }
@@ -124,7 +124,7 @@ async fn serve(shard: Shard, options: Options) -> [u64; 3] {
         },
         connections: connections.clone(),
         io_timeout: *options.io_timeout,
-        shed: options.shed.then(Shed::new),
+        shed: options.shed.then(LoadShedder::new),
         counts: Default::default(),
     });
     let each = |stream| server.clone().converse(Box::new(stream));
@@ -151,7 +151,7 @@ impl Server {
         let server = self.clone();
         let service = service_fn(move |request| {
             count(&server.counts[0]);
-            let admitted = server.shed.as_ref().map_or(Ok(()), Shed::admit);
+            let admitted = server.shed.as_ref().map_or(Ok(()), LoadShedder::admit);
             service::respond(request, admitted, sleep)
         });
         let end = match &self.protocol {

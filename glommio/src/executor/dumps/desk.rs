@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::report::Dump;
 use crate::mailbox::Notifier;
-use crate::sys::origin::PerProcess;
+use crate::sys::fork_detect::PerProcess;
 use crate::task::debugging::Polled;
 
 /// An executor has not sent a dump.

@@ -454,41 +454,28 @@ impl DmaStreamWriter {
     }
 }
 
-impl AsyncWrite for DmaStreamWriter {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_ref(cx, bytes)
-    }
+macro_rules! writes {
+    ($($writer:ty),*) => {$(
+        impl AsyncWrite for $writer {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                self.poll_write_ref(cx, bytes)
+            }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_flush_ref(cx)
-    }
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.poll_flush_ref(cx)
+            }
 
-    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_close_ref(cx)
-    }
+            fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.poll_close_ref(cx)
+            }
+        }
+    )*};
 }
-
-impl AsyncWrite for &DmaStreamWriter {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_ref(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_flush_ref(cx)
-    }
-
-    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_close_ref(cx)
-    }
-}
+writes!(DmaStreamWriter, &DmaStreamWriter);
 
 /// Unless it was closed, or is being closed: gives up what is being written, and cuts off what was
 /// only there to fill a buffer.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_io::{AsyncBufRead, AsyncRead, AsyncSeek};
 
-use super::unread::{self, Buffered, Unread};
+use super::unread::{Buffered, Unread, reads_by_buffer};
 use crate::io::Result;
 use crate::io::buffered_file::{BufferedFile, Looked};
 use crate::io::dma_file::MAX_READ_BYTES;
@@ -230,25 +230,7 @@ impl Buffered for StreamReader {
     }
 }
 
-impl AsyncBufRead for StreamReader {
-    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        unread::poll_fill_buf(self.get_mut(), cx)
-    }
-
-    fn consume(self: Pin<&mut Self>, amt: usize) {
-        self.get_mut().unread.consume(amt);
-    }
-}
-
-impl AsyncRead for StreamReader {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        unread::poll_read(self.get_mut(), cx, into)
-    }
-}
+reads_by_buffer!(StreamReader);
 
 impl AsyncSeek for StreamReader {
     fn poll_seek(

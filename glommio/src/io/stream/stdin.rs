@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use futures_io::{AsyncBufRead, AsyncRead};
 
-use super::unread::{self, Buffered, Unread};
+use super::unread::{Buffered, Unread, reads_by_buffer};
 use crate::io::submit::Submitter;
 use crate::memory::DmaBuffer;
 use crate::reactor::OpHandle;
@@ -100,25 +100,7 @@ impl Buffered for Stdin {
     }
 }
 
-impl AsyncBufRead for Stdin {
-    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        unread::poll_fill_buf(self.get_mut(), cx)
-    }
-
-    fn consume(self: Pin<&mut Self>, amt: usize) {
-        self.get_mut().unread.consume(amt);
-    }
-}
-
-impl AsyncRead for Stdin {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        unread::poll_read(self.get_mut(), cx, into)
-    }
-}
+reads_by_buffer!(Stdin);
 
 impl fmt::Debug for Stdin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -82,3 +82,32 @@ pub(super) fn poll_read(
     reader.unread().consume(count);
     Poll::Ready(Ok(count))
 }
+
+/// The traits of readers, of a type that is [`Buffered`].
+macro_rules! reads_by_buffer {
+    ($reader:ty) => {
+        impl AsyncBufRead for $reader {
+            fn poll_fill_buf(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+            ) -> Poll<io::Result<&[u8]>> {
+                $crate::io::stream::unread::poll_fill_buf(self.get_mut(), cx)
+            }
+
+            fn consume(self: Pin<&mut Self>, amt: usize) {
+                self.get_mut().unread.consume(amt);
+            }
+        }
+
+        impl AsyncRead for $reader {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                into: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                $crate::io::stream::unread::poll_read(self.get_mut(), cx, into)
+            }
+        }
+    };
+}
+pub(super) use reads_by_buffer;

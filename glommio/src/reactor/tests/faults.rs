@@ -1,6 +1,6 @@
 //! A kernel that refuses a system call, or drops completions for lack of memory.
 
-use super::rounds::begin_settled;
+use super::rounds::begin_armed;
 use super::*;
 use crate::ring::Submission;
 
@@ -46,12 +46,12 @@ fn sleep_a_moment(reactor: &Rc<Reactor>) {
 #[test]
 fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
     let reactor = reactor(4);
-    begin_settled(&reactor, Duration::from_millis(1));
-    assert!(reactor.driver.standing.slice_timeout.get().is_some());
+    begin_armed(&reactor, Duration::from_millis(1));
+    assert!(reactor.driver.timeouts.slice_timeout.get().is_some());
     drop_completions(&reactor, PREEMPTION);
     sleep_a_moment(&reactor);
     // The next slice ends as it should.
-    begin_settled(&reactor, Duration::from_millis(1));
+    begin_armed(&reactor, Duration::from_millis(1));
     while !reactor.need_preempt() {}
 }
 
@@ -59,7 +59,7 @@ fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
 fn wake_ups_are_watched_anew_when_the_kernel_has_dropped_completions() {
     let reactor = reactor(4);
     sleep_a_moment(&reactor);
-    assert!(reactor.driver.standing.watches_wake_ups.get());
+    assert!(reactor.driver.timeouts.watches_wake_ups.get());
     // The end of the watch is among them.
     let end = Submission::cancel(WAKE_UP);
     reactor

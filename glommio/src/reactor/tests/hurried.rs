@@ -24,22 +24,22 @@ fn end_polls(reactor: &Reactor, woken_wait: bool) -> Duration {
 fn a_hurried_round_asks_each_task_soon_and_waits_for_those_that_were_woken() {
     let reactor = reactor(4);
     turn(&reactor);
-    reactor.hurry();
+    reactor.shorten_slice();
     run_until_preempted(&reactor);
     assert!(Instant::now() >= reactor.preempt.round_start() + MIN_SLICE);
-    assert_eq!(reactor.preempt.phase(), Phase::Young, "the round goes on");
+    assert_eq!(reactor.preempt.phase(), Phase::Unarmed, "the round goes on");
     let lasted = end_polls(&reactor, true);
     assert!(lasted >= DEFAULT.hurried, "{lasted:?}");
     assert!(
-        reactor.driver.standing.slice_timeout.get().is_none(),
+        reactor.driver.timeouts.slice_timeout.get().is_none(),
         "the kernel is left alone"
     );
 
     turn(&reactor);
-    reactor.hurry();
+    reactor.shorten_slice();
     let lasted = end_polls(&reactor, false);
     assert!(lasted >= MIN_SLICE, "{lasted:?}");
-    assert!(reactor.driver.standing.slice_timeout.get().is_none());
+    assert!(reactor.driver.timeouts.slice_timeout.get().is_none());
 
     turn(&reactor);
     assert!(!reactor.preempt.is_hurried(), "the next round is not");
@@ -54,7 +54,7 @@ fn each_task_of_a_hurried_round_has_the_same_time() {
     while tasks < 2 {
         assert!(begun.elapsed() < PATIENCE);
         turn(&reactor);
-        reactor.hurry();
+        reactor.shorten_slice();
         run_until_preempted(&reactor);
         tasks = 1;
         loop {
@@ -74,7 +74,7 @@ fn a_timer_ends_a_hurried_round() {
     let reactor = reactor(4);
     let (_, waker) = counting_waker();
     turn(&reactor);
-    reactor.hurry();
+    reactor.shorten_slice();
     let mut entry = timer(&reactor);
     let deadline = reactor.preempt.round_start() + Duration::from_nanos(1);
     entry.arm(deadline, &waker);

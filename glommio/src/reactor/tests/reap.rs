@@ -56,8 +56,8 @@ fn start(reactor: &Rc<Reactor>, f: impl Fn() + 'static) {
 /// Asks whether to give the thread back, in a round that has lasted: that hands over what was
 /// submitted and reaps.
 fn need_preempt(reactor: &Reactor) {
-    let young = Instant::now() + MIN_SLICE;
-    while Instant::now() <= young {
+    let unarmed_until = Instant::now() + MIN_SLICE;
+    while Instant::now() <= unarmed_until {
         std::hint::spin_loop();
     }
     reactor.need_preempt();

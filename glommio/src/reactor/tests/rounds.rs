@@ -19,22 +19,22 @@ pub(super) fn run_until_preempted(reactor: &Reactor) -> Instant {
 }
 
 /// Asks until the round lasts, that is until the kernel watches it.
-pub(super) fn settle(reactor: &Reactor) {
-    while reactor.preempt.phase() == Phase::Young {
+pub(super) fn arm(reactor: &Reactor) {
+    while reactor.preempt.phase() == Phase::Unarmed {
         assert!(!reactor.need_preempt(), "nothing is due");
     }
-    assert_eq!(reactor.preempt.phase(), Phase::Settled);
+    assert_eq!(reactor.preempt.phase(), Phase::Armed);
 }
 
 /// Begins a round of a short slice that lasts until the kernel watches it: one in which the thread is
 /// stopped is over before, and another is begun.
-pub(super) fn begin_settled(reactor: &Reactor, slice: Duration) {
+pub(super) fn begin_armed(reactor: &Reactor, slice: Duration) {
     let started = Instant::now();
     loop {
-        assert!(started.elapsed() < PATIENCE, "no round settles");
+        assert!(started.elapsed() < PATIENCE, "no round is armed");
         reactor.turn(|| slice, true, || false);
-        while reactor.preempt.phase() == Phase::Young && !reactor.need_preempt() {}
-        if reactor.preempt.phase() == Phase::Settled {
+        while reactor.preempt.phase() == Phase::Unarmed && !reactor.need_preempt() {}
+        if reactor.preempt.phase() == Phase::Armed {
             return;
         }
     }
@@ -45,7 +45,7 @@ fn who_is_woken_by_leaving_the_last_round_is_not_slept_on() {
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
     turn(&reactor);
-    settle(&reactor);
+    arm(&reactor);
     // Completes in the middle of the round, is reaped while the slice's timeout is taken back.
     let mut operation = reactor.submit(Nop);
     assert!(poll(&mut operation, &waker).is_none());
@@ -154,13 +154,13 @@ fn a_short_round_does_not_trouble_the_kernel() {
     let mut short = 0;
     for _ in 0..1000 {
         // A round before this one may have been long, on a machine that stood still.
-        let armed_at = reactor.driver.standing.slice_timeout.get();
+        let armed_at = reactor.driver.timeouts.slice_timeout.get();
         let started = Instant::now();
         turn(&reactor);
         let asked = reactor.need_preempt();
         if started.elapsed() < MIN_SLICE {
             assert!(!asked);
-            assert_eq!(reactor.driver.standing.slice_timeout.get(), armed_at);
+            assert_eq!(reactor.driver.timeouts.slice_timeout.get(), armed_at);
             short += 1;
         }
     }
@@ -182,10 +182,10 @@ fn idle_turn_with_work(reactor: &Rc<Reactor>) {
 fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     let reactor = reactor(4);
     turn(&reactor);
-    settle(&reactor);
+    arm(&reactor);
     let slice_end = reactor.preempt.slice_end();
     assert_eq!(
-        reactor.driver.standing.slice_timeout.get(),
+        reactor.driver.timeouts.slice_timeout.get(),
         Some(slice_end),
         "armed"
     );
@@ -197,15 +197,15 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     assert_eq!(reactor.preempt.slice_end(), deadline);
     assert_eq!(
         reactor.preempt.phase(),
-        Phase::Young,
+        Phase::Unarmed,
         "to be looked at again"
     );
-    while reactor.preempt.phase() == Phase::Young {
+    while reactor.preempt.phase() == Phase::Unarmed {
         reactor.need_preempt();
     }
-    if reactor.preempt.phase() == Phase::Settled {
+    if reactor.preempt.phase() == Phase::Armed {
         assert_eq!(
-            reactor.driver.standing.slice_timeout.get(),
+            reactor.driver.timeouts.slice_timeout.get(),
             Some(deadline),
             "moved"
         );
@@ -214,21 +214,21 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     turn(&reactor);
     assert_eq!(woken.get(), 1);
     // A later round moves it the other way, and going to sleep takes it back.
-    settle(&reactor);
+    arm(&reactor);
     assert_eq!(
-        reactor.driver.standing.slice_timeout.get(),
+        reactor.driver.timeouts.slice_timeout.get(),
         Some(reactor.preempt.slice_end())
     );
     idle_turn_with_work(&reactor);
     assert_eq!(
-        reactor.driver.standing.slice_timeout.get(),
+        reactor.driver.timeouts.slice_timeout.get(),
         None,
         "taken back"
     );
     // And it can be armed again.
     turn(&reactor);
-    settle(&reactor);
-    assert!(reactor.driver.standing.slice_timeout.get().is_some());
+    arm(&reactor);
+    assert!(reactor.driver.timeouts.slice_timeout.get().is_some());
 }
 
 #[test]
@@ -262,15 +262,15 @@ fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
     let reactor = reactor(4);
     // On a machine that stands still for a moment, a slice may be over before the kernel watches
     // it.
-    while reactor.preempt.phase() != Phase::Settled {
+    while reactor.preempt.phase() != Phase::Armed {
         reactor.turn(|| Duration::from_millis(2), true, || false);
-        while reactor.preempt.phase() == Phase::Young {
+        while reactor.preempt.phase() == Phase::Unarmed {
             reactor.need_preempt();
         }
     }
     run_until_preempted(&reactor);
     // What a submission in the middle of the round does.
-    while reactor.driver.standing.slice_timeout.get().is_some() {
+    while reactor.driver.timeouts.slice_timeout.get().is_some() {
         reactor.driver.enter(Wait::Now);
         reactor.driver.reap();
     }
@@ -288,7 +288,7 @@ fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
     turn(&reactor);
-    settle(&reactor);
+    arm(&reactor);
     for expected in 1..=10 {
         let mut operation = reactor.submit(Nop);
         assert!(poll(&mut operation, &waker).is_none());
@@ -301,8 +301,8 @@ fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
             }
         }
         assert!(poll(&mut operation, &waker).is_some());
-        if reactor.preempt.phase() == Phase::Young {
-            settle(&reactor);
+        if reactor.preempt.phase() == Phase::Unarmed {
+            arm(&reactor);
         }
     }
 }
@@ -383,7 +383,7 @@ fn the_time_of_a_turn_is_good_for_its_round_only() {
 }
 
 #[test]
-fn a_completion_ends_a_round_that_is_not_young_in_the_middle_of_a_stretch() {
+fn a_completion_ends_a_round_that_is_armed_in_the_middle_of_a_stretch() {
     let reactor = reactor(4);
     let (_, waker) = counting_waker();
     let bell = eventfd();

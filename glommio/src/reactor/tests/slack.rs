@@ -1,6 +1,6 @@
 //! Timer slack: what may be late, by how much, and what is not.
 
-use super::rounds::settle;
+use super::rounds::arm;
 use super::*;
 
 const SLACK: Duration = Duration::from_millis(700);
@@ -53,11 +53,11 @@ fn a_round_lasts_by_the_slack_longer_than_the_earliest_timer() {
     let (_, waker) = counting_waker();
     let deadline = Instant::now() + LONG / 2;
     let mut soon = timer(&reactor);
-    // Armed before the round, and in the round: young or settled.
+    // Armed before the round, and in the round: unarmed or armed.
     soon.arm(deadline, &waker);
     turn(&reactor);
     assert_eq!(reactor.preempt.slice_end(), deadline + SLACK);
-    settle(&reactor);
+    arm(&reactor);
     let mut sooner = timer(&reactor);
     sooner.arm(deadline - SLACK / 2, &waker);
     assert_eq!(reactor.preempt.slice_end(), deadline + SLACK / 2);

@@ -18,7 +18,7 @@ fn sleep_and_be_woken(reactor: &Rc<Reactor>, times: u32) {
 }
 
 fn armed_at(reactor: &Reactor) -> Option<Instant> {
-    reactor.driver.standing.sleep_timeout.armed_at()
+    reactor.driver.timeouts.sleep_timeout.armed_at()
 }
 
 #[test]

@@ -40,7 +40,7 @@ use super::operation::Operation;
 use super::{Driver, Features, QueueFull, Submission, TimeoutCell, Wait};
 use crate::clock;
 use crate::stats::{RingCounts, SharedCounts};
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// A slice that lasts asks epoll so often: as often as it may be ended by what has completed.
 const LOOK_EVERY: Duration = Duration::from_micros(20);

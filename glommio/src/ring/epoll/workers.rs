@@ -19,7 +19,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::ring::call::Call;
 use crate::ring::operation::Operation;
 use crate::sys::affinity::AffinityMask;
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// As many as a disk of today works on at a time.
 const MOST_THREADS: usize = 8;

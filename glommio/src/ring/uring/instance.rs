@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use io_uring::{IoUring, Submitter};
 
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// After so many calls it is to be expected that the next ones make up for the registration.
 pub(super) const ENTERS: u32 = 64;

@@ -26,7 +26,7 @@
 #![allow(unsafe_code)]
 
 mod instance;
-mod last_worker;
+mod iowq_workaround;
 mod setup;
 #[cfg(test)]
 pub(super) mod tests;
@@ -52,7 +52,7 @@ use super::wait::{self, ClockAnchor};
 use super::{Completion, Feature, Features, QueueFull, Submission, Wait};
 use crate::error::GlommioError;
 use crate::stats::{RingCounts, SharedCounts};
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// An io_uring instance of one thread.
 pub(crate) struct KernelRing {

@@ -27,12 +27,12 @@ use std::{fmt, fs, io, thread};
 use io_uring::{IoUring, Parameters, Probe, opcode};
 
 use super::instance;
-use super::last_worker::replace_last_worker;
+use super::iowq_workaround::replace_last_worker;
 use crate::error::{GlommioError, ReactorErrorKind, advised};
 use crate::ring::Driver;
 use crate::ring::features::{Features, KernelFlags};
+use crate::sys::fork_detect::Origin;
 use crate::sys::limits;
-use crate::sys::origin::Origin;
 use crate::sys::time_namespace::is_clock_shifted;
 
 /// The most entries that the kernel gives a submission queue.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::instance::ENTERS;
-use super::last_worker::tests::workers;
+use super::iowq_workaround::tests::workers;
 use super::setup::completions_wanted;
 use super::{KernelRing as Ring, *};
 use crate::ring::TimeoutCell;

@@ -65,13 +65,7 @@ impl Network {
             .unix_names
             .values_mut()
             .for_each(|socket| *socket = None);
-        let ids: Vec<SocketId> = self
-            .sockets
-            .iter()
-            .filter(|(_, socket)| socket.node == node)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in ids {
+        for id in self.sockets_of(node) {
             self.remove(id);
         }
     }
@@ -101,14 +95,16 @@ impl Network {
         for packet in std::mem::take(&mut record.held) {
             self.schedule(self.now, Event::Arrival(packet));
         }
-        let ids: Vec<SocketId> = self
-            .sockets
-            .iter()
-            .filter(|(_, socket)| socket.node == node)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in ids {
+        for id in self.sockets_of(node) {
             self.set_deadline(id);
         }
+    }
+
+    fn sockets_of(&self, node: NodeId) -> Vec<SocketId> {
+        let sockets = self
+            .sockets
+            .iter()
+            .filter(|(_, socket)| socket.node == node);
+        sockets.map(|(id, _)| *id).collect()
     }
 }

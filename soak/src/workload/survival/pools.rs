@@ -19,7 +19,7 @@ use futures_lite::future::or;
 use glommio::channels::watch;
 use glommio::net::{BalancedTcpListener, ShardListener, TcpStream};
 use glommio::timer::sleep;
-use glommio::{LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, ShardEnd};
+use glommio::{LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, ShardExitPolicy};
 
 use super::shard::SHARDS;
 use crate::check::invariants::{Invariant, Ledger};
@@ -111,7 +111,7 @@ impl Pool {
         let (of_hook, of_shards) = (Arc::clone(&shared), Arc::clone(&shared));
         let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(SHARDS))
             .name("soak-pool")
-            .on_shard_end(ShardEnd::Restart { per_minute: 10 })
+            .on_shard_end(ShardExitPolicy::Restart { per_minute: 10 })
             .on_shard_restart(move |_, reason| {
                 let is_planned = reason.contains(FAILED);
                 of_hook.restarts.fetch_add(is_planned.into(), SeqCst);

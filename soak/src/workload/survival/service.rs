@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use glommio::net::BalancedTcpListener;
-use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
+use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
@@ -47,7 +47,7 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
     };
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(SHARDS))
         .name("soak-survival")
-        .on_shard_end(ShardEnd::Restart {
+        .on_shard_end(ShardExitPolicy::Restart {
             per_minute: u32::MAX,
         })
         .on_all_shards(move || shard::run(service))?;

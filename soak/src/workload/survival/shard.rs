@@ -18,7 +18,7 @@ use glommio::channels::{local_channel, oneshot, shared_channel, watch};
 use glommio::net::{
     BalancedTcpListener, ConnectionGuard, DetachedTcpStream, Preallocated, ShardListener, TcpStream,
 };
-use glommio::overload::Shed;
+use glommio::overload::LoadShedder;
 use glommio::timer::sleep;
 use glommio::{GlommioError, ResourceType, spawn_local};
 
@@ -44,7 +44,7 @@ type Moving = DetachedTcpStream<Preallocated>;
 struct Shard {
     number: u32,
     store: ConnectedSender<Entry>,
-    shed: Shed,
+    shed: LoadShedder,
     deaths: Deaths,
     /// To the others, while all of them live.
     others: RefCell<Option<Rc<Senders<Moving>>>>,
@@ -61,7 +61,7 @@ pub(super) async fn run(service: Service) -> glommio::Result<(), ()> {
     let shard = Rc::new(Shard {
         number,
         store: store.connect().await,
-        shed: (Shed::builder().target(LATE).interval(LATE_FOR)).build(),
+        shed: (LoadShedder::builder().target(LATE).interval(LATE_FOR)).build(),
         deaths: service.deaths,
         others: RefCell::default(),
     });

@@ -8,7 +8,7 @@ use crate::io::dma_file::DmaFile;
 use crate::panic;
 use crate::sys::descriptor::Descriptor;
 use crate::sys::file;
-use crate::sys::origin::Origin;
+use crate::sys::fork_detect::Origin;
 
 /// The zeros behind the data of a file, which filled its last buffer. Dropped, it cuts them off, in
 /// a system call on the spot; but not in a forked child, whose parent writes the file.

@@ -9,7 +9,7 @@ use crate::ring::Completion;
 
 /// Two timeouts and the watch of the wake-up descriptor.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct RingTimeouts {
     /// When the slice's timeout expires, if it is armed.
     pub(super) slice_timeout: Cell<Option<Instant>>,
     pub(super) sleep_timeout: SleepTimeout,
@@ -17,7 +17,7 @@ pub(super) struct Standing {
     pub(super) watches_wake_ups: Cell<bool>,
 }
 
-impl Standing {
+impl RingTimeouts {
     /// Takes note of a completion. False if it is of an operation.
     #[inline]
     pub(super) fn completed(&self, completion: &Completion) -> bool {

@@ -49,7 +49,7 @@ impl Reactor {
     }
 
     /// Whether tasks wait until nothing but the clock can go on.
-    pub(crate) fn is_settling(&self) -> bool {
+    pub(crate) fn is_quiescing(&self) -> bool {
         self.paused.is_waited_for()
     }
 
@@ -59,14 +59,14 @@ impl Reactor {
     }
 
     /// Wakes tasks that wait until nothing but the clock can go on. True if there are any.
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn quiesce(&self) -> bool {
         self.paused.wake_waiting()
     }
 }
 
 /// Waits until nothing is left to do at the time that the paused clock of the running executor
 /// shows. Over at once if it is not paused.
-pub(crate) async fn settled() {
+pub(crate) async fn quiescent() {
     let reactor = current::current();
     let woken = reactor.upgrade().map(|it| it.paused.woken());
     poll_fn(|cx| match reactor.upgrade() {

@@ -25,11 +25,11 @@ const LONG_TURN: Duration = Duration::from_millis(1);
 
 /// When the thread's time was last looked at, and what it was.
 #[derive(Debug, Default)]
-pub(super) struct StolenTime {
+pub(super) struct StealTime {
     seen: Cell<Option<(Instant, ThreadTime)>>,
 }
 
-impl StolenTime {
+impl StealTime {
     /// A turn begins for which others wait.
     #[inline]
     pub(super) fn begin_turn(&self, now: Instant) {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_computes_counts_whole() {
-        let stolen = StolenTime::default();
+        let stolen = StealTime::default();
         let begun = Instant::now();
         stolen.begin_turn(begun);
         let before = ThreadTime::now().expect("tests may ask");
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_sleeps_counts_whole() {
-        let stolen = StolenTime::default();
+        let stolen = StealTime::default();
         let begun = Instant::now();
         stolen.begin_turn(begun);
         std::thread::sleep(20 * MS);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn short_turns_count_as_they_are() {
-        let stolen = StolenTime::default();
+        let stolen = StealTime::default();
         let now = Instant::now();
         assert_eq!(stolen.counted(MS / 2, now), MS / 2);
         assert!(stolen.seen.get().is_none(), "the clock was not read");

@@ -19,7 +19,7 @@ const MAX_NESTED_BYTES: usize = 128 << 10;
 /// Each task in the list is counted in its queue's `unfinished`. One that is polled inside the call
 /// that spawns it comes there only if that poll did not end it; until then the queue cannot go, for
 /// it is the current one.
-pub(super) struct Tasks {
+pub(super) struct TaskRegistry {
     /// Those that are not over, but for the one that is being polled for the first time.
     list: TaskList,
     /// How deep spawns that poll at once are nested.
@@ -35,9 +35,9 @@ struct Nesting {
     bytes: Cell<usize>,
 }
 
-impl Tasks {
+impl TaskRegistry {
     pub(super) fn new() -> Self {
-        Tasks {
+        TaskRegistry {
             list: TaskList::new(),
             nesting: Nesting::default(),
             is_closing: Cell::new(false),

@@ -6,8 +6,8 @@ fn time(on_cpu: Duration, waits: libc::c_long) -> Option<ThreadTime> {
     Some(ThreadTime { on_cpu, waits })
 }
 
-fn begun() -> Patience {
-    let patience = Patience::default();
+fn begun() -> BatchGate {
+    let patience = BatchGate::default();
     patience.begin(MS);
     patience
 }

@@ -18,14 +18,14 @@ use crate::sys::thread_time::ThreadTime;
 
 /// See the module. All times are by the clock and since the last batch, if not said otherwise.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct BatchGate {
     /// When the processor time is to be looked at next.
     look_at: Cell<Duration>,
     /// What it was when it was first looked at.
     first: Cell<Option<ThreadTime>>,
 }
 
-impl Patience {
+impl BatchGate {
     /// A batch expires.
     pub(super) fn begin(&self, patience: Duration) {
         self.look_at.set(patience / 4);
