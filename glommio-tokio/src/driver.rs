@@ -191,7 +191,7 @@ impl OwnedRuntime {
         }));
         if driven.is_err() {
             // tokio contains panics of tasks, so this is a waker's, or a failure of epoll. Its driver
-            // is lost, and what waits for it would wait for ever.
+            // is lost, and what waits for it would wait forever.
             let _ = writeln!(
                 io::stderr(),
                 "glommio-tokio: the thread of tokio's driver has panicked, and the process ends"

@@ -26,7 +26,7 @@
 //!
 //! # Cost
 //!
-//! Without the feature, nothing. With it, a task takes some 300 bytes more, and each of its polls, and
+//! Without the feature, nothing. With it, a task takes about 300 bytes more, and each of its polls, and
 //! each future that has to wait in one, notes a few words. Moments are those of the rounds in which
 //! things happened, which spares a look at the clock.
 

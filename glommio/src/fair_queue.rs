@@ -31,7 +31,7 @@ use std::time::Duration;
 pub(crate) struct VirtualRuntime(u128);
 
 /// The least that a turn is charged: a member that gives its turn back at once again and again must
-/// not stay the cheapest for ever.
+/// not stay the cheapest forever.
 const MIN_TURN: Duration = Duration::from_micros(10);
 
 /// The most that a turn is charged, by weight.

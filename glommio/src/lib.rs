@@ -1,8 +1,8 @@
-//! A thread-per-core async runtime for Linux on io_uring.
+//! A thread-per-core async runtime for Linux, on io_uring or epoll.
 //!
-//! One [`LocalExecutor`] owns one thread: it runs its tasks without locks, shares an io_uring with
-//! the kernel (where that is forbidden, it uses [epoll](Driver)), and sleeps when there is nothing to do. A program that uses several cores runs
-//! several executors, which exchange messages through channels.
+//! One [`LocalExecutor`] runs on one thread: it polls its tasks without locks, shares an io_uring with
+//! the kernel (or uses [epoll](Driver) where that is forbidden), and sleeps when there is nothing to do. A
+//! program that uses several cores runs several executors, which exchange messages through channels.
 //!
 //! ```
 //! use glommio::{LocalExecutor, spawn_local, timer::sleep};
@@ -34,7 +34,8 @@
 //! | make blocking calls | [`ExecutorProxy::spawn_blocking`] |
 //! | finish on `SIGTERM` or Ctrl-C | [`signal`] |
 //! | start other programs | [`process`] |
-//! | find out what the executor does | [`executor()`], [`ExecutorStats`], [`StallDetectionHandler`] |
+//! | find out what the executor does | [`executor()`], [`ExecutorStats`], [`StallDetectionHandler`], the features `metrics` and `debugging` |
+//! | test, in a time that the test moves | [`time`], the feature `simulation` |
 //!
 //! Most methods that need an executor find that of the calling thread, through [`executor()`]. They
 //! panic with `no LocalExecutor is running on this thread` where there is none.
@@ -81,7 +82,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("glommio needs Linux: its reactor is an io_uring");
+compile_error!("glommio needs Linux: it waits with io_uring or epoll");
 
 #[cfg(feature = "audit")]
 #[doc(hidden)]

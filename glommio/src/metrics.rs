@@ -128,7 +128,7 @@ pub struct Snapshot {
     /// The number of the shard in its pool, if it is one; see
     /// [`PoolThreadHandles::handles`](crate::PoolThreadHandles::handles).
     pub shard: Option<usize>,
-    /// What the executor uses: [`Driver::IoUring`] or [`Driver::Epoll`].
+    /// The driver of the executor: [`Driver::IoUring`] or [`Driver::Epoll`].
     pub driver: Driver,
     /// Turns of the reactor: looks at I/O, timers and other threads.
     pub turns: u64,
@@ -202,7 +202,7 @@ impl Snapshot {
 /// Those that have not been dropped.
 type Registry = Vec<Arc<Parts>>;
 
-/// That of this process. The lock of its parent's may be held for ever, by a thread that was not
+/// That of this process. The lock of its parent's may be held forever, by a thread that was not
 /// forked.
 fn registry() -> Option<MutexGuard<'static, Registry>> {
     static EXECUTORS: PerProcess<Mutex<Registry>> = PerProcess::new();

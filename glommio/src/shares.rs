@@ -62,7 +62,7 @@ impl TaskQueueHandle {
 #[derive(Clone, Copy, Debug)]
 pub enum Latency {
     /// The executor should look at I/O, timers and the other queues within
-    /// about this time while the queue has work; some 20 µs is the least. Alone on an executor, a
+    /// about this time while the queue has work; about 20 µs is the least. Alone on an executor, a
     /// value above the builder's `preempt_timer` lengthens the interval.
     Matters(Duration),
 
@@ -78,7 +78,7 @@ pub enum Latency {
 /// than the most.
 ///
 /// While other queues wait, a turn of the queue is over after `shares / 1000` of the builder's
-/// `preempt_timer` (100 ms), but not before 1 ms. So a queue of 10 shares or more waits for some 100 ms
+/// `preempt_timer` (100 ms), but not before 1 ms. So a queue of 10 shares or more waits for about 100 ms
 /// for each 1000 shares of the others, if tasks yield when they are asked to; one with fewer
 /// shares for up to a second, and so does one whose tasks run for too long before they yield.
 ///
@@ -118,7 +118,7 @@ impl Shares {
     }
 
     /// How long a reading of [`current`](Self::current) stays good; `None` means
-    /// for ever.
+    /// forever.
     ///
     /// Calls into user code for `Dynamic`.
     pub(crate) fn adjustment_period(&self) -> Option<Duration> {

@@ -1,7 +1,7 @@
 //! The clock of an executor, and how tests pause and move it.
 //!
 //! All deadlines of this crate are instants of one clock, which [`now`] reads: that of the system, unless a
-//! test has paused it. Programs that use `now` in place of `Instant::now` can be tested with a paused
+//! test has paused it. Programs that use `now` instead of `Instant::now` can be tested with a paused
 //! clock.
 //!
 //! # Paused clocks
@@ -54,7 +54,7 @@ pub use paused::{advance, pause, resume};
 
 use crate::clock;
 
-/// What the clock of the executor on this thread says; that of the system, as [`Instant::now`], if no
+/// The time by the clock of the executor on this thread; that of the system, as [`Instant::now`], if no
 /// executor runs here or its clock was never paused.
 ///
 /// On one executor, no reading is earlier than one before it. Those of different executors can be
@@ -80,9 +80,9 @@ pub fn now() -> Instant {
 /// Keeps the clock of the executor on this thread where it is while it is paused, until what is
 /// returned is dropped.
 ///
-/// For what the executor cannot know of: a task waits for another thread, process or host, and no time
-/// limit is to end that just because a paused clock takes no time. A task that holds the clock and
-/// waits for a deadline waits for ever.
+/// Use it while a task waits for another thread, process or host, which the executor cannot see, so that
+/// no time limit ends that wait just because a paused clock takes no time. A task that holds the clock and
+/// waits for a deadline waits forever.
 ///
 /// Has no effect without the feature `simulation`, in a simulation, and where no executor runs.
 ///

@@ -9,7 +9,7 @@
 //! A result travels in a slot of its own, and the task is woken through its ordinary waker, so the
 //! executor needs no special path: a foreign wake ends a sleep and raises `need_preempt`. A panic
 //! in the closure is carried to where the call is awaited. A call that is discarded, since the pool
-//! closes, says so in its slot: nothing waits for ever.
+//! closes, says so in its slot: nothing waits forever.
 //!
 //! If the system has no thread to give, calls are queued all the same, and the executor tries again
 //! ([`RetryTimer`]). A call fails where there is no thread yet and the executor does not run, or it would

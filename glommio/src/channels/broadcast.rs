@@ -50,7 +50,7 @@ pub fn broadcast<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 /// A channel between any threads that keeps the latest `capacity` values. Values are cloned under
-/// its lock: their `Clone` must not use the channel, which would wait for itself for ever.
+/// its lock: their `Clone` must not use the channel, which would wait for itself forever.
 ///
 /// # Panics
 ///

@@ -40,7 +40,7 @@
 //!     if !HAS_PRODUCER.swap(true, Ordering::Relaxed) {
 //!         let (senders, _) = mesh.join(Role::Producer).await.expect("two join a mesh of two");
 //!         assert_eq!((senders.producer_id(), senders.nr_consumers()), (Some(0), 1));
-//!         senders.try_send_to(0, 42).expect("there is room");
+//!         senders.try_send_to(0, 42).expect("there is space");
 //!         senders.close();
 //!     } else {
 //!         let (_, receivers) = mesh.join(Role::Consumer).await.expect("two join a mesh of two");
@@ -284,7 +284,7 @@ impl<T: Send> Senders<T> {
         budget::checked(refused).await
     }
 
-    /// Sends to the consumer with the number `idx` if there is room, as
+    /// Sends to the consumer with the number `idx` if there is space, as
     /// [`ConnectedSender::try_send`].
     ///
     /// # Errors

@@ -142,7 +142,7 @@ impl<T> ChannelState<T> {
 }
 
 impl<T> LocalSender<T> {
-    /// Sends an item if there is room for it now.
+    /// Sends an item if there is space for it now.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl<T> LocalSender<T> {
     }
 
     /// Sends an item; waits while the channel is full. Tasks that wait are served first come, first
-    /// served. Does not yield if there is room, unless the slice of the task is over.
+    /// served. Does not yield if there is space, unless the slice of the task is over.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ impl<T> Future for Sending<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(budget::poll_leave(cx));
         let Sending { sender, item, key } = &mut *self;
-        // Most of the time there is room, and nothing has to be prepared for waiting.
+        // Most of the time there is space, and nothing has to be prepared for waiting.
         if key.is_none() {
             let mut state = sender.channel.state.borrow_mut();
             if state.takes_more()

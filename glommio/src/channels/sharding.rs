@@ -41,7 +41,7 @@
 //! Messages of one shard are handled one after the other, in the order in which they were sent;
 //! those of several shards concurrently. A slow handler holds back the shard whose message it
 //! handles, once the channel between the two is full. So handlers that themselves send to shards
-//! whose handlers send back can wait for each other for ever: have a task of its own send, or use
+//! whose handlers send back can wait for each other forever: have a task of its own send, or use
 //! channels large enough for all that is under way.
 //!
 //! Messages that are ready one after the other do not keep the executor: each counts in the
@@ -218,7 +218,7 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
 
     /// Waits until the streams given to [`handle`](Self::handle) have ended and their messages are
     /// sent, closes the channels to the other shards, and waits until those have done the same
-    /// and their messages are handled. So all shards are to be closed: each waits for the
+    /// and their messages are handled. So close all shards: each waits for the
     /// others.
     ///
     /// Messages of others are handled meanwhile. From the first poll on nothing else can be sent

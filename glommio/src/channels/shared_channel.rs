@@ -35,7 +35,7 @@
 //! An item that is sent to a receiver that sleeps has notified it when the send is done: the thread
 //! of the sender may compute for long, or block, next. While the receiver is awake, or looks again by
 //! itself within 100 µs, notifying it may be put off: until half of the capacity was sent, the poll of
-//! the sending task is over, or the round of tasks. A sender that waits for room is woken when half
+//! the sending task is over, or the round of tasks. A sender that waits for space is woken when half
 //! of the capacity was taken, or the round of tasks is over in which some was.
 //!
 //! A future that waits, or the receiver as a stream, keeps its place while it is kept, also if it is
@@ -115,8 +115,8 @@ impl<T: 'static + Send + Sized> SharedSender<T> {
     /// Binds this end to the executor that runs here, and waits until the other end has been bound
     /// to one, or was dropped.
     ///
-    /// Two ends on one executor are to be connected concurrently: awaiting one before the other is
-    /// begun waits for ever.
+    /// Connect two ends on one executor concurrently: awaiting one before the other is
+    /// begun waits forever.
     ///
     /// # Panics
     ///
@@ -186,7 +186,7 @@ impl<T: 'static + Send + Sized> SharedReceiver<T> {
 }
 
 impl<T: Send + Sized> ConnectedSender<T> {
-    /// Sends an item if there is room for it now. Sent is not received: if the receiver goes, the
+    /// Sends an item if there is space for it now. Sent is not received: if the receiver goes, the
     /// item is dropped.
     ///
     /// # Errors
@@ -201,7 +201,7 @@ impl<T: Send + Sized> ConnectedSender<T> {
     }
 
     /// Sends an item; waits while the channel is full. Tasks that wait are woken first come, first
-    /// served. Does not yield if there is room.
+    /// served. Does not yield if there is space.
     ///
     /// # Errors
     ///
@@ -274,7 +274,7 @@ impl<T: Send> ForeignSender<T> {
         self.end.try_send(item)
     }
 
-    /// How many items can be sent. The receiver may be making more room at this moment.
+    /// How many items can be sent. The receiver may be freeing more space at this moment.
     ///
     /// # Examples
     ///

@@ -43,7 +43,7 @@
 //! ```text
 //!   slots   [ . . v v v v . . ]        capacity: a power of two
 //!                 ▲       ▲
-//!               head     tail          count up for ever; the slot is the number modulo the capacity
+//!               head     tail          count up forever; the slot is the number modulo the capacity
 //!            (consumer) (producer)
 //! ```
 //!
@@ -303,7 +303,7 @@ impl<T> Producer<T> {
         self.end.consumer_disconnected()
     }
 
-    /// How many values can be stored. The consumer may be making more room at this moment.
+    /// How many values can be stored. The consumer may be freeing more space at this moment.
     pub fn free_space(&self) -> usize {
         self.end.free_space()
     }

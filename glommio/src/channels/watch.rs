@@ -157,7 +157,7 @@ impl<T, S: Storage> Sender<T, S> {
     }
 
     /// Calls `f` with the value. In the shared form it runs under the lock of the channel: it must
-    /// be short, and must not use the channel, which would wait for itself for ever.
+    /// be short, and must not use the channel, which would wait for itself forever.
     ///
     /// # Examples
     ///
@@ -226,7 +226,7 @@ impl<T, S: Storage> Receiver<T, S> {
 
     /// Calls `f` with the value, which does not count as seen by that. In the shared form `f` runs
     /// under the lock of the channel: it must be short, and must not use the channel, which
-    /// would wait for itself for ever.
+    /// would wait for itself forever.
     ///
     /// # Examples
     ///

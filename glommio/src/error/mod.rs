@@ -127,7 +127,7 @@ impl<T> GlommioError<T> {
         }
     }
 
-    /// The same error with the item dropped.
+    /// This error, with the item dropped.
     ///
     /// For functions that return `Result<_, ()>` and send on channels of other
     /// types: `?` alone cannot convert between two `GlommioError`s.
@@ -227,7 +227,7 @@ impl<T> From<(io::Error, ResourceType<T>)> for GlommioError<T> {
 /// An error of the operating system stays one, with its
 /// [`raw_os_error`](io::Error::raw_os_error): [`IoError`](GlommioError::IoError) and
 /// [`EnhancedIoError`](GlommioError::EnhancedIoError) give their `io::Error` unchanged. An `io::Error`
-/// that has an errno has no room for a text, so the operation and the path are lost: print or wrap
+/// that has an errno has no place for a text, so the operation and the path are lost: print or wrap
 /// the `GlommioError` where they matter. Everything else becomes an `io::Error` of a fitting kind
 /// around the `GlommioError<()>`, which [`io::Error::get_ref`] and [`io::Error::downcast`] reach; an
 /// item is dropped.

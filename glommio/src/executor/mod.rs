@@ -243,7 +243,7 @@ impl LocalExecutor {
 impl Drop for LocalExecutor {
     fn drop(&mut self) {
         if self.core.reactor.is_inherited() {
-            // Its threads are not in this process and its locks may be held by them for ever; and
+            // Its threads are not in this process and its locks may be held by them forever; and
             // destructors of tasks would do twice what they do in the parent.
             std::mem::forget(Rc::clone(&self.core));
             tracing::warn!(

@@ -79,7 +79,7 @@ macro_rules! setting_methods {
 
         /// How long a task queue for which latency does not matter may run before
         /// [`need_preempt`](crate::ExecutorProxy::need_preempt) turns true. Default 100 ms. A slice
-        /// lasts at least some 20 µs whatever is asked for.
+        /// lasts at least about 20 µs whatever is asked for.
         #[must_use]
         pub fn preempt_timer(mut self, dur: std::time::Duration) -> Self {
             self.config.preempt_timer = dur;

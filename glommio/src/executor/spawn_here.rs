@@ -137,7 +137,7 @@ impl ExecutorProxy {
     /// If the system has no thread to give, the call waits for those of the pool, and the executor
     /// asks again every 100 ms while it runs. So if the pool has no thread yet, the future panics
     /// if it is polled while the executor is not running, and a `block_on` of it in a task waits
-    /// for ever.
+    /// forever.
     ///
     /// # Cancel safety
     ///

@@ -260,7 +260,7 @@ impl BufferedFile {
         self.file.rename(new_path.as_ref()).await
     }
 
-    /// Closes the file, once what was asked of it and given up is over.
+    /// Closes the file, once the operations on it whose futures were dropped are over.
     ///
     /// # Errors
     ///

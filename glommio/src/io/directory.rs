@@ -183,7 +183,7 @@ impl Directory {
         &self.file
     }
 
-    /// Closes the directory, once what was asked of it and given up is over.
+    /// Closes the directory, once the operations on it whose futures were dropped are over.
     ///
     /// # Errors
     ///

@@ -208,7 +208,7 @@ impl DmaFile {
         self.file.submitter().start_counted(write, Counted::Write)
     }
 
-    /// Closes the file, once what was asked of it and given up is over.
+    /// Closes the file, once the operations on it whose futures were dropped are over.
     ///
     /// # Errors
     ///

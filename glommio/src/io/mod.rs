@@ -38,15 +38,13 @@
 //!
 //! # Dropped futures
 //!
-//! A future that is dropped gives its operation up. What the kernel has not got is forgotten; the
-//! rest is cancelled, which it may ignore. The memory of an operation stays until the kernel is
-//! done with it, and so does its share in the open file: closing waits for what was given up. A
-//! file that was opened for a future that is gone is closed.
+//! Dropping a future cancels its operation. One that was not submitted yet is not done. A submitted
+//! one is cancelled if the kernel can; its buffer and its descriptor stay alive until it completes, and
+//! closing the file waits for it. A file that was opened for a future that is gone is closed.
 //!
 //! # Costs
 //!
-//! An operation costs its share in one system call for all that was started in a turn of the
-//! executor. A read of up to 1 MiB that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is
+//! All operations that are started in one turn of the executor share a system call. A read of up to 1 MiB that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is
 //! one system call of its own, and done when the future is first polled, unless the task has used
 //! up its slice.
 

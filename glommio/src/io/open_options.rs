@@ -11,7 +11,7 @@ use super::error::errno;
 use super::open_file::OpenFile;
 use crate::reactor::budget;
 
-/// How a file is to be opened: for what, and whether it is created.
+/// How a file is opened: for what, and whether it is created.
 ///
 /// The methods are those of [`std::fs::OpenOptions`], which open a file at the end as a
 /// [`DmaFile`](super::DmaFile) or a [`BufferedFile`](super::BufferedFile).

@@ -151,7 +151,7 @@ impl<T: AsRawFd> PollableFd<T> {
         poll_fn(|cx| self.poll_readable(cx, &mut state)).await
     }
 
-    /// Waits until a write would not block: there is room, or an error, or the other side has hung
+    /// Waits until a write would not block: there is space, or an error, or the other side has hung
     /// up.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::executor::LocalExecutorBuilder;
 use crate::executor::placement::Placement;
 use crate::simulation::Simulation;
 
-/// The same with `start_paused = true`.
+/// Runs the body of a test with `start_paused = true`.
 #[track_caller]
 pub fn run_paused<T>(placement: Placement, body: impl Future<Output = T>) -> T {
     run_in(
@@ -18,7 +18,7 @@ pub fn run_paused<T>(placement: Placement, body: impl Future<Output = T>) -> T {
     )
 }
 
-/// The same with `simulated`.
+/// Runs the body of a test with `simulated`.
 ///
 /// # Panics
 ///

@@ -140,7 +140,7 @@ impl<W: Linked, S> RemoteWakeQueue<W, S> {
     /// Owner, before it dies: from now on nothing is accepted. Returns what was accepted before.
     ///
     /// That should be dropped: a wake that refers to this queue, as a task does, would otherwise
-    /// keep it alive for ever.
+    /// keep it alive forever.
     pub(crate) fn close(&self) -> Taken<W> {
         self.replace(CLOSED)
     }

@@ -108,7 +108,7 @@ macro_rules! stream_methods {
 
         $crate::net::methods::timeout_methods! {
             stream:
-            /// Sets how long a read may wait. `None`, the default, is for ever.
+            /// Sets how long a read may wait. `None`, the default, is forever.
             ///
             /// The time counts from when the read finds nothing to return; a read that finds data
             /// ignores it. One that waits too long ends with kind `TimedOut` and the text
@@ -179,7 +179,7 @@ macro_rules! datagram_methods {
             self.buffer_size = buffer_size;
         }
 
-        /// What was set by [`set_buffer_size`](Self::set_buffer_size), in bytes; 8192 at first.
+        /// The value set by [`set_buffer_size`](Self::set_buffer_size), in bytes; 8192 at first.
         pub fn buffer_size(&mut self) -> usize {
             self.buffer_size
         }
@@ -225,7 +225,7 @@ macro_rules! datagram_methods {
             datagram:
             /// Sets how long [`recv`](Self::recv), [`recv_from`](Self::recv_from) and
             /// [`peek_from`](Self::peek_from) may wait, each call from when it finds nothing.
-            /// `None`, the default, is for ever. A call that waits too long ends with kind
+            /// `None`, the default, is forever. A call that waits too long ends with kind
             /// `TimedOut`, `ETIMEDOUT`; the socket remains usable. Each call has a time of its own:
             /// one that was dropped leaves nothing to the next. Calls that wait already keep the
             /// timeout they began with.
@@ -259,12 +259,12 @@ macro_rules! timeout_methods {
             Ok(self.$field.set_write_timeout(dur)?)
         }
 
-        /// What was set by [`set_read_timeout`](Self::set_read_timeout).
+        /// The value set by [`set_read_timeout`](Self::set_read_timeout).
         pub fn read_timeout(&self) -> Option<std::time::Duration> {
             self.$field.read_timeout()
         }
 
-        /// What was set by [`set_write_timeout`](Self::set_write_timeout).
+        /// The value set by [`set_write_timeout`](Self::set_write_timeout).
         pub fn write_timeout(&self) -> Option<std::time::Duration> {
             self.$field.write_timeout()
         }

@@ -43,7 +43,7 @@
 //!
 //! A read or write that finds the socket ready is one system call and nothing else; one that waits
 //! adds an operation of the reactor, submitted with all others of the turn. A TCP connection that is
-//! read often has one multishot poll in place of that (Linux 6.1). A timeout costs one entry in
+//! read often has one multishot poll instead (Linux 6.1). A timeout costs one entry in
 //! the timer queue, and only for operations that wait.
 //!
 //! So that a peer that is always ready does not keep the thread, reads and writes count in the

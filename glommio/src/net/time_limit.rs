@@ -25,11 +25,11 @@
 //! task has slept since it looked at the wait, and did not look before the sleep was over: what goes
 //! on beside a sleep is looked at before, or was so after the sleep had begun. Only a task that polls
 //! in random order may do otherwise. So this counts once for each wait, or such a task, with many
-//! sleeps, would wait for a silent peer for ever.
+//! sleeps, would wait for a silent peer forever.
 //!
 //! An operation that is dropped and begun anew without anything of this kind between looks like one
 //! that went on, and continues its wait. A loop that waits for other things besides, and begins to
-//! read anew each time, relies on it: it would wait for a silent peer for ever.
+//! read anew each time, relies on it: it would wait for a silent peer forever.
 //!
 //! Where each wait is a future with a limit of its own, as with datagrams, there is nothing to tell
 //! apart.
@@ -260,7 +260,7 @@ fn poll_under_way(reactor: &Weak<Reactor>) -> TaskPoll {
 /// The timeout to set, or why not.
 pub(super) fn checked(length: Option<Duration>) -> std::io::Result<Option<Duration>> {
     match length {
-        // As `setsockopt` would have it, where zero means "for ever".
+        // As `setsockopt` would have it, where zero means "forever".
         Some(Duration::ZERO) => Err(std::io::Error::from_raw_os_error(libc::EINVAL)),
         length => Ok(length),
     }

@@ -194,7 +194,7 @@ impl LoadShedder {
 }
 
 impl ShedderState {
-    /// How long the executor has slept in its life. Once that is over, it sleeps for ever.
+    /// How long the executor has slept in its life. Once that is over, it sleeps forever.
     fn slept(&self) -> Duration {
         let core = self.core.upgrade();
         core.map_or(Duration::MAX, |core| core.slept())

@@ -206,7 +206,7 @@ impl Command {
         self
     }
 
-    /// What was set by [`kill_on_drop`](Self::kill_on_drop).
+    /// The value set by [`kill_on_drop`](Self::kill_on_drop).
     pub fn get_kill_on_drop(&self) -> bool {
         self.kill_on_drop
     }

@@ -39,7 +39,7 @@ thread_local! {
     static BUDGET: Cell<Budget> = const { Cell::new(Budget::ALONE) };
 }
 
-/// Successes until `need_preempt` is asked, which may read the clock (some 20 ns).
+/// Successes until `need_preempt` is asked, which may read the clock (about 20 ns).
 const PER_LEAVE: u32 = 32;
 
 /// Blocks that a task reads from the page cache in one poll while others wait.

@@ -223,7 +223,7 @@ impl Driver {
     }
 
     /// The kernel had completions for which there was neither room in the queue nor memory. It does
-    /// not say which: operations that have ended may look as if they had not, for ever.
+    /// not say which: operations that have ended may look as if they had not, forever.
     pub(super) fn completions_lost(&self) {
         self.has_lost_completions.set(true);
         self.timeouts.lost();

@@ -2,7 +2,7 @@
 //!
 //! A sleep with an end costs more than its length: the kernel starts a timer before it looks whether
 //! it has expired, the thread leaves the CPU, and comes back late. In a virtual machine that takes
-//! some 17 µs of CPU time, also for a deadline that is past, where a look at the clock takes 0.02. So
+//! about 17 µs of CPU time, also for a deadline that is past, where a look at the clock takes 0.02. So
 //! the thread polls the clock for deadlines nearer than the *reach*, a part of what such a sleep
 //! costs here, and does not enter the kernel for those that are past.
 //!

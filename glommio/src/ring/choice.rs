@@ -7,8 +7,8 @@ use crate::error::GlommioError;
 
 /// How an executor waits for sockets, files and time.
 ///
-/// The environment variable `GLOMMIO_DRIVER`, if it is `io_uring` or `epoll`, is used in place of what a
-/// builder says; `auto` leaves it to the builder. `docs/guide/drivers.md` compares them.
+/// The environment variable `GLOMMIO_DRIVER`, if it is `io_uring` or `epoll`, takes precedence
+/// over the builder; `auto` leaves it to the builder. `docs/guide/drivers.md` compares them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Driver {

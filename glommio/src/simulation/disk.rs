@@ -56,7 +56,7 @@ impl Disk {
         self
     }
 
-    /// Whether what is lost is up to each sector, in place of the latest writes as a whole. Default false.
+    /// Whether each sector may be lost by itself, instead of the latest writes as a whole. Default false.
     pub fn torn_writes(mut self, torn: bool) -> Self {
         self.0.torn_writes = torn;
         self

@@ -174,8 +174,8 @@ impl Minimised {
         &self.failure
     }
 
-    /// The faults, each with the simulated time at which it happens. With
-    /// [`at`](SimulationBuilder::at) in place of what has made them happen, the same seed fails in the same way.
+    /// The faults, each with the simulated time at which it happens. Given to
+    /// [`at`](SimulationBuilder::at), with the same seed, they make the simulation fail in the same way.
     pub fn faults(&self) -> &[(Duration, Fault)] {
         &self.faults
     }

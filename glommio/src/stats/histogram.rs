@@ -20,7 +20,7 @@ use std::time::Duration;
 const STEPS: u64 = 8;
 const STEP_BITS: u32 = STEPS.ilog2();
 
-/// Durations from here on, some 18 minutes, are in the last bucket.
+/// Durations from here on, about 18 minutes, are in the last bucket.
 const BITS: u32 = 40;
 const BUCKETS: usize = ((BITS - STEP_BITS) as u64 * STEPS + STEPS) as usize;
 
@@ -77,7 +77,7 @@ impl fmt::Debug for LiveHistogram {
     }
 }
 
-/// How often a duration was of which size, to within an eighth. From some 18 minutes on, durations
+/// How often a duration was of which size, to within an eighth. From about 18 minutes on, durations
 /// are not told apart.
 ///
 /// # Examples

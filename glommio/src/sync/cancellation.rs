@@ -125,7 +125,7 @@ impl CancellationToken {
     /// What other executors [attach](RemoteCancellation::attach) their tokens to.
     ///
     /// Those are cancelled together with this token, and also when its last handle is dropped: no
-    /// other could cancel them from then on, and their tasks would wait for ever.
+    /// other could cancel them from then on, and their tasks would wait forever.
     pub fn foreign_child(&self) -> RemoteCancellation {
         if self.is_cancelled() {
             return Origin::default().child();

@@ -38,11 +38,9 @@
 //! once to the task that has waited longest, and a newcomer cannot overtake it. A future that was
 //! served and is dropped before it was polled gives back what it got.
 //!
-//! The hand-over has one trap, for what was handed over is not taken back: a task that is only slow
-//! would lose its turn. A task that starts several acquisitions and then polls only some of
-//! them, say because one won a `select!` and the others were kept for later, may have been served
-//! in one that it does not poll; that one keeps others waiting until it is polled or dropped. Drop
-//! what you do not await.
+//! **Drop futures that you no longer poll.** A released permit or lock goes to the oldest waiter at
+//! once and is not taken back. If that waiter is a future that you keep and do not poll, such as the
+//! losing arm of a race that you stored, all tasks behind it wait until it is polled or dropped.
 
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,7 @@ use super::{LockResult, TryLockResult};
 ///
 /// For state that is not held across an await, `RefCell` is the cheaper choice. Tasks that wait are
 /// served first come, first served. Not reentrant: a task that locks what it holds waits for itself
-/// for ever. There is no poisoning.
+/// forever. There is no poisoning.
 ///
 /// Errors name a semaphore with one unit requested and none available.
 ///

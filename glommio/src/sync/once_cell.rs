@@ -13,7 +13,7 @@ use crate::reactor::budget;
 /// cancelled, the cell stays empty and the next task, in the order in which they came, runs its
 /// own.
 ///
-/// An initialiser that needs the value of its own cell waits for itself for ever.
+/// An initialiser that needs the value of its own cell waits for itself forever.
 ///
 /// # Examples
 ///

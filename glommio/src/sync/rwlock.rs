@@ -34,7 +34,7 @@ pub type TryLockResult<T> = Result<T, ()>;
 /// Tasks that wait are admitted strictly in the order in which they came: readers that follow each
 /// other together, but none before a writer that came earlier. There is no poisoning.
 ///
-/// Not reentrant: a task that asks for what it holds waits for itself for ever. That includes
+/// Not reentrant: a task that asks for what it holds waits for itself forever. That includes
 /// reading: a second `read` while it holds a guard waits behind a writer that came in between, which waits
 /// for the guard.
 ///

@@ -102,7 +102,7 @@ impl Semaphore {
 
     /// Takes `units`, waiting until they are there. They are given back by
     /// [`signal`](Self::signal), not by themselves. Taking more than there will ever be waits
-    /// for ever, taking none is immediate.
+    /// forever, taking none is immediate.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ use crate::tuning;
 /// has looked at what is due. So a task that a timer wakes goes before all that compute and yield,
 /// but for the one that runs already.
 ///
-/// Tasks that wake each other do not keep the others from running for ever: the woken tasks that
+/// Tasks that wake each other do not keep the others from running forever: the woken tasks that
 /// went before are followed by as many that woke themselves, up to an eighth of those (and one). So
 /// each of them has at least an eighth of the polls that it would have first come first served, and
 /// no more.

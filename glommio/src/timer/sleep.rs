@@ -18,9 +18,8 @@ use crate::reactor::{TimerEntry, budget, current, deadline_after};
 ///
 /// # Cancel safety
 ///
-/// Dropping a timer takes it out of the queue. It belongs to the executor it was created in, also
-/// when it is polled, reset or dropped under another one, or after that one is gone (its task is
-/// woken no more then).
+/// Dropping a timer takes it out of the queue. A timer belongs to the executor in which it was
+/// created, wherever it is polled, reset or dropped. Once that executor is gone, the timer wakes no task.
 ///
 /// # Examples
 ///

@@ -148,7 +148,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// Deadline and order stay.
     ///
     /// To be called with each [`rearm`](Self::rearm): timers that are re-armed time and again would
-    /// else hold their pages for ever.
+    /// else hold their pages forever.
     #[inline]
     pub fn compact(&mut self, handle: TimerHandle) -> Option<TimerHandle> {
         if self.memory.slab.is_draining() {

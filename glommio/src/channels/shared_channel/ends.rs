@@ -34,7 +34,7 @@ impl<T: Send> SendingEnd<T> {
         self.senders().meet(self.receivers(), is_gone).await;
     }
 
-    /// The tasks that wait for room.
+    /// The tasks that wait for space.
     pub(super) fn senders(&self) -> &Waits {
         &self.lines().consumer.beside
     }
@@ -147,7 +147,7 @@ impl<T: Send> ReceivingEnd<T> {
         &self.lines().producer.beside
     }
 
-    /// The tasks that wait for room.
+    /// The tasks that wait for space.
     fn senders(&self) -> &Waits {
         &self.lines().consumer.beside
     }

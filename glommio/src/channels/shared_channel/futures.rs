@@ -30,7 +30,7 @@ impl<T: Send> Future for Sending<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(budget::poll_leave(cx));
         let this = &mut *self;
-        // Most of the time there is room, and nothing has to be prepared for waiting.
+        // Most of the time there is space, and nothing has to be prepared for waiting.
         if this.key.is_none()
             && let Some(item) = this.item.take()
         {

@@ -69,7 +69,7 @@ fn loom_shared_channel_delivers() {
     });
 }
 
-/// A sender that waits for room gets its item back when the receiver goes.
+/// A sender that waits for space gets its item back when the receiver goes.
 #[test]
 fn loom_shared_channel_ends_with_the_receiver() {
     bounded(3, || {

@@ -179,7 +179,7 @@ fn an_item_that_is_six_seconds_late_gets_everything() {
     assert_eq!(controller.law.get().error, error, "only the shares change");
 }
 
-/// In 0.9 a division by zero keeps the shares at the least for ever.
+/// In 0.9 a division by zero keeps the shares at the least forever.
 #[test]
 fn an_expected_duration_of_zero_divides_nothing_by_zero() {
     let (controller, start) = (controller(), Instant::now());

@@ -76,7 +76,7 @@ impl CpuSetGenerator {
     }
 }
 
-/// The CPUs one shard is to be bound to, in ascending order of their ids.
+/// The CPUs that one shard is bound to, in ascending order of their ids.
 #[derive(Clone, Debug)]
 pub struct CpuIter {
     locations: Option<vec::IntoIter<CpuLocation>>,

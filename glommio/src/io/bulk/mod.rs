@@ -66,7 +66,7 @@ impl<V: IoVec + Unpin> IoVec for ReadManyArgs<V> {
 }
 
 /// Requests merged at most before they are read, so that ones that all lie in each other do not
-/// collect for ever.
+/// collect forever.
 const MAX_GROUP: usize = 1024;
 
 /// Requests whose data was not taken yet.

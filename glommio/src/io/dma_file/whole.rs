@@ -116,7 +116,7 @@ impl DmaFile {
         Ok(file::hint_extent_size(self.as_fd(), size)?)
     }
 
-    /// Gives the file another path, in place of the file that may be there, and remembers it.
+    /// Gives the file another path, and remembers it. Replaces a file that may be there.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! The sleep protocol under every interleaving: no wake is lost, one signal ends one sleep.
 //!
-//! A lost wake leaves the owner asleep for ever, which loom reports as a deadlock. The work is a
+//! A lost wake leaves the owner asleep forever, which loom reports as a deadlock. The work is a
 //! relaxed counter, so that nothing but the notifier's word orders it.
 
 use loom::sync::atomic::{AtomicUsize, Ordering};

@@ -13,7 +13,7 @@ use crate::net::tcp::AcceptedTcpStream;
 use crate::panic::{fenced, wake};
 use crate::reactor::budget;
 
-/// What is known of an executor when a connection is to be placed.
+/// What is known of an executor when a connection is given to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardLoad {

@@ -64,7 +64,7 @@ impl<B: RxBuf> TcpStream<B> {
     }
 
     /// Sets `TCP_QUICKACK`: whether received data is acknowledged at once, or with the next data
-    /// sent or after some 40 ms. On at first. It does not last: the kernel changes it with the
+    /// sent or after about 40 ms. On at first. It does not last: the kernel changes it with the
     /// traffic.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(self.socket().set_linger(linger.map(in_whole_seconds))?)
     }
 
-    /// What was set by [`set_linger`](Self::set_linger), in whole seconds.
+    /// The value set by [`set_linger`](Self::set_linger), in whole seconds.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(())
     }
 
-    /// What was set by [`set_keepalive`](Self::set_keepalive), in whole seconds.
+    /// The value set by [`set_keepalive`](Self::set_keepalive), in whole seconds.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl<B: RxBuf> TcpStream<B> {
     /// Sets for how long what was sent may stay unacknowledged, or unsent as the peer takes no
     /// more, before the connection ends with kind `TimedOut` (`TCP_USER_TIMEOUT`, RFC 5482),
     /// rounded up to whole milliseconds. `None`, the default, leaves it to the kernel's
-    /// retransmissions, which take some 15 minutes.
+    /// retransmissions, which take about 15 minutes.
     ///
     /// A proxy that waits for neither end of a connection learns by this of a peer that is gone.
     /// It also bounds the probes of [`set_keepalive`](Self::set_keepalive), in place of their
@@ -154,7 +154,7 @@ impl<B: RxBuf> TcpStream<B> {
     ///
     /// # Errors
     ///
-    /// Kind `InvalidInput` if `timeout` is zero, or more than some 24 days.
+    /// Kind `InvalidInput` if `timeout` is zero, or more than about 24 days.
     pub fn set_user_timeout(&self, timeout: Option<Duration>) -> Result<()> {
         let timeout = match timeout {
             Some(Duration::ZERO) => return Err(zero("a user timeout")),
@@ -165,7 +165,7 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(self.socket().set_tcp_user_timeout(Some(timeout))?)
     }
 
-    /// What was set by [`set_user_timeout`](Self::set_user_timeout), in whole milliseconds.
+    /// The value set by [`set_user_timeout`](Self::set_user_timeout), in whole milliseconds.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ impl TcpListener {
         Ok(set_tcp_option(listener, libc::TCP_DEFER_ACCEPT, seconds)?)
     }
 
-    /// What was set by [`set_defer_accept`](Self::set_defer_accept), rounded up by the kernel.
+    /// The value set by [`set_defer_accept`](Self::set_defer_accept), rounded up by the kernel.
     ///
     /// # Errors
     ///
@@ -248,7 +248,7 @@ impl TcpListener {
         Ok(set_tcp_option(listener, libc::TCP_FASTOPEN, pending)?)
     }
 
-    /// What was set by [`set_fastopen`](Self::set_fastopen).
+    /// The value set by [`set_fastopen`](Self::set_fastopen).
     ///
     /// # Errors
     ///

@@ -42,8 +42,8 @@ impl UdpSocket {
         Ok(())
     }
 
-    /// Has [`recv_many`](Self::recv_many) told the mark of congestion of each datagram
-    /// (`IP_RECVTOS`, `IPV6_RECVTCLASS`).
+    /// Has [`recv_many`](Self::recv_many) report the mark of congestion of each
+    /// datagram (`IP_RECVTOS`, `IPV6_RECVTCLASS`).
     ///
     /// # Errors
     ///
@@ -52,8 +52,8 @@ impl UdpSocket {
         Ok(datagrams::set_told(self.socket(), Told::Ecn, receive)?)
     }
 
-    /// Has [`recv_many`](Self::recv_many) told where each datagram was sent to, and on which
-    /// interface it came (`IP_PKTINFO`, `IPV6_RECVPKTINFO`): what a socket that is bound to no
+    /// Has [`recv_many`](Self::recv_many) report where each datagram was sent to, and on
+    /// which interface it came (`IP_PKTINFO`, `IPV6_RECVPKTINFO`): what a socket that is bound to no
     /// address needs to answer from the address that was asked.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl UdpSocket {
         )?)
     }
 
-    /// Has [`recv_many`](Self::recv_many) told when the kernel received each datagram
+    /// Has [`recv_many`](Self::recv_many) report when the kernel received each datagram
     /// (`SO_TIMESTAMPNS`).
     ///
     /// # Errors

@@ -289,12 +289,12 @@ impl ReceivedDatagrams {
         self.message.from
     }
 
-    /// What was received: one datagram behind the other.
+    /// The bytes that were received, one datagram behind the other.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.message.length]
     }
 
-    /// The same, to be changed in place.
+    /// The bytes that were received, to be changed in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.message.length]
     }

@@ -149,8 +149,8 @@ impl UdpSocket {
     /// most the MTU. A buffer of one segment is sent as an ordinary datagram, which may be of any
     /// length.
     ///
-    /// Where there is no offload, [`max_segments`](Self::max_segments) is 1, and the datagrams are
-    /// to be sent one by one, as in the example. In a simulation they always
+    /// Where there is no offload, [`max_segments`](Self::max_segments) is 1: send the
+    /// datagrams one by one, as in the example. In a simulation they always
     /// are, and marks and sources are not carried.
     ///
     /// Each datagram counts in the [budget](crate::consume_budget) of the task.

@@ -61,7 +61,7 @@ impl UnixStream {
     /// with a NUL byte.
     ///
     /// While the listener's backlog is full, it tries again every 50 ms, at first more often: the
-    /// kernel does not report when there is room. So clients that wait do not connect in the order
+    /// kernel does not report when there is space. So clients that wait do not connect in the order
     /// in which they came.
     ///
     /// # Errors
@@ -107,8 +107,8 @@ impl UnixStream {
     unbuffered_methods!(UnixStream, AcceptedUnixStream);
 
     /// Sends bytes, and with the first of them descriptors, which the peer gets duplicates of. Returns
-    /// how many bytes were sent: at least one, so that the descriptors went with them. The rest is to
-    /// be written as usual.
+    /// how many bytes were sent: at least one, so that the descriptors went with them. Write the
+    /// rest as usual.
     ///
     /// The peer has to receive these bytes by [`recv_with_fds`](Self::recv_with_fds), or as
     /// `recvmsg(2)` does: whatever else reads them closes the descriptors.

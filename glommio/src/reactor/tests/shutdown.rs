@@ -123,7 +123,7 @@ fn a_log_that_panics_does_not_end_the_drain() {
         counts.wake_by_ref();
         signal(&told);
     });
-    // Not to wait for ever if nothing is logged.
+    // Not to wait forever if nothing is logged.
     let late = Arc::clone(&quiet);
     std::thread::spawn(move || {
         std::thread::sleep(PATIENCE);

@@ -83,7 +83,7 @@ fn slack_does_not_lengthen_a_slice() {
 }
 
 /// The memory that a crowd of timers has left: an executor that goes idle turned no more, and kept
-/// it for ever.
+/// it forever.
 #[test]
 fn a_sleep_ends_for_what_a_crowd_of_timers_has_left() {
     for slack in [Duration::ZERO, SLACK] {

@@ -11,16 +11,16 @@
 //!   no work, and it is to exit
 //!      (an interrupt, or the              makes a ring, submits an operation
 //!       hypervisor, keeps it here)        wakes the worker, since it is listed as free
-//!   leaves the list, and is gone          waits for ever
+//!   leaves the list, and is gone          waits forever
 //! ```
 //!
 //! What was handed over that way is done as soon as the kernel makes another worker, which it does for
 //! the next operation that finds none free. So a thread that had a ring before has each new ring do
 //! an operation that only a worker does, and submits one more where none completes in time.
 //!
-//! On Linux 6.18.44, with a CPU for the workers that interrupts kept for some 100 µs at a time, 13 of 56,003
+//! On Linux 6.18.44, with a CPU for the workers that interrupts kept for about 100 µs at a time, 13 of 56,003
 //! operations were not done within 30 seconds, and all of them after another operation. With this it was
-//! none of 63,065. It takes some 150 µs, most of which is making a worker.
+//! none of 63,065. It takes about 150 µs, most of which is making a worker.
 
 #![allow(unsafe_code)]
 

@@ -9,7 +9,7 @@
 //!   pages      ┌─▪───▪▪─┐┌▪──▪────┐┌──▪▪▪▪▪─┐     what is due
 //!   pass 1     └────────┘└────────┘└────────┘     a sample of it, whose quantiles are the borders of
 //!                 ┌───┬───────┬───────────────┐
-//!   windows       │ 1 │   2   │       3       │   of some 512 timers, twice as many, ...
+//!   windows       │ 1 │   2   │       3       │   of about 512 timers, twice as many, ...
 //!                 └───┴───────┴───────────────┘
 //!   pass 2, 3, 4    ▼      ▼          ▼           one for each: out of the lists, into the run
 //! ```

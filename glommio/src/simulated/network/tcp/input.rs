@@ -62,7 +62,7 @@ impl Connection {
         let Some(ack) = segment.ack else { return };
         if segment.seq > self.advertised.max(self.expected) || ack > self.highest {
             // From an earlier connection, or beyond the window. Mere acknowledgements are not
-            // answered, so that two ends cannot answer each other for ever.
+            // answered, so that two ends cannot answer each other forever.
             if segment.len() > 0 {
                 self.send_ack(output);
             }

@@ -66,7 +66,7 @@ impl Connection {
 
     /// Asks with a number that the peer has already, which it answers.
     fn probe(&mut self, now: Time, output: &mut Output) {
-        // Without an owner it does not wait for ever, although the peer answers.
+        // Without an owner it does not wait forever, although the peer answers.
         let is_abandoned = self.is_orphan && self.backed_off() == LONGEST_TIMEOUT;
         if is_abandoned || self.has_given_up(now) {
             return self.end(Some(Errno(libc::ETIMEDOUT)), output);
