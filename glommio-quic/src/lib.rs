@@ -56,9 +56,9 @@
 //! an atomic operation, except what [shards](Shard) pass on to each other.
 //!
 //! Wakers of tasks may do anything with the endpoint, and may panic: the panic goes to the log.
-//! What is user code of quinn-proto's configurations, such as verifiers of certificates, congestion
-//! controllers and token logs, runs while a connection is borrowed and must not use it. If it
-//! panics within a connection, that connection is lost.
+//! Callbacks in quinn-proto's configurations, such as verifiers of certificates, congestion controllers
+//! and token logs, run while a connection is borrowed: they must not use it, and a panic in one closes
+//! that connection.
 
 #![deny(unsafe_code)]
 

@@ -30,9 +30,9 @@
 //! });
 //! ```
 //!
-//! A task may give a wait up at any time, or keep the stream or the future and never poll it again: a
-//! task that was woken for a value and does not take it passes the wake-up on. One that takes values
-//! without ever waiting returns to the executor when its slice is over
+//! Streams and futures may be dropped at any time, or kept and not polled: the value then goes to the next
+//! task that waits. (Locks differ: see [`sync`](crate::sync).) A task that takes values without ever waiting
+//! returns to the executor when its slice is over
 //! ([`unconstrained`](crate::unconstrained) says how to change that). `try_recv` and `try_send` are no
 //! futures: they answer at once, and do not count.
 //!

@@ -51,9 +51,8 @@
 //! before the system call. [`unconstrained`](crate::unconstrained) exempts a future from that.
 //!
 //! The families differ in addresses and options, and in little else. Unix sockets differ in that a
-//! full receiver blocks its senders: a [`UnixDatagram`] that sends to a full receiver waits without
-//! a thread; a [`UnixStream`] that connects to a full listener waits on a worker thread of the
-//! kernel.
+//! full receiver blocks its senders: a [`UnixDatagram`] that sends to a full receiver waits, and a
+//! [`UnixStream`] that connects to a full listener tries again now and then. Neither takes a thread.
 
 // What the families have in common is written once: `UnixStream` and `TcpStream` share one stream
 // implementation, `UnixDatagram` and `UdpSocket` one datagram socket. Traits are implemented in the
