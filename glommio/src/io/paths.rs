@@ -16,7 +16,7 @@ use super::submit::Submitter;
 use crate::reactor::op::{MakeDirectory, Rename, StatxAt, Unlink};
 use crate::sys::file::{Statx, c_path, working_directory};
 
-/// Gives the file at `old_path` the path `new_path`, in place of the file that may be there: others
+/// Gives the file at `old_path` the path `new_path`, and replaces a file that may be there: others
 /// see one of the two at any time.
 ///
 /// # Errors

@@ -9,9 +9,9 @@ use crate::net::{Result, addr};
 
 /// A connected TCP socket that belongs to no executor yet.
 ///
-/// The one form of a socket that may be sent to another thread: accept here, send it through a
-/// channel, and call [`bind_to_executor`](Self::bind_to_executor) there. It owns the connection,
-/// which is closed when it is dropped, for instance in a channel without a receiver.
+/// It may be sent to another thread: accept here, send it through a channel, and call
+/// [`bind_to_executor`](Self::bind_to_executor) there. It owns the connection, which is closed when it
+/// is dropped, for instance in a channel without a receiver.
 ///
 /// # Examples
 ///
