@@ -80,12 +80,25 @@ fn polled(line: &str) -> Option<&str> {
     (POLLED.contains(&of) && !name.is_empty()).then_some(name)
 }
 
+/// The macros that implement something that is polled for the types that they are given.
+fn implementing(sources: &BTreeMap<String, String>) -> BTreeSet<&str> {
+    let macros = (sources.values()).flat_map(|text| text.split("macro_rules! ").skip(1));
+    let implements =
+        |body: &str| (POLLED.iter()).any(|it| body.contains(&format!("impl {it} for $")));
+    macros
+        .filter_map(|text| text.split_once("\n}")?.0.split_once(' '))
+        .filter(|(_, body)| implements(body))
+        .map(|(name, _)| name)
+        .collect()
+}
+
 /// All that users can wait for, by the sources.
 pub(crate) fn awaited(sources: &BTreeMap<String, String>) -> BTreeSet<Awaited> {
     let mut exported = Exported::default();
     collect(sources, "lib.rs", &mut exported);
     // That is for benches.
     exported.modules.remove("nop");
+    let implementing = implementing(sources);
     let mut found = BTreeSet::new();
     for (file, text) in sources {
         let top = file.split('/').next().unwrap_or(file);
@@ -104,9 +117,15 @@ pub(crate) fn awaited(sources: &BTreeMap<String, String>) -> BTreeSet<Awaited> {
             } else if line.starts_with('}') {
                 of_type = None;
             }
-            if let Some(name) = polled(line.trim_start())
-                && exported.names.contains(name)
-            {
+            let given = (line.strip_suffix(");"))
+                .and_then(|it| it.split_once("!("))
+                .filter(|(name, _)| implementing.contains(name))
+                .map_or("", |(_, types)| types);
+            let given = given.split(", ").map(|it| it.trim_start_matches('&'));
+            for name in given.chain(polled(line.trim_start())) {
+                if name.is_empty() || !exported.names.contains(name) {
+                    continue;
+                }
                 found.insert(Awaited {
                     file: file.clone(),
                     of_type: Some(name.to_owned()),
