@@ -84,10 +84,7 @@ async fn manifest_of(folder: &Folder) -> Result<Manifest, Error> {
 /// # Panics
 /// Outside of an executor.
 pub async fn read<V: Record>(path: impl AsRef<Path>) -> Result<(Snapshot<V>, Recovery), Error> {
-    read_in(&Folder::open_read_only(path.as_ref()).await?).await
-}
-
-pub(super) async fn read_in<V: Record>(folder: &Folder) -> Result<(Snapshot<V>, Recovery), Error> {
+    let folder = &Folder::open_read_only(path.as_ref()).await?;
     let (mut attempts, mut attempts_of_edition) = (0, 0);
     loop {
         let manifest = manifest_of(folder).await?;

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use super::error::{Error, Refused};
 use super::maintain::{Backlog, Checkpointer, move_rows};
 use super::pipeline::commit_groups;
 use super::recover::{Recovered, Recovery, recover};
-use crate::{Record, Seq, Snapshot, Ts};
+use crate::{Record, Seq, Snapshot, TimeRange, Ts};
 
 /// A log of time-stamped values in memory and in files. See the [module](super).
 ///
@@ -109,14 +109,6 @@ impl<V: Record> Log<V> {
     ) -> Result<(Self, Recovery), Error> {
         config.check::<V>()?;
         let folder = Folder::open(path).await?;
-        Self::open_in(folder, config, identity).await
-    }
-
-    pub(super) async fn open_in(
-        folder: Folder,
-        config: Config,
-        identity: Option<u64>,
-    ) -> Result<(Self, Recovery), Error> {
         let floor = config.memory.floor;
         // In a task: a write that is given up could go on when the directory is unlocked.
         let recovering = spawn_local(recover(folder, config, identity)).detach();
@@ -162,18 +154,7 @@ impl<V: Record> Log<V> {
     /// # Errors
     /// [`Error::Write`] if the range is empty; else as [`append`](Self::append).
     pub fn delete(&self, range: impl RangeBounds<Ts>) -> Result<Commit, Error> {
-        let first = match range.start_bound() {
-            Bound::Included(ts) => Some(*ts),
-            Bound::Excluded(ts) => ts.checked_add(1),
-            Bound::Unbounded => Some(Ts::MIN),
-        };
-        let last = match range.end_bound() {
-            Bound::Included(ts) => Some(*ts),
-            Bound::Excluded(ts) => ts.checked_sub(1),
-            Bound::Unbounded => Some(Ts::MAX),
-        };
-        let range = first.zip(last).filter(|(first, last)| first <= last);
-        self.shared.delete(range)
+        self.shared.delete(TimeRange::new(range).bounds())
     }
 
     /// Deletes the rows before `ts`, and refuses such rows from now on. `None` if the floor is as
@@ -237,7 +218,7 @@ impl<V: Record> Log<V> {
         written
     }
 
-    pub(super) async fn backup_in(&self, folder: &Folder) -> Result<Seq, Error> {
+    async fn backup_in(&self, folder: &Folder) -> Result<Seq, Error> {
         let (snapshot, floor) = {
             let mut mem = self.shared.mem.borrow_mut();
             (mem.snapshot(), mem.stats().floor)

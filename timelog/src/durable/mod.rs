@@ -66,10 +66,6 @@ mod recover;
 mod replay;
 mod salvage;
 mod sharded;
-#[cfg(test)]
-mod simulation;
-#[cfg(test)]
-mod tests;
 mod wal;
 
 pub use crate::Record;

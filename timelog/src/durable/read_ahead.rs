@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use glommio::io::ReadResult;
 use glommio::{Task, executor, spawn_local};
 
-use super::disk::{Bytes, File};
+use super::disk::File;
 use super::error::Error;
 use super::format::{PAGE_BYTES, UNIT};
 
@@ -21,9 +22,9 @@ pub(super) struct ReadAhead {
     size: u64,
     is_background: bool,
     /// Chunks are counted from the end of the header.
-    chunk: Option<(u64, Bytes)>,
+    chunk: Option<(u64, ReadResult)>,
     /// Those after it.
-    ahead: VecDeque<(u64, Task<Result<Bytes, Error>>)>,
+    ahead: VecDeque<(u64, Task<Result<ReadResult, Error>>)>,
     /// What lies in several chunks.
     joined: Vec<u8>,
 }
@@ -50,7 +51,7 @@ impl ReadAhead {
     }
 
     /// The header.
-    pub async fn head(&self) -> Result<Bytes, Error> {
+    pub async fn head(&self) -> Result<ReadResult, Error> {
         self.file.read(0, UNIT).await
     }
 

@@ -166,6 +166,13 @@ pub(super) async fn load<V: Record>(
             bytes: it.bytes,
         };
         let (file, numbers) = listed.open::<7>(folder, &manifest).await?;
+        if it.from != replay.applied {
+            let what = format!(
+                "it begins after operation {}, not after {}",
+                it.from, replay.applied
+            );
+            return Err(Error::corrupt(file.path(), 32, what));
+        }
         checkpoint::load(Rc::new(file), Head::new(numbers), &mut replay).await?;
         found.checkpoints += 1;
         found.checkpoint_rows += it.rows;

@@ -57,10 +57,7 @@ impl<V: Record> Salvaged<V> {
 /// # Panics
 /// Outside of an executor.
 pub async fn salvage<V: Record>(path: impl AsRef<Path>) -> Result<Salvaged<V>, Error> {
-    salvage_in(&Folder::open_read_only(path.as_ref()).await?).await
-}
-
-pub(super) async fn salvage_in<V: Record>(folder: &Folder) -> Result<Salvaged<V>, Error> {
+    let folder = &Folder::open_read_only(path.as_ref()).await?;
     let mut losses = Vec::new();
     let manifest = match Manifest::read(folder).await {
         Ok(Some(manifest)) => {

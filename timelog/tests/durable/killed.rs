@@ -56,7 +56,7 @@ pub fn write_until_killed(folder: &Path) {
 
 /// The last that it said, and how much it said.
 fn kill(folder: &Path, random: &mut Rng) -> u64 {
-    let mut command = child("write", folder, None);
+    let mut command = child("write", folder);
     let mut process = Killed(
         command
             .spawn()

@@ -1,12 +1,10 @@
-//! Durable logs on the disk of the system: processes that are killed, disks that are full, and what
-//! users do.
+//! Durable logs on the disk of the system: processes that are killed, and what users do.
 //!
 //! `TIMELOG_CRASHES=1000 cargo test --release -p timelog --features durable --test durable killed`
 //! kills as many processes.
 
 mod history;
 mod killed;
-mod limits;
 mod sharded;
 mod use_;
 
@@ -16,17 +14,10 @@ use std::process::{Child, Command, Stdio};
 const ROLE: &str = "TIMELOG_TEST_ROLE";
 const FOLDER: &str = "TIMELOG_TEST_FOLDER";
 
-/// This program in another role, started by a command that is given its path.
-fn child(role: &str, folder: &Path, wrapper: Option<&str>) -> Command {
+/// This program in another role.
+fn child(role: &str, folder: &Path) -> Command {
     let program = std::env::current_exe().expect("the program knows where it is");
-    let mut command = match wrapper {
-        Some(script) => {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", script]).arg(&program);
-            shell
-        }
-        None => Command::new(&program),
-    };
+    let mut command = Command::new(program);
     command
         .args(["--exact", "a_process_of_another_test", "--nocapture"])
         .env(ROLE, role)
@@ -48,10 +39,6 @@ fn a_process_of_another_test() {
         "write" => killed::write_until_killed(folder),
         "hold" => use_::hold(folder),
         "write-shards" => sharded::write_until_killed(folder),
-        "fill" => limits::fill(folder),
-        "fill-shards" => sharded::fill(folder),
-        "descriptors" => limits::use_all_descriptors(folder),
-        "read-only" => limits::open_read_only(folder),
         _ => panic!("{role} is no role"),
     }
 }

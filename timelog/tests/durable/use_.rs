@@ -41,7 +41,7 @@ pub fn hold(folder: &Path) {
 #[test]
 fn a_log_is_opened_once() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = child("hold", folder.path(), None);
+    let mut command = child("hold", folder.path());
     let mut process = Killed(command.spawn().unwrap());
     let mut line = String::new();
     let mut output = std::io::BufReader::new(process.0.stdout.take().unwrap());

@@ -1,11 +1,8 @@
 //! Shards that cannot be opened, that are gone, closed or full.
 
-use std::path::Path;
-
 use glommio::spawn_local;
 use timelog::durable::{Error, Sharded};
 
-use super::super::limits::FULL;
 use super::{KEYS, cause, key, on_each, quick, with_log};
 
 #[test]
@@ -237,56 +234,4 @@ fn a_closed_shard_says_so() {
     });
     dropped.into_iter().for_each(|it| it.unwrap());
     with_log(2, folder.path(), quick(), |_| async {});
-}
-
-/// On a small filesystem that becomes full: each shard ends its writes with its own error, and reads
-/// go on.
-pub fn fill(folder: &Path) {
-    let confirmed = on_each(2, {
-        let folder = folder.to_owned();
-        move |mesh| async move {
-            let (log, _) = Sharded::open(mesh, folder, quick())
-                .await
-                .expect("there is space");
-            let own = log.shard_id() as u64;
-            let mut confirmed = [0; 2];
-            let mut failed = [false; 2];
-            let mut number = 0;
-            while failed != [true; 2] {
-                number += 1;
-                let key_ = number % KEYS;
-                let shard = log.shard_of(key(key_));
-                let rows = (0..200).map(|row| (row, [own, number]));
-                let written = match log.extend(key(key_), rows).await {
-                    Ok(commit) => commit.await,
-                    Err(refused) => Err(refused),
-                };
-                match written {
-                    Ok(_) => confirmed[shard] += 200,
-                    Err(refused) => {
-                        let (named, why) = cause(&refused.error);
-                        assert_eq!(named, shard);
-                        assert!(matches!(why, Error::Poisoned { .. }), "{refused}");
-                        assert!(refused.to_string().contains("No space left"), "{refused}");
-                        failed[shard] = true;
-                    }
-                }
-            }
-            let all = log.snapshots().await.expect("reads go on");
-            assert!(all.count(..) >= confirmed[0] + confirmed[1]);
-            let error = log.close().await.expect_err("it was told");
-            assert!(
-                matches!(cause(&error), (shard, Error::Poisoned { .. }) if shard as u64 == own)
-            );
-            confirmed
-        }
-    });
-    std::fs::remove_file(folder.join("ballast")).expect("it is there");
-    let confirmed = confirmed.into_iter().map(|it| it.expect("nothing panics"));
-    let confirmed: u64 = confirmed.flatten().sum();
-    let counts = with_log(2, folder, quick(), |log| async move {
-        log.snapshots().await.expect("both are there").count(..)
-    });
-    assert!(counts[0] >= confirmed, "{} of {confirmed}", counts[0]);
-    println!("{FULL}{confirmed}");
 }

@@ -44,7 +44,7 @@ fn what_shards_confirmed_is_there_after_a_process_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut confirmed = [0; 2];
     for _ in 0..crashes(6) {
-        let mut command = child("write-shards", folder.path(), None);
+        let mut command = child("write-shards", folder.path());
         let mut process = Killed(command.spawn().unwrap());
         let output = BufReader::new(process.0.stdout.take().unwrap());
         let lines = random.usize(..600);

@@ -4,7 +4,6 @@ mod ends;
 mod killed;
 mod use_;
 
-pub use ends::fill;
 pub use killed::write_until_killed;
 
 use std::future::Future;

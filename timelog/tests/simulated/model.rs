@@ -1,18 +1,13 @@
 //! What a log must show: its operations, done the slow way.
 
 use std::ops::RangeInclusive;
-use std::rc::Rc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use futures_lite::future::poll_once;
 use glommio::timer::sleep;
-
-use super::super::copy::read_in;
-use super::super::disk::Folder;
-use super::super::simulation::Disk;
-use super::super::{Commit, Error, Log};
-use crate::{Ts, WriteErrorKind};
+use timelog::durable::{Commit, Error, Log, read};
+use timelog::{Ts, WriteErrorKind};
 
 #[derive(Clone, Debug)]
 pub enum Operation {
@@ -29,6 +24,7 @@ pub struct Model {
     pub confirmed: u64,
     /// Of the next row.
     value: u64,
+    copies: u64,
     commits: Vec<Commit>,
 }
 
@@ -75,8 +71,6 @@ impl Model {
         let rows = self.rows_at(seq);
         assert!(rows.is_some(), "{seq} is in the middle of a batch");
         assert_eq!(Some(super::rows(log)), rows, "after operation {seq}");
-        let checked = log.shared.mem.borrow().check();
-        checked.expect("the log in memory is whole");
         self.accepted.retain(|(last, _)| *last <= seq);
         self.commits.clear();
         // Opening it again shows the same.
@@ -146,12 +140,12 @@ impl Model {
                 self.confirmed = self.last();
             }
             92 => {
-                let copy = Disk::new(self.value);
-                let folder = Folder::simulated(Rc::clone(&copy));
-                let seq = log.backup_in(&folder).await.expect("nothing fails");
+                self.copies += 1;
+                let copy = format!("/copy-{}", self.copies);
+                let seq = log.backup(&copy).await.expect("nothing fails");
                 assert_eq!(seq.0, self.last());
                 self.confirmed = seq.0;
-                let (copied, _) = read_in::<u64>(&folder).await.expect("it is whole");
+                let (copied, _) = read::<u64>(copy).await.expect("it is whole");
                 let copied = copied.range(..).map(|(ts, value)| (ts, *value));
                 assert_eq!(Some(copied.collect()), self.rows_at(seq.0));
             }
