@@ -302,20 +302,6 @@ impl<'s, V> Rest<'s, V> {
 
 /// Copied rows, timestamps and values apart: the target of
 /// [`Rows::next_batch`](crate::Rows::next_batch).
-///
-/// # Examples
-///
-/// ```
-/// use timelog::{Batch, Config, MemLog};
-///
-/// let mut log = MemLog::new(Config::default())?;
-/// log.extend([(1, 'a'), (2, 'b'), (3, 'c')])?;
-/// let snapshot = log.snapshot();
-/// let mut batch = Batch::default();
-/// assert_eq!(snapshot.range(..).next_batch(2, &mut batch), 2);
-/// assert_eq!(batch.timestamps, [1, 2]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct Batch<V> {
     /// The timestamps, in order.

@@ -223,88 +223,40 @@ impl Config {
 
     /// The limits in rows of `row_bytes`, after checking each field.
     pub(crate) fn limits(&self, row_bytes: usize) -> Result<Limits, ConfigError> {
-        let check = |field, holds: bool, found: String, wanted| {
-            if holds {
-                Ok(())
-            } else {
-                Err(ConfigError {
-                    field,
-                    found,
-                    wanted,
-                })
-            }
+        let (page, memtable) = (self.page_bytes, self.memtable_bytes);
+        ConfigError::within("page_bytes", page, 64..=1 << 20, "64 bytes to 1 MiB")?;
+        let wanted = "256 bytes to 1 GiB";
+        ConfigError::within("memtable_bytes", memtable, 256..=1 << 30, wanted)?;
+        let late_bytes = self.late_bytes.unwrap_or((memtable / 10).min(64 << 10));
+        let wanted = "at most memtable_bytes";
+        ConfigError::within("late_bytes", late_bytes, 0..=memtable, wanted)?;
+        ConfigError::within("sealed_runs", self.sealed_runs, 1..=64, "1 to 64")?;
+        ConfigError::within("l0_segments", self.l0_segments, 1..=256, "1 to 256")?;
+        ConfigError::within("delete_debt", self.delete_debt, 0.0..=1.0, "0 to 1")?;
+        let (segment, wanted) = (self.segment_bytes, "at least page_bytes");
+        ConfigError::within("segment_bytes", segment, page..=usize::MAX, wanted)?;
+        let (inputs, wanted) = (self.compaction_inputs, "0 for all, else 2 or more");
+        ConfigError::unless(inputs != 1, "compaction_inputs", inputs, wanted)?;
+        let (limit, wanted) = (self.memory_limit_bytes, "at least one row");
+        let is_row = limit.is_none_or(|limit| limit >= row_bytes);
+        ConfigError::unless(is_row, "memory_limit_bytes", limit.unwrap_or(0), wanted)?;
+        let (min, max, window_rows) = match self.window {
+            Window::Fixed(window) => (window, window, None),
+            Window::Adaptive { rows, min, max } => (min, max, Some(rows)),
         };
-        check(
-            "page_bytes",
-            (64..=1 << 20).contains(&self.page_bytes),
-            self.page_bytes.to_string(),
-            "64 bytes to 1 MiB",
-        )?;
-        check(
-            "memtable_bytes",
-            (256..=1 << 30).contains(&self.memtable_bytes),
-            self.memtable_bytes.to_string(),
-            "256 bytes to 1 GiB",
-        )?;
-        let late_bytes = self
-            .late_bytes
-            .unwrap_or((self.memtable_bytes / 10).min(64 << 10));
-        check(
-            "late_bytes",
-            late_bytes <= self.memtable_bytes,
-            late_bytes.to_string(),
-            "at most memtable_bytes",
-        )?;
-        check(
-            "sealed_runs",
-            (1..=64).contains(&self.sealed_runs),
-            self.sealed_runs.to_string(),
-            "1 to 64",
-        )?;
-        check(
-            "l0_segments",
-            (1..=256).contains(&self.l0_segments),
-            self.l0_segments.to_string(),
-            "1 to 256",
-        )?;
-        check(
-            "delete_debt",
-            (0.0..=1.0).contains(&self.delete_debt),
-            self.delete_debt.to_string(),
-            "0 to 1",
-        )?;
-        check(
-            "segment_bytes",
-            self.segment_bytes >= self.page_bytes,
-            self.segment_bytes.to_string(),
-            "at least page_bytes",
-        )?;
-        check(
-            "compaction_inputs",
-            self.compaction_inputs != 1,
-            self.compaction_inputs.to_string(),
-            "0 for all, else 2 or more",
-        )?;
-        if let Some(limit) = self.memory_limit_bytes {
-            check(
-                "memory_limit_bytes",
-                limit >= row_bytes,
-                limit.to_string(),
-                "at least one row",
-            )?;
-        }
-        let (ticks, max_ticks, window_rows) = match self.window {
-            Window::Fixed(window) => (self.unit.ticks(window), self.unit.ticks(window), None),
-            Window::Adaptive { rows, min, max } => {
-                check("window", rows > 0, format!("{rows} rows"), "1 row or more")?;
-                (self.unit.ticks(min), self.unit.ticks(max), Some(rows))
-            }
-        };
-        check(
+        ConfigError::unless(
+            window_rows != Some(0),
             "window",
+            self.window,
+            "1 row or more",
+        )?;
+        let (ticks, max_ticks) = (self.unit.ticks(min), self.unit.ticks(max));
+        let wanted = "one tick of the unit or more, min not above max";
+        ConfigError::unless(
             1 <= ticks && ticks <= max_ticks,
-            format!("{:?}", self.window),
-            "one tick of the unit or more, min not above max",
+            "window",
+            self.window,
+            wanted,
         )?;
 
         let page_rows = (self.page_bytes / row_bytes).max(1);

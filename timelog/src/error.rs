@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::Ts;
 
@@ -26,6 +27,36 @@ pub struct ConfigError {
     pub wanted: &'static str,
 }
 
+impl ConfigError {
+    /// `Ok` if `holds`, else what is wrong.
+    pub(crate) fn unless(
+        holds: bool,
+        field: &'static str,
+        found: impl fmt::Debug,
+        wanted: &'static str,
+    ) -> Result<(), Self> {
+        if holds {
+            return Ok(());
+        }
+        let found = format!("{found:?}");
+        Err(Self {
+            field,
+            found,
+            wanted,
+        })
+    }
+
+    /// `Ok` if a value is in a range, else what is wrong.
+    pub(crate) fn within<T: PartialOrd + fmt::Debug>(
+        field: &'static str,
+        value: T,
+        range: RangeInclusive<T>,
+        wanted: &'static str,
+    ) -> Result<(), Self> {
+        Self::unless(range.contains(&value), field, value, wanted)
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -39,16 +70,6 @@ impl fmt::Display for ConfigError {
 impl Error for ConfigError {}
 
 /// Why a write was refused. A refused write changed nothing and took no [`Seq`](crate::Seq).
-///
-/// # Examples
-///
-/// ```
-/// use timelog::{Config, MemLog, WriteErrorKind};
-///
-/// let mut log = MemLog::<u64>::new(Config::default())?;
-/// assert_eq!(log.delete(5..5).unwrap_err().kind, WriteErrorKind::EmptyRange);
-/// # Ok::<(), timelog::ConfigError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteErrorKind {
@@ -140,13 +161,6 @@ impl<T> Error for WriteError<T> {}
 
 /// The first broken invariant that [`MemLog::check`](crate::MemLog::check) met: a defect of this
 /// crate.
-///
-/// # Examples
-///
-/// ```
-/// let broken = timelog::Broken { what: "row count".to_owned() };
-/// assert_eq!(broken.to_string(), "broken invariant: row count");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Which invariant, and where.

@@ -244,18 +244,6 @@ impl<V: Clone + 'static> MemLog<V> {
 
     /// What the log holds now; it never changes. O(1) if nothing was written since the last one,
     /// else at most a few hundred rows are copied.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.append(1, 'a')?;
-    /// let snapshot = log.snapshot();
-    /// log.append(2, 'b')?;
-    /// drop(log);
-    /// assert_eq!(snapshot.count(..), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn snapshot(&mut self) -> Snapshot<V> {
         self.state.access().snapshot()
     }
@@ -264,17 +252,6 @@ impl<V: Clone + 'static> MemLog<V> {
     ///
     /// From then on each call of the log takes an uncontended lock, which costs some ten
     /// nanoseconds.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// let reader = log.reader();
-    /// log.append(1, 'a')?;
-    /// let count = std::thread::spawn(move || reader.snapshot().count(..));
-    /// assert_eq!(count.join().unwrap(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn reader(&mut self) -> Reader<V> {
         self.state.share()
     }
@@ -387,15 +364,6 @@ impl<V: Clone + 'static> MemLog<V> {
     ///
     /// # Errors
     /// The first invariant that does not hold.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(2, 'b'), (1, 'a')])?;
-    /// log.check()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn check(&self) -> Result<(), Broken> {
         self.state.look(Core::check)
     }

@@ -3,19 +3,6 @@
 use crate::{Seq, Ts};
 
 /// The state of a log in numbers, as of the call of [`MemLog::stats`](crate::MemLog::stats).
-///
-/// # Examples
-///
-/// ```
-/// use timelog::{Config, MemLog};
-///
-/// let mut log = MemLog::new(Config::default())?;
-/// log.extend((0..1_000).map(|ts| (ts, ts)))?;
-/// assert_eq!(log.stats().memtable_rows, 1_000);
-/// log.flush();
-/// assert_eq!((log.stats().memtable_rows, log.stats().segment_rows), (0, 1_000));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

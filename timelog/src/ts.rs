@@ -1,5 +1,7 @@
 //! Timestamps and their unit.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A timestamp, in the [unit](TimeUnit) of its log. Every `i64` is a legal timestamp.
@@ -27,6 +29,30 @@ pub enum TimeUnit {
     /// Nanoseconds, the default.
     #[default]
     Nanos,
+}
+
+/// `seconds`, `millis`, `micros` or `nanos`.
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TimeUnit::Seconds => "seconds",
+            TimeUnit::Millis => "millis",
+            TimeUnit::Micros => "micros",
+            TimeUnit::Nanos => "nanos",
+        })
+    }
+}
+
+/// As it is displayed. An error says what was expected.
+impl FromStr for TimeUnit {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        use TimeUnit::{Micros, Millis, Nanos, Seconds};
+        let mut units = [Seconds, Millis, Micros, Nanos].into_iter();
+        let unit = units.find(|unit| unit.to_string() == name);
+        unit.ok_or("seconds, millis, micros or nanos")
+    }
 }
 
 impl TimeUnit {

@@ -5,7 +5,7 @@
 //! cargo bench -p timelog --bench cases -- 'A*' B4 --rounds 20 --csv
 //! ```
 //!
-//! A case checks its results in each round. `cargo test` runs each of them once, for that alone.
+//! A case checks its results in each round. `--check` runs each of them once, for that alone.
 
 #![forbid(unsafe_code)]
 
@@ -114,7 +114,10 @@ struct Options {
     /// Comma-separated values instead of a table.
     #[arg(long)]
     csv: bool,
-    /// What cargo passes to a bench; without, each case runs once and nothing is measured.
+    /// Each case runs once, and nothing is measured.
+    #[arg(long)]
+    check: bool,
+    /// What cargo passes to a bench.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -300,7 +303,7 @@ fn check(fixture: &Fixture) {
 fn main() {
     let options = Options::parse();
     let fixture = Fixture::new().expect("temporary files can be written");
-    if !options.bench {
+    if options.check {
         return check(&fixture);
     }
     let is_chosen = |case: &Case| {

@@ -19,17 +19,6 @@ impl<V: Record> Snapshot<V> {
     ///
     /// # Errors
     /// Those of `out`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(1, 10u32), (2, 20)])?;
-    /// let mut file = Vec::new();
-    /// assert_eq!(log.snapshot().dump(2.., &mut file)?, 1);
-    /// assert_eq!(file.len(), (24 + 4) + (4 + 8 + 4 + 4));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn dump(&self, range: impl RangeBounds<Ts>, mut out: impl Write) -> io::Result<u64> {
         if V::IS_RAW {
             let message = "values of no known type have no width of their own";
@@ -78,18 +67,6 @@ impl<V: Record> MemLog<V> {
     ///
     /// # Errors
     /// [`LoadError`]; the rows of earlier blocks are in.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(1, 10u32), (2, 20)])?;
-    /// let mut file = Vec::new();
-    /// log.snapshot().dump(.., &mut file)?;
-    /// assert_eq!(log.load(&file[..])?, 2);
-    /// assert_eq!(log.snapshot().count(..), 4);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn load(&mut self, input: impl Read) -> Result<u64, LoadError> {
         let mut input = Input {
             input,

@@ -49,18 +49,6 @@ pub use arrow::dump_arrow;
 use crate::WriteErrorKind;
 
 /// Why loading ended early. The rows before are in.
-///
-/// # Examples
-///
-/// ```
-/// use timelog::{Config, MemLog};
-///
-/// let mut log = MemLog::<u64>::new(Config::default())?;
-/// let error = log.load(&b"something else"[..]).unwrap_err();
-/// assert_eq!(error.rows, 0);
-/// assert!(error.to_string().contains("offset 0"), "{error}");
-/// # Ok::<(), timelog::ConfigError>(())
-/// ```
 #[derive(Debug)]
 pub struct LoadError {
     /// How many rows are in the log.

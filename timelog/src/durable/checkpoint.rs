@@ -65,23 +65,15 @@ pub(super) async fn write<V: Record>(
         bytes: 0,
         rows: 0,
     };
-    let file = folder.create(&written.name()).await?;
-    let made = async {
-        let is_whole = write_pages(&file, manifest, &content, &mut written, is_stopped).await?;
-        if is_whole {
-            file.sync().await?;
-        }
-        Ok(is_whole)
+    let name = written.name();
+    let file = folder.make(&name, async |file| {
+        write_pages(file, manifest, &content, &mut written, is_stopped).await
+    });
+    let Some(file) = file.await? else {
+        return Ok(None);
     };
-    let made = made.await;
     file.close().await?;
-    if let Ok(true) = made {
-        return Ok(Some(written));
-    }
-    // What is half made takes no space; so it is the directory that an error is to name.
-    folder.remove(&written.name()).await?;
-    made.map(|_| None)
-        .map_err(|error: Error| error.in_folder(folder.path()))
+    Ok(Some(written))
 }
 
 /// Whether all was written.

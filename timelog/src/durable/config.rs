@@ -112,63 +112,41 @@ impl Config {
     }
 
     pub(super) fn check<V: Record>(&self) -> Result<(), Error> {
-        let check = |field, holds: bool, found: String, wanted| {
-            let error = ConfigError {
-                field,
-                found,
-                wanted,
-            };
-            if holds { Ok(()) } else { Err(error) }
-        };
         const DAY: Duration = Duration::from_secs(24 * 3600);
-        let limits = &self.limits;
-        check(
-            "Record::BYTES",
-            V::BYTES <= MAX_RECORD_BYTES,
-            V::BYTES.to_string(),
-            "at most 64 KiB",
-        )?;
-        check(
-            "commit_delay",
-            self.commit_delay <= DAY,
-            format!("{:?}", self.commit_delay),
-            "at most a day",
-        )?;
-        check(
-            "commit_bytes",
-            (1..=1 << 30).contains(&limits.commit_bytes),
-            limits.commit_bytes.to_string(),
-            "1 byte to 1 GiB",
-        )?;
-        check(
+        let (limits, keep) = (&self.limits, self.keep);
+        let (wanted, delay) = ("at most 64 KiB", self.commit_delay);
+        ConfigError::within("Record::BYTES", V::BYTES, 0..=MAX_RECORD_BYTES, wanted)?;
+        ConfigError::within("commit_delay", delay, Duration::ZERO..=DAY, "at most a day")?;
+        let (commit, pending) = (limits.commit_bytes, limits.pending_bytes);
+        ConfigError::within("commit_bytes", commit, 1..=1 << 30, "1 byte to 1 GiB")?;
+        ConfigError::within(
             "pending_bytes",
-            (4 << 10..=1 << 30).contains(&limits.pending_bytes),
-            limits.pending_bytes.to_string(),
+            pending,
+            4 << 10..=1 << 30,
             "4 KiB to 1 GiB",
         )?;
-        check(
+        let file = limits.wal_file_bytes;
+        ConfigError::within(
             "wal_file_bytes",
-            (2 * UNIT as u64..=4 << 30).contains(&limits.wal_file_bytes),
-            limits.wal_file_bytes.to_string(),
+            file,
+            2 * UNIT as u64..=4 << 30,
             "8 KiB to 4 GiB",
         )?;
-        check(
-            "wake_up",
-            (Duration::from_millis(1)..=DAY).contains(&limits.wake_up),
-            format!("{:?}", limits.wake_up),
-            "1 ms to a day",
-        )?;
-        check(
+        let shortest = Duration::from_millis(1);
+        ConfigError::within("wake_up", limits.wake_up, shortest..=DAY, "1 ms to a day")?;
+        let is_tick = keep.is_none_or(|age| self.memory.unit.ticks(age) > 0);
+        ConfigError::unless(
+            is_tick,
             "keep",
-            self.keep.is_none_or(|age| self.memory.unit.ticks(age) > 0),
-            format!("{:?}", self.keep.unwrap_or_default()),
+            keep.unwrap_or_default(),
             "one tick of the unit or more",
         )?;
         let row_bytes = size_of::<Ts>() + V::BYTES;
-        check(
+        let kept = self.keep_bytes.unwrap_or(usize::MAX);
+        ConfigError::within(
             "keep_bytes",
-            self.keep_bytes.is_none_or(|bytes| bytes >= row_bytes),
-            self.keep_bytes.unwrap_or_default().to_string(),
+            kept,
+            row_bytes..=usize::MAX,
             "one row or more",
         )?;
         // Before a file is touched.

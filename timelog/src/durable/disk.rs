@@ -100,6 +100,27 @@ impl Folder {
         self.open_file(name, true).await
     }
 
+    /// A new file that is durable, if `write` has written all of it, which it tells. What is half made is
+    /// removed, so that it takes no space; so it is the directory that an error names.
+    pub async fn make(
+        &self,
+        name: &str,
+        write: impl AsyncFnOnce(&File) -> Result<bool>,
+    ) -> Result<Option<File>> {
+        let file = self.create(name).await?;
+        let mut made = write(&file).await;
+        if let Ok(true) = made {
+            made = file.sync().await.map(|()| true);
+        }
+        if let Ok(true) = made {
+            return Ok(Some(file));
+        }
+        file.close().await?;
+        self.remove(name).await?;
+        made.map(|_| None)
+            .map_err(|error| error.in_folder(&self.path))
+    }
+
     pub async fn open_existing(&self, name: &str) -> Result<File> {
         self.open_file(name, false).await
     }

@@ -117,15 +117,6 @@ pub(super) fn unique() -> u64 {
     glommio::rng_seed().max(1)
 }
 
-fn unit_name(unit: TimeUnit) -> &'static str {
-    match unit {
-        TimeUnit::Seconds => "seconds",
-        TimeUnit::Millis => "millis",
-        TimeUnit::Micros => "micros",
-        TimeUnit::Nanos => "nanos",
-    }
-}
-
 impl Manifest {
     /// Of a log that has nothing yet.
     pub fn new(kind: Kind) -> Self {
@@ -203,8 +194,8 @@ impl Manifest {
             ));
         }
         if found.unit != unit && !V::IS_RAW {
-            let (found, wanted) = (unit_name(found.unit), unit_name(unit));
-            return format(format!("its timestamps are in {found}, not {wanted}"));
+            let found = found.unit;
+            return format(format!("its timestamps are in {found}, not {unit}"));
         }
         Ok(())
     }
@@ -216,10 +207,9 @@ impl Manifest {
             unit,
         } = &self.kind;
         let mut text = format!(
-            "timelog {VERSION}\nidentity {:016x}\nedition {}\nunit {}\nvalue {record_bytes} {type_name}\nlast {}\nclosed {}\n",
+            "timelog {VERSION}\nidentity {:016x}\nedition {}\nunit {unit}\nvalue {record_bytes} {type_name}\nlast {}\nclosed {}\n",
             self.identity,
             self.edition,
-            unit_name(*unit),
             self.last,
             if self.is_closed { "yes" } else { "no" },
         );
@@ -281,11 +271,7 @@ fn parse_lines(text: &str) -> Option<Manifest> {
             "closed" => manifest.is_closed = rest == "yes",
             "identity" => manifest.identity = u64::from_str_radix(rest, 16).ok()?,
             "shard" => manifest.shards.push(u64::from_str_radix(rest, 16).ok()?),
-            "unit" => {
-                use TimeUnit::{Micros, Millis, Nanos, Seconds};
-                let mut units = [Seconds, Millis, Micros, Nanos].into_iter();
-                manifest.kind.unit = units.find(|unit| unit_name(*unit) == rest)?;
-            }
+            "unit" => manifest.kind.unit = rest.parse().ok()?,
             "value" => {
                 let (bytes, name) = rest.split_once(' ')?;
                 manifest.kind.record_bytes = bytes.parse().ok()?;

@@ -128,8 +128,8 @@ pub(super) async fn make(
         bytes: bytes / UNIT as u64 * UNIT as u64,
         end: 0,
     };
-    let file = folder.create(&listed.name()).await?;
-    let made = async {
+    let name = listed.name();
+    let file = folder.make(&name, async |file| {
         let zeros = vec![0; CHUNK.min(listed.bytes) as usize];
         let mut position = 0;
         while position < listed.bytes {
@@ -142,18 +142,9 @@ pub(super) async fn make(
             executor().yield_task_queue_now().await;
         }
         file.write(&head(identity, &listed), 0).await?;
-        file.sync().await?;
         Ok(true)
-    };
-    let made = made.await;
-    if let Ok(true) = made {
-        return Ok(Some((file, listed)));
-    }
-    file.close().await?;
-    // What is half made takes no space; so it is the directory that an error is to name.
-    folder.remove(&listed.name()).await?;
-    made.map(|_| None)
-        .map_err(|error: Error| error.in_folder(folder.path()))
+    });
+    Ok(file.await?.map(|file| (file, listed)))
 }
 
 /// Makes the next file ready, unless the log is closed meanwhile.

@@ -156,16 +156,6 @@ impl<V> fmt::Debug for Reader<V> {
 
 impl<V: Clone> Reader<V> {
     /// What the log holds now; as [`MemLog::snapshot`](crate::MemLog::snapshot).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// let reader = log.reader();
-    /// log.append(1, 'a')?;
-    /// assert_eq!(reader.snapshot().first(), Some(1));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn snapshot(&self) -> Snapshot<V> {
         lock(&self.core).snapshot()
     }

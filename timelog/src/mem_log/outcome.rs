@@ -3,15 +3,6 @@
 use crate::Seq;
 
 /// An accepted write.
-///
-/// # Examples
-///
-/// ```
-/// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-/// let appended = log.extend([(1, 'a'), (2, 'b')])?;
-/// assert_eq!((appended.first.0, appended.rows, appended.pressure), (1, 2, false));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The place of the first row in the order of acceptance; the others follow without gaps. For
@@ -25,16 +16,6 @@ pub struct Appended {
 }
 
 /// What a [`step`](crate::MemLog::step) found.
-///
-/// # Examples
-///
-/// ```
-/// use timelog::{Config, MemLog, Progress};
-///
-/// let mut log = MemLog::<u64>::new(Config::default())?;
-/// assert_eq!(log.step(1_000), Progress::Idle);
-/// # Ok::<(), timelog::ConfigError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There was nothing to do.

@@ -102,10 +102,6 @@ numbers!(u128: u8, u16, u32, u64, usize);
 numbers!(f64: f32, f64);
 
 /// The rows of one window, summed up.
-///
-/// # Examples
-///
-/// See [`Snapshot::fold`](crate::Snapshot::fold).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket<N: Number> {
     /// The first timestamp of the window.

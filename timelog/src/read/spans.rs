@@ -8,17 +8,6 @@ use crate::column::Span;
 
 /// The rows of a range as slices of pages, from [`Snapshot::spans`](crate::Snapshot::spans): by
 /// first timestamp, and possibly overlapping in time.
-///
-/// # Examples
-///
-/// ```
-/// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-/// log.extend((0..10_000).map(|ts| (ts, 1u64)))?;
-/// let snapshot = log.snapshot();
-/// let sum: u64 = snapshot.spans(1_000..).flat_map(|span| span.values()).sum();
-/// assert_eq!(sum, 9_000);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct Spans<'s, V> {
     merge: Merge<'s, V>,
 }

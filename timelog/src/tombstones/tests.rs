@@ -20,47 +20,6 @@ fn pieces(skyline: &Skyline) -> Vec<Piece> {
     skyline.from(At::default()).copied().collect()
 }
 
-#[test]
-fn newer_deletes_cover_older_ones() {
-    let mut skyline = Skyline::new();
-    insert(&mut skyline, piece(0, 10, 1));
-    insert(&mut skyline, piece(20, 30, 2));
-    insert(&mut skyline, piece(5, 24, 3));
-    assert_eq!(
-        pieces(&skyline),
-        [piece(0, 4, 1), piece(5, 24, 3), piece(25, 30, 2)]
-    );
-    insert(&mut skyline, piece(7, 7, 4));
-    assert_eq!(skyline.len(), 5);
-    insert(&mut skyline, piece(Ts::MIN, Ts::MAX, 5));
-    assert_eq!(pieces(&skyline), [piece(Ts::MIN, Ts::MAX, 5)]);
-    skyline.check(Seq(5)).unwrap();
-    assert!(skyline.check(Seq(4)).is_err());
-}
-
-#[test]
-fn visible_runs_stop_at_newer_pieces_alone() {
-    let mut skyline = Skyline::new();
-    insert(&mut skyline, piece(4, 4, 1));
-    insert(&mut skyline, piece(0, 2, 5));
-    insert(&mut skyline, piece(6, 9, 6));
-    let ts = [1, 2, 3, 4, 5, 6, 9, 10];
-    let page = Marked {
-        ts: &ts,
-        marks: &[],
-    };
-    let first_visible = |rows, seq| skyline.first_visible(page, rows, Seq(seq), &mut At::default());
-    let last_visible = |rows, seq| skyline.last_visible(page, rows, Seq(seq));
-    assert_eq!(first_visible(0..8, 1), (2..5, 7));
-    assert_eq!(first_visible(7..8, 1), (7..8, 8));
-    assert_eq!(last_visible(0..8, 1), 7..8);
-    assert_eq!(last_visible(0..7, 1), 2..5);
-    assert_eq!(last_visible(3..7, 1), 3..5);
-    assert_eq!(first_visible(0..8, 6), (0..8, 8));
-    assert!(first_visible(0..2, 0).0.is_empty());
-    assert!(last_visible(0..2, 0).is_empty());
-}
-
 /// A read that goes forward passes pieces by for good, but none that a later, older part of the
 /// log may still lie under.
 #[test]

@@ -8,19 +8,6 @@ use crate::{Batch, TimeRange, Ts};
 
 /// The rows of a range, copied, from [`Snapshot::into_rows`]. Owns its snapshot, so it may be kept
 /// and sent.
-///
-/// # Examples
-///
-/// ```
-/// use timelog::{Config, MemLog};
-///
-/// let mut log = MemLog::new(Config::default())?;
-/// log.extend([(2, "b"), (1, "a")])?;
-/// let rows = log.snapshot().into_rows(..);
-/// drop(log);
-/// assert_eq!(rows.collect::<Vec<_>>(), [(1, "a"), (2, "b")]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 pub struct IntoRows<V> {
     snapshot: Snapshot<V>,

@@ -72,32 +72,12 @@ impl<V> Snapshot<V> {
     }
 
     /// The last operation that is seen. O(1).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(1, 'a'), (2, 'b')])?;
-    /// assert_eq!(log.snapshot().seq().0, 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn seq(&self) -> Seq {
         self.view.seq
     }
 
     /// The rows of a range, in order, from both ends. A binary search for every source, then O(1) a
     /// row; where sources overlap, a few comparisons for each change of source.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(3, 'c'), (1, 'a'), (2, 'b')])?;
-    /// let snapshot = log.snapshot();
-    /// let mut rows = snapshot.range(2..);
-    /// assert_eq!((rows.next(), rows.next_back()), (Some((2, &'b')), Some((3, &'c'))));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn range(&self, range: impl RangeBounds<Ts>) -> Rows<'_, V> {
         self.rows(TimeRange::new(range))
     }

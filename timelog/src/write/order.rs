@@ -137,19 +137,6 @@ mod tests {
         assert_eq!(batch, expected);
     }
 
-    #[test]
-    fn equals_keep_their_order() {
-        let mut batch: Vec<_> = (0..)
-            .zip([5, 5, 3, 5, 3, 4, 3])
-            .map(|(row, ts)| (ts, row))
-            .collect();
-        assert!(order_near(&mut batch));
-        assert_eq!(
-            batch,
-            [(3, 2), (3, 4), (3, 6), (4, 5), (5, 0), (5, 1), (5, 3)]
-        );
-    }
-
     /// Rows from far back stay where they are, the others are put in order around them; of any two
     /// equals the first stays first.
     #[test]

@@ -1,7 +1,7 @@
 //! A process that writes, and says what is confirmed, is killed at random.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use glommio::LocalExecutor;
 use timelog::durable::{Config, Log};
 
 use super::history::{Value, act, rows_at, rows_of};
-use super::{Killed, child, crashes};
+use super::{crashes, kill};
 
 fn config() -> Config {
     Config::default()
@@ -54,41 +54,6 @@ pub fn write_until_killed(folder: &Path) {
     });
 }
 
-/// The last that it said, and how much it said.
-fn kill(folder: &Path, random: &mut Rng) -> u64 {
-    let mut command = child("write", folder);
-    let mut process = Killed(
-        command
-            .spawn()
-            .expect("the test program can be started again"),
-    );
-    let mut output = BufReader::new(process.0.stdout.take().expect("it is a pipe"));
-    let most = 1 << random.u32(1..12);
-    let mut confirmed = 0;
-    let mut hear = |output: &mut dyn BufRead| {
-        let mut line = String::new();
-        let _ = output.read_line(&mut line);
-        // The last line may be cut off.
-        let number = line.strip_suffix('\n').and_then(|line| {
-            let (word, number) = line.split_once(' ')?;
-            let number = number.parse().ok()?;
-            ["open", "confirmed"].contains(&word).then_some(number)
-        });
-        confirmed = confirmed.max(number.unwrap_or(0));
-        !line.is_empty()
-    };
-    for _ in 0..random.u64(0..most) {
-        if !hear(&mut output) {
-            break;
-        }
-    }
-    std::thread::sleep(Duration::from_micros(random.u64(..3000)));
-    process.0.kill().expect("it is a child of this process");
-    process.0.wait().expect("it is a child of this process");
-    while hear(&mut output) {}
-    confirmed
-}
-
 #[test]
 fn what_was_confirmed_is_there_after_a_process_was_killed() {
     const KILLS_OF_A_LOG: u64 = 10;
@@ -101,7 +66,15 @@ fn what_was_confirmed_is_there_after_a_process_was_killed() {
             folder = tempfile::tempdir().expect("the disk has room");
             before = 0;
         }
-        let confirmed = kill(folder.path(), &mut random).max(before);
+        let most = 1 << random.u32(1..12);
+        let (lines, delay) = (random.usize(0..most), random.u64(..3000));
+        let said = kill("write", folder.path(), lines, Duration::from_micros(delay));
+        let confirmed = said.iter().filter_map(|line| {
+            let (word, number) = line.split_once(' ')?;
+            let number = number.parse().ok()?;
+            ["open", "confirmed"].contains(&word).then_some(number)
+        });
+        let confirmed = confirmed.fold(before, u64::max);
         // Twice: it is the same again.
         let mut found = Vec::new();
         for _ in 0..2 {

@@ -8,8 +8,10 @@ mod killed;
 mod sharded;
 mod use_;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const ROLE: &str = "TIMELOG_TEST_ROLE";
 const FOLDER: &str = "TIMELOG_TEST_FOLDER";
@@ -51,6 +53,21 @@ impl Drop for Killed {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Starts this program in a role, and kills it when it has printed so many lines and some time has passed. All that it
+/// printed; the last line may be cut off.
+fn kill(role: &str, folder: &Path, lines: usize, delay: Duration) -> Vec<String> {
+    let started = child(role, folder).spawn();
+    let mut process = Killed(started.expect("the test program can be started again"));
+    let output = process.0.stdout.take().expect("it is a pipe");
+    let mut output = BufReader::new(output).lines().map_while(Result::ok);
+    let mut printed: Vec<_> = output.by_ref().take(lines).collect();
+    std::thread::sleep(delay);
+    process.0.kill().expect("it is a child of this process");
+    process.0.wait().expect("it is a child of this process");
+    printed.extend(output);
+    printed
 }
 
 /// As many cases as an environment variable says.

@@ -1,5 +1,5 @@
 use timelog::dump::{LoadErrorKind, Position};
-use timelog::{MemLog, Record, Ts};
+use timelog::{MemLog, Ts};
 
 use crate::{in_every_state, log, rows, small};
 
@@ -101,24 +101,6 @@ fn another_width_and_the_floor_are_refused() {
     let error = high.load(&file[..]).unwrap_err();
     assert!(matches!(error.kind, LoadErrorKind::Refused(_)));
     assert_eq!(high.stats().seq.0, 0);
-}
-
-/// Of each kind that the library knows.
-#[test]
-fn values_of_fixed_width() {
-    fn same<V: Record + PartialEq + std::fmt::Debug>(value: V, name: &str) {
-        let mut bytes = vec![0; V::BYTES];
-        value.encode(&mut bytes);
-        assert_eq!(V::decode(&bytes), value);
-        assert_eq!(V::type_name(), name);
-    }
-    same(-7i8, "i8");
-    same(u128::MAX, "u128");
-    same(f64::MIN_POSITIVE, "f64");
-    same(true, "bool");
-    same((), "()");
-    same([1, 2, 3u8], "[u8; 3]");
-    same((5u16, (-1i64, [9u8; 4])), "(u16, (i64, [u8; 4]))");
 }
 
 #[cfg(feature = "csv")]

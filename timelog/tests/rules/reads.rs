@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use timelog::{Config, MemLog, Seq, TimeRange, Ts};
+use timelog::{MemLog, Seq, TimeRange, Ts};
 
 use crate::{in_every_state, log, rows};
 
@@ -272,55 +272,4 @@ fn physical_spans() {
             .all(|span| span.values().iter().all(|value| *value == 1))
     );
     log.check().unwrap();
-}
-
-/// Several logs, each with a life of its own, are read as one that has their rows by time, log and
-/// arrival.
-#[test]
-fn snapshots_are_read_as_one() {
-    let mut logs = [0, 1, 2].map(|_| {
-        let config = Config::default().memtable_bytes(16 << 10).page_bytes(512);
-        MemLog::new(config).unwrap()
-    });
-    let mut random = fastrand::Rng::with_seed(7);
-    let mut wanted = Vec::new();
-    for number in 0..3_000_u64 {
-        let place = random.usize(..3);
-        let ts = number as i64 / 4 - random.i64(..50);
-        logs[place].append(ts, (place, number)).unwrap();
-        wanted.push((ts, (place, number)));
-        if number % 300 == 0 {
-            logs[place].delete(ts..ts + 9).unwrap();
-            wanted.retain(|(at, (of, _))| *of != place || !(ts..ts + 9).contains(at));
-        }
-        if number % 500 == 0 {
-            logs[place].flush();
-        }
-    }
-    wanted.sort_unstable();
-    let all: timelog::Snapshots<_> = logs.iter_mut().map(MemLog::snapshot).collect();
-    let rows = |range| all.range(range).map(|(ts, value)| (ts, *value));
-    assert!(rows(..).eq(wanted.iter().copied()));
-    assert!(rows(..).rev().eq(wanted.iter().copied().rev()));
-    assert_eq!(
-        (all.count(..), all.first(), all.last()),
-        (
-            wanted.len() as u64,
-            wanted.first().map(|it| it.0),
-            wanted.last().map(|it| it.0),
-        )
-    );
-    let some = wanted.iter().filter(|row| (100..200).contains(&row.0));
-    assert_eq!(all.count(100..200), some.clone().count() as u64);
-    let buckets = all.fold(
-        100..200,
-        timelog::Every::ticks(10).unwrap(),
-        |(_, number)| *number,
-    );
-    let sums: u128 = buckets.map(|bucket| bucket.sum).sum();
-    assert_eq!(sums, some.map(|row| u128::from(row.1.1)).sum());
-    assert_eq!(
-        timelog::Snapshots::<u8>::from_iter([]).range(..).next(),
-        None
-    );
 }

@@ -14,17 +14,16 @@ use super::{MILLISECOND, open, opened, read_files, rows, run, run_on, settle, sm
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// With files that do not become full, and maintenance only when it is woken.
-pub fn quiet() -> Config {
+fn quiet() -> Config {
     small().wal_file_bytes(8 << 20).wake_up(HOUR)
 }
 
-/// A disk that loses what was not synced, of which so many operations fail from `fail` on.
+/// With a disk that loses what was not synced, of which so many operations fail from [`FAILS_AT`] on.
 fn failing(seed: u64, rate: f64) -> SimulationBuilder {
-    let fails = move |disk: simulation::Disk| disk.lost_unsynced(true).errors(rate);
-    let fault = Fault::DiskChange {
-        node: "log".to_owned(),
-        disk: fails(simulation::Disk::default()),
-    };
+    let disk = simulation::Disk::default();
+    let disk = disk.lost_unsynced(true).errors(rate);
+    let node = "log".to_owned();
+    let fault = Fault::DiskChange { node, disk };
     let simulation = Simulation::builder().seed(seed);
     let simulation = simulation.disk(|disk| disk.lost_unsynced(true));
     simulation.at(FAILS_AT, fault)

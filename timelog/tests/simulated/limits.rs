@@ -48,6 +48,10 @@ fn a_full_disk_loses_nothing() {
             }
         };
         assert_is_full(&error);
+        let error = log.stats().maintenance_error.expect("no file can be made");
+        let error = error.to_string();
+        let is_gone = error.contains("/log/wal") || error.contains("/log/checkpoint");
+        assert!(error.contains("No space left") && !is_gone, "{error}");
         let refused = log.append(0, 0).expect_err("it takes no more");
         assert_is_full(&refused.error);
         assert_eq!(rows(&log).len() as u64, confirmed + 100, "reads go on");

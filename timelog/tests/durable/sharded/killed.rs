@@ -1,12 +1,13 @@
 //! Processes with two shards that are killed.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use fastrand::Rng;
 use timelog::Ts;
 
-use super::super::{Killed, child, crashes};
+use super::super::{crashes, kill};
 use super::{key, quick, with_log};
 
 /// Writes rows of a writer on each shard, has checkpoints made, and closes and opens the log, all the time;
@@ -44,24 +45,17 @@ fn what_shards_confirmed_is_there_after_a_process_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut confirmed = [0; 2];
     for _ in 0..crashes(6) {
-        let mut command = child("write-shards", folder.path());
-        let mut process = Killed(command.spawn().unwrap());
-        let output = BufReader::new(process.0.stdout.take().unwrap());
         let lines = random.usize(..600);
-        for (line, text) in output.lines().enumerate() {
-            let text = text.unwrap_or_default();
-            if let Some((writer, number)) = text
-                .strip_prefix("confirmed ")
-                .and_then(|it| it.split_once(' '))
-                && let (Ok(writer), Ok(number)) = (writer.parse::<usize>(), number.parse::<u64>())
-            {
-                confirmed[writer] = confirmed[writer].max(number + 1);
-            }
-            if line == lines {
-                process.0.kill().unwrap();
+        for line in kill("write-shards", folder.path(), lines, Duration::ZERO) {
+            let mut words = line
+                .split(' ')
+                .skip_while(|word| *word != "confirmed")
+                .skip(1);
+            let mut number = || words.next()?.parse::<usize>().ok();
+            if let Some((writer, number)) = number().zip(number()) {
+                confirmed[writer] = confirmed[writer].max(number as u64 + 1);
             }
         }
-        process.0.wait().unwrap();
         let found = with_log(2, folder.path(), quick(), |log| async move {
             let all = log.snapshots().await.unwrap();
             let of = |writer| {

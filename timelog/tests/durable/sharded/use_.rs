@@ -6,7 +6,7 @@ use std::time::Duration;
 use glommio::spawn_local;
 use glommio::timer::sleep;
 use timelog::durable::{Error, Log};
-use timelog::{Ts, WriteErrorKind};
+use timelog::{Every, Ts, WriteErrorKind};
 
 use super::super::history::Value;
 use super::{KEYS, cause, key, quick, with_log};
@@ -59,6 +59,10 @@ fn all_shards_read_what_any_has_written() {
             let rows: Vec<_> = all.range(..).map(|(ts, value)| (ts, *value)).collect();
             assert!(rows.is_sorted_by_key(|row| row.0));
             assert_eq!(all.count(100..200), all.range(100..200).count() as u64);
+            let every = Every::ticks(10).unwrap();
+            let windows = all.fold(100..200, every, |value| value[0]);
+            let sum: u64 = all.range(100..200).map(|(_, value)| value[0]).sum();
+            assert_eq!(windows.map(|it| it.sum).sum::<u128>(), sum.into());
             assert_eq!(
                 (all.first(), all.last()),
                 (Some(rows[0].0), rows.last().map(|it| it.0))

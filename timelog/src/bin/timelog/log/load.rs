@@ -24,18 +24,8 @@ pub struct Load {
     #[arg(long)]
     r#type: Option<String>,
     /// The unit of its timestamps then.
-    #[arg(long, value_parser = unit, default_value = "nanos")]
+    #[arg(long, default_value = "nanos")]
     unit: TimeUnit,
-}
-
-fn unit(text: &str) -> Result<TimeUnit, String> {
-    match text {
-        "seconds" => Ok(TimeUnit::Seconds),
-        "millis" => Ok(TimeUnit::Millis),
-        "micros" => Ok(TimeUnit::Micros),
-        "nanos" => Ok(TimeUnit::Nanos),
-        _ => Err("seconds, millis, micros or nanos".to_owned()),
-    }
 }
 
 pub async fn load(options: &Load, quiet: bool) -> io::Result<()> {

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use glommio::LocalExecutor;
 use serde_json::{Value, json};
+use timelog::Raw;
 use timelog::durable::{Config, Log, info};
-use timelog::{Raw, TimeUnit};
 
 use common::{Place, failed, logs};
 
@@ -54,10 +54,6 @@ pub fn run(command: &Command, quiet: bool) -> io::Result<bool> {
     })
 }
 
-fn unit_name(unit: TimeUnit) -> String {
-    format!("{unit:?}").to_lowercase()
-}
-
 async fn print_info(place: &Place) -> io::Result<()> {
     let (whole, paths) = logs(&place.log).await?;
     let mut each = Vec::new();
@@ -84,7 +80,7 @@ async fn print_info(place: &Place) -> io::Result<()> {
         let text = json!({
             "type": whole.type_name,
             "value_bytes": whole.value_bytes,
-            "unit": unit_name(whole.unit),
+            "unit": whole.unit.to_string(),
             "shards": whole.shards,
             "logs": logs,
         });
@@ -93,9 +89,7 @@ async fn print_info(place: &Place) -> io::Result<()> {
     }
     println!(
         "values      {} of {} bytes\ntimestamps  {}",
-        whole.type_name,
-        whole.value_bytes,
-        unit_name(whole.unit)
+        whole.type_name, whole.value_bytes, whole.unit
     );
     for (path, info) in &each {
         let state = if info.is_closed {
