@@ -69,8 +69,8 @@ impl Disk {
         self
     }
 
-    /// The probability that a read, a write or a sync fails with `EIO`. Default 0. A sync that has failed
-    /// has lost what it was to make durable, as on Linux: the next one does not write it.
+    /// The probability that a read, a write, a sync or a change of a name fails with `EIO`. Default 0. A
+    /// sync that has failed has lost what it was to make durable, as on Linux: the next one does not write it.
     pub fn errors(mut self, rate: f64) -> Self {
         self.0.errors = ErrorRates::all(rate);
         self
@@ -139,12 +139,13 @@ impl Disk {
         self.0.clone()
     }
 
-    fn rates_mut(&mut self) -> [&mut f64; 9] {
+    fn rates_mut(&mut self) -> [&mut f64; 10] {
         let it = &mut self.0;
         [
             &mut it.errors.read,
             &mut it.errors.write,
             &mut it.errors.sync,
+            &mut it.errors.names,
             &mut it.short_reads,
             &mut it.short_writes,
             &mut it.bit_rot,

@@ -162,10 +162,10 @@ fn a_failure_while_opening_changes_nothing() {
         settle().await;
         read_files().await
     });
-    let mut failures = 0;
-    for seed in 0..60 {
+    let mut failed = Vec::new();
+    for seed in 0..100 {
         let files = files.clone();
-        failures += run_on(failing(seed, 0.1), move || {
+        failed.extend(run_on(failing(seed, 0.05), move || {
             let files = files.clone();
             async move {
                 write_files(&files).await;
@@ -173,19 +173,22 @@ fn a_failure_while_opening_changes_nothing() {
                 let (node, length) = ("log".to_owned(), MILLISECOND);
                 let delay = Duration::from_micros(300 * seed);
                 inject(delay, Fault::NoDescriptors { node, length });
-                let failed = open(small()).await.err();
-                if let Some(error) = &failed {
-                    assert!(matches!(error, Error::Io { .. }), "{error}");
-                }
+                let failed = open(small()).await.err().map(|error| match error {
+                    Error::Io { operation, .. } => operation,
+                    _ => panic!("{error}"),
+                });
                 inject(Duration::ZERO, Fault::Calm);
                 settle().await;
                 let (log, _) = open(small()).await.unwrap();
                 assert_eq!(rows(&log).len(), 200);
-                u32::from(failed.is_some())
+                failed
             }
-        });
+        }));
     }
-    assert!((10..60).contains(&failures), "{failures} failures");
+    assert!((10..100).contains(&failed.len()), "{failed:?}");
+    for operation in ["open", "create", "read", "write", "sync"] {
+        assert!(failed.contains(&operation), "{operation} of {failed:?}");
+    }
 }
 
 #[test]

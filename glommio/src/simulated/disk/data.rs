@@ -32,9 +32,7 @@ impl Disk {
         if is_direct && at < self.content(ino)?.size() {
             self.check_alignment(at, buf)?;
         }
-        if self.happens(self.settings.errors.read) {
-            return Err(libc::EIO);
-        }
+        self.may_fail(self.settings.errors.read)?;
         let len = match self.happens(self.settings.short_reads) {
             true => self.shortened(len, is_direct),
             false => len,
@@ -259,9 +257,7 @@ impl Disk {
             self.check_sectors(to_offset, bytes)?;
         }
         let mut buf = vec![0; bytes.min(MAX_COPY_BYTES) as usize];
-        if self.happens(self.settings.errors.read) {
-            return Err(libc::EIO);
-        }
+        self.may_fail(self.settings.errors.read)?;
         let read = self
             .content_mut(source_ino)?
             .read(from_offset, &mut buf, !reads_directly);
@@ -269,9 +265,7 @@ impl Disk {
             return Ok(0);
         }
         let len = self.fitting(target_ino, to_offset, read)?;
-        if self.happens(self.settings.errors.write) {
-            return Err(libc::EIO);
-        }
+        self.may_fail(self.settings.errors.write)?;
         let range = to_offset..to_offset + len as u64;
         self.modify(target_ino, range, |content| {
             content.write(to_offset, &buf[..len], !writes_directly)

@@ -41,6 +41,7 @@ impl Disk {
         let place = self.place(from, path, Follow::Never)?;
         let name = place.name(libc::EEXIST)?;
         self.check_free(&place, true)?;
+        self.may_fail(self.settings.errors.names)?;
         let ino = self.create(Node::Directory(Directory::new(place.directory)), mode);
         let mut operation = NameOperation::of(place.directory, name, Some(ino));
         operation.gives.push(Key::Place(ino));
@@ -67,6 +68,7 @@ impl Disk {
         let place = self.place(from, path, Follow::Never)?;
         let name = place.name(libc::EEXIST)?;
         self.check_free(&place, false)?;
+        self.may_fail(self.settings.errors.names)?;
         let ino = self.create(Node::Symlink(target.to_vec()), 0o777);
         self.apply(NameOperation::of(place.directory, name, Some(ino)));
         Ok(())
@@ -137,6 +139,7 @@ impl Disk {
         }
         let mut operation = NameOperation::of(place.directory, name, None);
         operation.needs.push(Key::Place(ino));
+        self.may_fail(self.settings.errors.names)?;
         self.apply(operation);
         Ok(())
     }
@@ -162,6 +165,7 @@ impl Disk {
         operation
             .needs
             .extend([Key::Place(ino), Key::Contents(ino)]);
+        self.may_fail(self.settings.errors.names)?;
         self.apply(operation);
         Ok(())
     }
@@ -219,6 +223,7 @@ impl Disk {
                 operation.needs.push(Key::Contents(target));
             }
         }
+        self.may_fail(self.settings.errors.names)?;
         self.apply(operation);
         Ok(())
     }
@@ -305,6 +310,7 @@ impl Disk {
         let mut operation = NameOperation::of(place.directory, name, Some(ino));
         operation.gives.push(Key::Place(ino));
         operation.needs.extend(self.places_above(place.directory));
+        self.may_fail(self.settings.errors.names)?;
         self.apply(operation);
         Ok(())
     }

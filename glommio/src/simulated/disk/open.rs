@@ -51,6 +51,7 @@ impl Disk {
                     return Err(libc::EISDIR);
                 };
                 self.check_alive(place.directory)?;
+                self.may_fail(self.settings.errors.names)?;
                 let ino = self.create(Node::File(Content::default()), mode);
                 self.apply(NameOperation::of(place.directory, name, Some(ino)));
                 self.open_inode(ino, flags)

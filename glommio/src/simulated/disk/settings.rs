@@ -41,6 +41,8 @@ pub(crate) struct ErrorRates {
     pub(crate) write: f64,
     /// A failed sync loses what it was to make durable, as Linux has it: the pages count as clean.
     pub(crate) sync: f64,
+    /// Of changes of names: nothing is changed.
+    pub(crate) names: f64,
 }
 
 /// How long operations take: a value from the range, evenly distributed, and the time that the
@@ -94,6 +96,7 @@ impl ErrorRates {
             read: rate,
             write: rate,
             sync: rate,
+            names: rate,
         }
     }
 }

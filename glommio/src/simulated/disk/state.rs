@@ -116,6 +116,14 @@ impl Disk {
         }
     }
 
+    /// `EIO` with this probability.
+    pub(super) fn may_fail(&mut self, rate: f64) -> Result<()> {
+        match self.happens(rate) {
+            true => Err(libc::EIO),
+            false => Ok(()),
+        }
+    }
+
     /// Whether something of this probability happens now.
     pub(super) fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.rng.f64() < probability

@@ -45,20 +45,7 @@ pub(crate) enum Happening {
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            at,
-            from,
-            to,
-            source,
-            destination,
-            what,
-            len,
-            happening,
-        } = self;
-        write!(
-            f,
-            "{at:?} {from} {source} > {to} {destination} {what} {len} bytes: {happening:?}"
-        )
+        f.write_str(&self.told(|node| node))
     }
 }
 
@@ -95,7 +82,7 @@ impl Log {
 
 impl Entry {
     /// A line of the trace, with the names of nodes.
-    pub(crate) fn told<'a>(&self, name: impl Fn(NodeId) -> &'a str) -> String {
+    pub(crate) fn told<N: fmt::Display>(&self, name: impl Fn(NodeId) -> N) -> String {
         let Self {
             at,
             from,

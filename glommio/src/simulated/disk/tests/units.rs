@@ -213,6 +213,11 @@ fn errors_come_as_often_as_they_are_asked_for() {
     assert!(fails(|disk, file| disk.read(file, Some(0), &mut [0])));
     assert!(fails(|disk, file| disk.write(file, Some(0), &[0], false)));
     assert!(fails(|disk, file| disk.sync(file).map(|()| 0)));
+    assert!(fails(|disk, _| {
+        let is_there = disk.stat_at(None, b"f", true).is_ok();
+        let (from, to) = if is_there { (b"f", b"g") } else { (b"g", b"f") };
+        disk.rename(None, from, None, to, 0).map(|()| 0)
+    }));
     settings.errors = ErrorRates::default();
     (settings.short_reads, settings.short_writes) = (1.0, 1.0);
     disk.set_settings(settings.clone());
