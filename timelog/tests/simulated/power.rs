@@ -140,32 +140,6 @@ fn a_reopened_log_shows_what_was_accepted() {
     }
 }
 
-/// Files of the write-ahead log come to their ends while a checkpoint is written that has what goes there.
-#[test]
-fn a_checkpoint_beside_writes_doubles_no_row() {
-    for seed in 0..8 {
-        run(seed, move || async move {
-            let mut random = Rng::with_seed(seed);
-            let (log, _) = open(config(&mut random)).await.unwrap();
-            let mut written = 0;
-            for _ in 0..150 {
-                match random.u8(..20) {
-                    0 => log.checkpoint().await.unwrap(),
-                    1..8 => {
-                        let first = written;
-                        written += random.i64(1..100);
-                        drop(log.extend((first..written).map(|ts| (ts, 0))).unwrap());
-                    }
-                    _ => sleep(Duration::from_micros(50)).await,
-                }
-            }
-            log.close().await.unwrap();
-            let (log, _) = open(small()).await.unwrap();
-            assert!(rows(&log).into_iter().map(|row| row.0).eq(0..written));
-        });
-    }
-}
-
 /// A sync that began before a group was written makes nothing of it durable, though it ends after.
 #[test]
 fn groups_in_flight_are_confirmed_by_their_own_sync() {
