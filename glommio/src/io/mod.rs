@@ -44,9 +44,9 @@
 //!
 //! # Costs
 //!
-//! All operations that are started in one turn of the executor share a system call. A read of up to 1 MiB that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is
-//! one system call of its own, and done when the future is first polled, unless the task has used
-//! up its slice.
+//! All operations that are started in one turn of the executor share a system call. A read of up to
+//! 1 MiB that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is one system call of
+//! its own, and done when the future is first polled, unless the task has used up its slice.
 
 mod buffered_file;
 mod bulk;

@@ -235,7 +235,7 @@ impl Preempt {
                 self.is_over_at(driver, now)
             };
         }
-        // What has completed ends the round if it is not unarmed any more.
+        // What has completed ends the round once that is armed.
         !goes_on && driver.work_pending() && self.is_over_at(driver, clock::real())
     }
 

@@ -454,6 +454,7 @@ impl DmaStreamWriter {
     }
 }
 
+/// Also by reference: tasks may share a writer.
 macro_rules! writes {
     ($($writer:ty),*) => {$(
         impl AsyncWrite for $writer {
