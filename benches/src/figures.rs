@@ -1,5 +1,6 @@
 //! What was measured, in memory and as CSV.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fs;
@@ -92,6 +93,20 @@ impl Figures {
         }
         let ratios = self.ratios(row, column, yardstick);
         ratios.map(|(_, ratio)| ratio).collect::<Samples>().median()
+    }
+
+    /// How `row` in `column` compares with `other`: `Equal` where the ranges of the rounds meet, `None` where one has no
+    /// figure.
+    pub fn order(&self, row: &Row, column: &str, other: &str) -> Option<Ordering> {
+        let column = self.spread(&row.name, column)?;
+        let other = self.spread(&row.name, other)?;
+        Some(if column.max < other.min {
+            Ordering::Less
+        } else if column.min > other.max {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        })
     }
 
     /// The ratios within the rounds, each with its round.

@@ -1,5 +1,6 @@
 //! The tables and diagrams of a bench.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use support::numbers::number;
@@ -54,10 +55,71 @@ pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
         text +=
             "\n† fired early or late: the figure is for other timers than those that were due.\n";
     }
+    text += &decided(bench, rows, figures);
     if bench.has_sum {
         text += &sum(bench, rows, figures);
     }
     text
+}
+
+/// How many rows our first column has won and lost against each that is not ours, and which were lost. Decided are those in
+/// which the ranges of the rounds do not meet.
+fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
+    let is_there = |name: &&&str| figures.columns.iter().any(|it| it == **name);
+    let own = bench.ours.iter().find(is_there);
+    // With no yardstick, or one of ours, nothing can be won.
+    let Some(own) = own.filter(|_| !["", bench.ours[0]].contains(&bench.yardstick)) else {
+        return String::new();
+    };
+    let others = figures.columns.iter();
+    let others = others.filter(|it| !bench.ours.contains(&it.as_str()));
+    let lines = others.filter_map(|other| {
+        let (mut won, mut undecided, mut lost) = (0, 0, Vec::new());
+        for (row, title) in titled(rows) {
+            if figures.is_astray(row, own) || figures.is_astray(row, other) {
+                continue;
+            }
+            match figures.order(row, own, other) {
+                Some(Ordering::Equal) => undecided += 1,
+                Some(order) if (order == Ordering::Greater) == row.is_better_if_larger() => {
+                    won += 1
+                }
+                Some(_) => lost.push(format!("*{title}*")),
+                None => {}
+            }
+        }
+        let (losses, count) = (lost.join("; "), lost.len());
+        let lost = if count == 0 {
+            String::new()
+        } else {
+            format!(": {losses}")
+        };
+        (won + undecided + count > 0).then(|| {
+            format!(
+                "- *{own}* to *{other}*: won {won}, undecided {undecided}, lost {count}{lost}\n"
+            )
+        })
+    });
+    let lines: String = lines.collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\nRows are won or lost where the ranges do not meet:\n\n{lines}"),
+    }
+}
+
+/// The rows, each with its title, where "same" has become what it stands for.
+fn titled(rows: &[Row]) -> impl Iterator<Item = (&Row, String)> {
+    let mut subject = "";
+    rows.iter().map(move |row| {
+        let title = match row.title.strip_prefix("same, ") {
+            Some(what) => format!("{subject}; {what}"),
+            None => {
+                subject = &row.title;
+                subject.to_owned()
+            }
+        };
+        (row, title)
+    })
 }
 
 /// What the rows should be and whether they are, as markdown: for those who work on the crate, and only of rows with an
@@ -68,15 +130,8 @@ pub fn aims(bench: &Bench, rows: &[Row], figures: &Figures) -> Option<String> {
     let head = ["row".to_owned(), "aim".to_owned()];
     let titles = own.iter().map(|name| format!("{name}?"));
     let mut table = Table::new(head.into_iter().chain(titles));
-    let (mut subject, mut has_aims) = ("", false);
-    for row in rows {
-        let title = match row.title.strip_prefix("same, ") {
-            Some(what) => format!("{subject}; {what}"),
-            None => {
-                subject = &row.title;
-                subject.to_owned()
-            }
-        };
+    let mut has_aims = false;
+    for (row, title) in titled(rows) {
         if matches!(row.aim, Aim::Open) {
             continue;
         }
@@ -205,5 +260,54 @@ impl Picture {
             panels,
             panel_size: PANEL_SIZE,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Measured;
+    use crate::row::row;
+
+    #[test]
+    fn a_row_is_lost_where_the_ranges_do_not_meet() {
+        let bench = Bench {
+            yardstick: "theirs",
+            ours: &["ours", "classic"],
+            ..Bench::DEFAULT
+        };
+        let rows = [
+            row("ping", "", "a ping", "µs", Aim::Open),
+            row("cpu", "", "same, CPU", "µs", Aim::Open),
+            row("rate", "", "requests", "k/s", Aim::Open),
+        ];
+        let mut figures = Figures::of(["classic", "ours", "theirs"].map(str::to_owned).into());
+        // Of two rounds: ours and theirs.
+        let measured = [
+            ("ping", [1.0, 2.0], [2.0, 3.0]),
+            ("cpu", [5.0, 6.0], [3.0, 4.0]),
+            ("rate", [5.0, 6.0], [3.0, 4.0]),
+        ];
+        for (row, ours, theirs) in measured {
+            for (column, values) in [("ours", ours), ("theirs", theirs)] {
+                for (round, value) in values.into_iter().enumerate() {
+                    let (row, is_astray) = (row.to_owned(), false);
+                    figures.add(
+                        column,
+                        round,
+                        Measured {
+                            row,
+                            value,
+                            is_astray,
+                        },
+                    );
+                }
+            }
+        }
+        let told = decided(&bench, &rows, &figures);
+        assert!(
+            told.ends_with("- *ours* to *theirs*: won 1, undecided 1, lost 1: *a ping; CPU*\n"),
+            "{told}"
+        );
     }
 }

@@ -83,6 +83,11 @@ impl Row {
         self
     }
 
+    /// Whether it is a rate: of all other figures the smaller is the better.
+    pub fn is_better_if_larger(&self) -> bool {
+        self.unit.ends_with("/s") || self.title.ends_with("/s")
+    }
+
     /// Whether the row is asked for by `pattern`.
     pub fn matches(&self, pattern: &str) -> bool {
         self.name.contains(pattern) || self.title.contains(pattern)

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         block,
         preface,
         yardstick: "tokio-util",
+        ours: &["glommio"],
         rounds: 11,
         ..Bench::DEFAULT
     }

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         name: "http",
         block: "http",
         yardstick: "tokio",
+        ours: &["ours", "classic"],
         lines: Lines::Columns("server"),
         ..Bench::DEFAULT
     }
