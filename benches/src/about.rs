@@ -23,6 +23,8 @@ pub struct Bench {
     pub has_ranges: bool,
     /// Diagrams of the figures, beside the page.
     pub pictures: &'static [Picture],
+    /// A diagram of our first column's ratios to another one: its file, and that column.
+    pub ratios: Option<(&'static str, &'static str)>,
     /// Whether the page says what all rows amount to together.
     pub has_sum: bool,
     /// Unless the command line says otherwise.
@@ -53,6 +55,7 @@ impl Bench {
         lines: Lines::Rows,
         has_ranges: true,
         pictures: &[],
+        ratios: None,
         has_sum: false,
         rounds: 5,
         remark: String::new,

@@ -177,7 +177,7 @@ impl Bench {
         let aims = report::aims(self, &rows, &figures).unwrap_or_default();
         println!("{report}\n{aims}");
         fs::write(csv.with_extension("md"), report)?;
-        self.draw(&figures, &directory)?;
+        self.draw(&rows, &figures, &directory)?;
         println!("written to {}", directory.display());
         if options.write_docs {
             figures.save(&rows, &file(&docs.join("figures")))?;
@@ -205,17 +205,27 @@ impl Bench {
     ) -> Result<(), Box<dyn Error>> {
         let page = docs.join(self.page).with_extension("md");
         write_block(&page, self.block, &report::page(self, rows, figures))?;
-        self.draw(figures, page.parent().ok_or("a page is in a folder")?)?;
+        self.draw(rows, figures, page.parent().ok_or("a page is in a folder")?)?;
         println!("written to {}", page.display());
         Ok(())
     }
 
-    fn draw(&self, figures: &Figures, directory: &Path) -> Result<(), Box<dyn Error>> {
+    fn draw(
+        &self,
+        rows: &[Row],
+        figures: &Figures,
+        directory: &Path,
+    ) -> Result<(), Box<dyn Error>> {
         for picture in self.pictures {
             // Without what was left out this time there is nothing to see.
             if let Some(diagram) = picture.diagram(self, figures) {
                 save(&directory.join(picture.file), diagram.svg())?;
             }
+        }
+        if let Some((file, other)) = self.ratios
+            && let Some(ratios) = report::ratios(self, rows, figures, other)
+        {
+            save(&directory.join(file), ratios.svg())?;
         }
         Ok(())
     }

@@ -109,6 +109,12 @@ impl Figures {
         })
     }
 
+    /// The ratios of `row` in `column` to `other`, within the rounds.
+    pub fn ratio_spread(&self, row: &Row, column: &str, other: &str) -> Option<Spread> {
+        let ratios = self.ratios(row, column, other);
+        ratios.map(|(_, ratio)| ratio).collect::<Samples>().spread()
+    }
+
     /// The ratios within the rounds, each with its round.
     fn ratios<'a>(
         &'a self,

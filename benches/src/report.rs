@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use support::numbers::number;
 use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
+use support::plots::ratios::{Ratio, Ratios, Verdict};
 use support::quantiles::Spread;
 use support::tables::Table;
 
@@ -65,8 +66,7 @@ pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
 /// How many rows our first column has won and lost against each that is not ours, and which were lost. Decided are those in
 /// which the ranges of the rounds do not meet.
 fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
-    let is_there = |name: &&&str| figures.columns.iter().any(|it| it == **name);
-    let own = bench.ours.iter().find(is_there);
+    let own = own(bench, figures);
     // With no yardstick, or one of ours, nothing can be won.
     let Some(own) = own.filter(|_| !["", bench.ours[0]].contains(&bench.yardstick)) else {
         return String::new();
@@ -76,15 +76,10 @@ fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     let lines = others.filter_map(|other| {
         let (mut won, mut undecided, mut lost) = (0, 0, Vec::new());
         for (row, title) in titled(rows) {
-            if figures.is_astray(row, own) || figures.is_astray(row, other) {
-                continue;
-            }
-            match figures.order(row, own, other) {
-                Some(Ordering::Equal) => undecided += 1,
-                Some(order) if (order == Ordering::Greater) == row.is_better_if_larger() => {
-                    won += 1
-                }
-                Some(_) => lost.push(format!("*{title}*")),
+            match verdict(figures, row, own, other) {
+                Some(Verdict::Won) => won += 1,
+                Some(Verdict::Undecided) => undecided += 1,
+                Some(Verdict::Lost) => lost.push(format!("*{title}*")),
                 None => {}
             }
         }
@@ -105,6 +100,52 @@ fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
         true => lines,
         false => format!("\nRows are won or lost where the ranges do not meet:\n\n{lines}"),
     }
+}
+
+/// The first of our columns that was measured.
+fn own(bench: &Bench, figures: &Figures) -> Option<&'static str> {
+    let is_there = |name: &&str| figures.columns.iter().any(|it| it == *name);
+    bench.ours.iter().copied().find(is_there)
+}
+
+/// Whether `own` has won `row` against `other`: it has not if the ranges of the rounds meet. `None` where there is nothing
+/// to compare.
+fn verdict(figures: &Figures, row: &Row, own: &str, other: &str) -> Option<Verdict> {
+    if figures.is_astray(row, own) || figures.is_astray(row, other) {
+        return None;
+    }
+    let order = figures.order(row, own, other)?;
+    Some(match order {
+        Ordering::Equal => Verdict::Undecided,
+        _ if (order == Ordering::Greater) == row.is_better_if_larger() => Verdict::Won,
+        _ => Verdict::Lost,
+    })
+}
+
+/// Our first column to `other`, of all rows that can be compared. `None` if there are none.
+pub fn ratios(bench: &Bench, rows: &[Row], figures: &Figures, other: &str) -> Option<Ratios> {
+    let own = own(bench, figures)?;
+    let lines = titled(rows).filter_map(|(row, title)| {
+        let verdict = verdict(figures, row, own, other)?;
+        let Spread { min, median, max } = figures.ratio_spread(row, own, other)?;
+        let (middle, range) = match row.is_better_if_larger() {
+            false => (median, (min, max)),
+            true => (1.0 / median, (1.0 / max, 1.0 / min)),
+        };
+        let is_shown = row.against == row.name && range.0 > 0.0;
+        is_shown.then_some(Ratio {
+            title,
+            middle,
+            range,
+            verdict,
+        })
+    });
+    let lines: Vec<Ratio> = lines.collect();
+    (!lines.is_empty()).then(|| Ratios {
+        title: format!("What {own} takes, in proportion to {other}"),
+        axis: "ratios within the rounds; of rates the inverse: less is better. Filled: the ranges do not meet".to_owned(),
+        lines,
+    })
 }
 
 /// The rows, each with its title, where "same" has become what it stands for.

@@ -18,6 +18,7 @@ use benches::row::{Row, row};
 fn main() -> ExitCode {
     Bench {
         name: "runtime",
+        ratios: Some(("runtime-ratios.svg", "tokio")),
         block: "runtime",
         ..peers::BENCH
     }

@@ -17,6 +17,7 @@ use benches::row::{Row, row};
 fn main() -> ExitCode {
     Bench {
         name: "runtime_timers",
+        ratios: Some(("timers-ratios.svg", "tokio")),
         block: "timers",
         ..peers::BENCH
     }

@@ -18,6 +18,7 @@ use benches::row::{Row, row};
 fn main() -> ExitCode {
     Bench {
         name: "sockets",
+        ratios: Some(("sockets-ratios.svg", "tokio")),
         page: "sockets",
         pictures: &[PICTURE],
         ..peers::BENCH

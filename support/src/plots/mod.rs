@@ -1,7 +1,7 @@
 //! Plots as SVG: a thin layer over plotters that makes all of them look alike.
 //!
-//! [`lines`] draws whole diagrams, panels side by side on common axes. What else draws with plotters begins with
-//! [`svg`].
+//! [`lines`] draws whole diagrams, panels side by side on common axes, and [`ratios`] dots with ranges. What else draws
+//! with plotters begins with [`svg`].
 
 use std::error::Error;
 use std::path::Path;
@@ -11,6 +11,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 pub mod lines;
+pub mod ratios;
 
 pub use plotters::style::RGBColor as Rgb;
 
