@@ -54,6 +54,9 @@ fn rows() -> Vec<Row> {
     .concat()
 }
 
+/// Ours without io_uring, if it is asked for.
+const EPOLL: &str = "epoll";
+
 /// All, in the order of the table: the yardstick last.
 fn servers(options: &Options) -> Result<Vec<Column>, String> {
     if !options.bench {
@@ -75,23 +78,35 @@ fn servers(options: &Options) -> Result<Vec<Column>, String> {
         binary: "http-tokio",
         features: "",
     };
-    let servers: [(&str, Executable, &'static [&str]); 4] = [
+    let servers: [(&str, Executable, &'static [&str]); 5] = [
         (
             "ours",
             ours("timing-wheel"),
             &["--port", "0", "--shards", "1"],
         ),
         ("classic", ours(""), &["--port", "0", "--shards", "1"]),
+        (
+            EPOLL,
+            ours("timing-wheel"),
+            &["--port", "0", "--shards", "1"],
+        ),
         // Ours have such timeouts.
         ("tokio+timeouts", tokio, &["--io-timeout", "90s"]),
         ("tokio", tokio, &[]),
     ];
-    let wanted = servers.into_iter().filter(|it| options.wants(it.0));
+    let is_wanted = |name: &str| match options.columns[..] {
+        [] => name != EPOLL,
+        _ => options.wants(name),
+    };
+    let wanted = servers.into_iter().filter(|it| is_wanted(it.0));
     let columns = wanted.map(|(name, executable, arguments)| {
         let path = executable.build(&format!("http-{name}"), options.thin_lto)?;
         let seconds = if options.quick { 1 } else { 5 };
         let start = move |path: &Path, more: &[&str]| {
             let mut command = Command::new(path);
+            if name == EPOLL {
+                command.env("GLOMMIO_DRIVER", "epoll");
+            }
             Server::start(command.args(arguments).args(more), 0)
         };
         let (path1, path2, path3) = (path.clone(), path.clone(), path);
