@@ -36,7 +36,7 @@ pub struct Watchdog(#[expect(dead_code, reason = "its drop is the message")] Sen
 
 /// Starts a watchdog for the current test.
 pub fn watchdog() -> Watchdog {
-    const PATIENCE: Duration = Duration::from_secs(120);
+    const PATIENCE: Duration = Duration::from_secs(300);
     let test = thread::current().name().unwrap_or("a test").to_owned();
     let (alive, death) = channel();
     thread::Builder::new()

@@ -6,6 +6,7 @@ use std::{fs, io};
 mod budget;
 mod cancellation;
 mod claims;
+mod figures;
 mod first_server;
 mod hello;
 mod language;

@@ -34,7 +34,7 @@ fn returns_the_output_of_a_future_that_borrows() {
 fn unfinished_tasks_go_on_in_the_next_run() {
     let _watchdog = watchdog();
     let executor = LocalExecutor::default();
-    let (parking, log) = (Parking::default(), Log::default());
+    let (parking, inner, log) = (Parking::default(), Parking::default(), Log::default());
     let kept = executor.run(async {
         let (gate, detached) = (parking.clone(), log.clone());
         spawn_local(async move {
@@ -42,9 +42,11 @@ fn unfinished_tasks_go_on_in_the_next_run() {
             detached.note("detached");
         })
         .detach();
-        let kept = log.clone();
+        let (gate, kept) = (inner.clone(), log.clone());
         spawn_local(async move {
             sleep(Duration::from_millis(1)).await;
+            // However long the first run took.
+            gate.await;
             kept.note("kept");
             7
         })
@@ -52,7 +54,12 @@ fn unfinished_tasks_go_on_in_the_next_run() {
     assert!(log.take().is_empty(), "both wait");
     // Woken while no executor runs here: heard in the next run.
     parking.open();
-    assert_eq!(executor.run(kept), 7);
+    let output = executor.run(async {
+        yield_now().await;
+        inner.open();
+        kept.await
+    });
+    assert_eq!(output, 7);
     let mut done = log.take();
     done.sort_unstable();
     assert_eq!(done, ["detached", "kept"]);
