@@ -61,6 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .name("balanced")
         .on_task_panic(PanicPolicy::Isolate)
         .on_shard_end(ShardExitPolicy::Restart { per_minute: 60 })
+        .on_shard_restart(|shard, reason| eprintln!("shard {shard} is started again: {reason}"))
         .try_on_all_shards(move || run(listener, starts.fetch_add(1, Ordering::Relaxed)))?;
     for result in shards.join_all() {
         result??;

@@ -20,8 +20,8 @@
 //!            ◀──ids───── │          │
 //! ```
 //!
-//! The answer to PUT says that the message is on the device. The broker gathers messages for a group of
-//! two milliseconds, writes them, and answers when the sync is over. After a restart it reads its log up
+//! The answer to PUT says that the message is on the device. The broker writes all that
+//! has come while the group before was written, and answers when the sync is over. After a restart it reads its log up
 //! to the first record that is not whole. Clients connect again whenever their connection is gone, and
 //! send what was not confirmed once more, so that a message may be there twice.
 //!
@@ -42,6 +42,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
 use glommio::channels::oneshot;
 use glommio::io::{BufferedFile, Directory, OpenOptions};
 use glommio::net::{TcpListener, TcpStream};
@@ -131,9 +132,12 @@ struct Broker {
     syncs: bool,
     /// All that is on the device, in the order of arrival.
     messages: RefCell<Vec<u64>>,
-    /// What the next group has, each with whom to tell.
-    gathered: RefCell<Vec<(u64, oneshot::Sender<()>)>>,
+    /// What comes, for the next group.
+    arrivals: LocalSender<Arrival>,
 }
+
+/// A message, and whom to tell that it is on the device.
+type Arrival = (u64, oneshot::Sender<()>);
 
 async fn broker(syncs: bool) -> io::Result<()> {
     let mut options = OpenOptions::new();
@@ -150,13 +154,14 @@ async fn broker(syncs: bool) -> io::Result<()> {
     let length = messages.len() * RECORD_BYTES;
     file.truncate(length as u64).await?;
     file.fdatasync().await?;
+    let (arrivals, arrived) = local_channel::new_unbounded();
     let broker = Rc::new(Broker {
         file,
         syncs,
         messages: RefCell::new(messages),
-        gathered: RefCell::default(),
+        arrivals,
     });
-    spawn_local(write_groups(Rc::clone(&broker))).detach();
+    spawn_local(write_groups(Rc::clone(&broker), arrived)).detach();
     let listener = TcpListener::bind("0.0.0.0:7000")?;
     loop {
         match listener.accept().await {
@@ -177,9 +182,10 @@ async fn serve(mut client: TcpStream, broker: Rc<Broker>) -> io::Result<()> {
         match command {
             [PUT] => {
                 let (sender, confirmed) = oneshot::oneshot();
-                broker.gathered.borrow_mut().push((message, sender));
-                let confirmed = confirmed.await;
-                confirmed.map_err(|_| io::ErrorKind::ConnectionAborted)?;
+                let gone = io::ErrorKind::ConnectionAborted;
+                let sent = broker.arrivals.try_send((message, sender));
+                sent.map_err(|_| gone)?;
+                confirmed.await.map_err(|_| gone)?;
                 answer.push(message);
             }
             [GET] => {
@@ -194,14 +200,10 @@ async fn serve(mut client: TcpStream, broker: Rc<Broker>) -> io::Result<()> {
     }
 }
 
-/// Writes a group, tells its clients, and goes on with what was gathered meanwhile.
-async fn write_groups(broker: Rc<Broker>) {
-    loop {
-        sleep(2 * MILLISECOND).await;
-        let group = broker.gathered.take();
-        if group.is_empty() {
-            continue;
-        }
+/// Writes a group, tells its clients, and goes on with what has come meanwhile.
+async fn write_groups(broker: Rc<Broker>, arrived: LocalReceiver<Arrival>) {
+    let mut group = Vec::new();
+    while arrived.recv_many(&mut group, LARGEST_GROUP).await > 0 {
         let position = (broker.messages.borrow().len() * RECORD_BYTES) as u64;
         let records = group.iter().flat_map(|(message, _)| record_of(*message));
         let written = broker.file.write_all_at(records.collect(), position).await;
@@ -210,7 +212,7 @@ async fn write_groups(broker: Rc<Broker>) {
             let synced = broker.file.fdatasync().await;
             synced.expect("the log can be synced");
         }
-        for (message, client) in group {
+        for (message, client) in group.drain(..) {
             broker.messages.borrow_mut().push(message);
             // A client that has left is not told.
             let _ = client.send(());
@@ -321,6 +323,7 @@ async fn receive(stream: &mut TcpStream) -> io::Result<u64> {
 const PUT: u8 = b'P';
 const GET: u8 = b'G';
 const RECORD_BYTES: usize = 16;
+const LARGEST_GROUP: usize = 1024;
 const PRODUCERS: u64 = 3;
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);

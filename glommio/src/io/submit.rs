@@ -35,14 +35,15 @@ impl Submitter {
         }
     }
 
-    /// The process to which it belongs what is done through here: a child that is forked from it
-    /// leaves that alone.
-    /// The same for an operation that begins: counted in the budget of the task.
+    /// As [`current`](Self::current), for an operation that begins: it counts in the budget of the
+    /// task.
     pub(super) async fn begin() -> Self {
         budget::consume().await;
         Self::current()
     }
 
+    /// The process to which it belongs what is done through here: a child that is forked from it
+    /// leaves that alone.
     pub(super) fn origin(&self) -> Origin {
         self.origin
     }
