@@ -71,6 +71,8 @@ fn rows() -> Vec<Row> {
         row("bulk-read-apart-cpu", "bulk-read-apart", "same, server CPU per GB", "ms", Open),
         row("bulk-write-apart-rate", "bulk-write-apart", "bulk, 64 KiB at a time, the server writes", "GB/s", Open),
         row("bulk-write-apart-cpu", "bulk-write-apart", "same, server CPU per GB", "ms", Open),
+        row("accept-one-rate", "accept-one", "connections accepted and closed, one CPU", "1000/s", Open),
+        row("accept-one-cpu", "accept-one", "same, server CPU per connection", "µs", Open),
         row("accept-rate", "accept", "connections accepted and closed", "1000/s", Open),
         row("accept-cpu", "accept", "same, server CPU per connection", "µs", Open),
         row("accept-busy", "accept", "same, server on its CPU", "%", Open),
@@ -97,6 +99,7 @@ const LOADS: &[Load] = &[
     load("bulk-write", "serve-source", &["receive"], One),
     load("bulk-read-apart", "serve-sink", &["send"], Two),
     load("bulk-write-apart", "serve-source", &["receive"], Two),
+    load("accept-one", "serve-accept", &["newcomers"], One),
     load("accept", "serve-accept", &["newcomers"], Two),
     load("idle", "serve-echo-timeout", &["idle", "10000"], Two),
 ];
