@@ -83,10 +83,20 @@ pub(super) struct Found {
     pub(super) completions: Vec<Completion>,
     /// What cannot be done without blocking.
     pub(super) jobs: Vec<Job>,
+    /// The ring's own timer has gone off.
+    pub(super) is_timer_due: bool,
 }
 
 /// Of descriptors of the ring's own.
 const OWN: u32 = 0;
+
+/// A descriptor of the ring's own, as what the kernel is given to tell with its events: others have a
+/// registration in the upper half.
+#[derive(Clone, Copy)]
+pub(super) enum Own {
+    Signal,
+    Timer,
+}
 
 const EDGE: u32 = EpollFlags::EPOLLET.bits().cast_unsigned();
 const ONCE: u32 = EpollFlags::EPOLLONESHOT.bits().cast_unsigned();
@@ -110,11 +120,9 @@ impl Interests {
 
     /// Ends a wait each time that this descriptor of the ring's own has become readable. It need not be
     /// read.
-    pub(super) fn watch_own(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) fn watch_own(&self, own: Own, fd: BorrowedFd<'_>) -> io::Result<()> {
         let events = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        Ok(self
-            .epoll
-            .add(fd, EpollEvent::new(events, u64::from(OWN)))?)
+        Ok(self.epoll.add(fd, EpollEvent::new(events, own as u64))?)
     }
 
     /// Adds a wait, which begins with what is there. What epoll does not watch, such as a regular file, is
@@ -205,6 +213,7 @@ impl Interests {
         };
         for index in 0..count {
             let event = self.events[index];
+            found.is_timer_due |= event.data() == Own::Timer as u64;
             let fd = (event.data() as u32).cast_signed();
             let registration = (event.data() >> 32) as u32;
             let interest = self.by_fd.get_mut(&fd);

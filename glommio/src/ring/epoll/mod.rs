@@ -29,7 +29,7 @@ use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use interest::{Found, Interests, Purpose};
+use interest::{Found, Interests, Own, Purpose};
 use nix::sys::epoll::EpollTimeout;
 use socket::Stream;
 use wake_timer::WakeTimer;
@@ -82,9 +82,9 @@ impl EpollRing {
         let timer = WakeTimer::new()?;
         let workers = Workers::new(origin)?;
         let interests = Interests::new()?;
-        interests.watch_own(workers.signal())?;
+        interests.watch_own(Own::Signal, workers.signal())?;
         if let Some(timer) = timer.as_fd() {
-            interests.watch_own(timer)?;
+            interests.watch_own(Own::Timer, timer)?;
         }
         let entries = depth.clamp(1, MAX_DEPTH).next_power_of_two();
         tracing::debug!(driver = %Driver::Epoll, entries, "a ring is set up");
@@ -305,6 +305,9 @@ impl EpollRing {
     fn take(&self, mut found: Found) {
         self.completed.borrow_mut().append(&mut found.completions);
         self.workers.submit(&mut found.jobs);
+        if mem::take(&mut found.is_timer_due) {
+            self.timer.has_gone_off();
+        }
         self.found.set(found);
     }
 

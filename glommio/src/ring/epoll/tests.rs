@@ -8,6 +8,9 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{Expiration, TimerSetTimeFlags};
+
 use super::super::CURRENT_POSITION;
 use super::*;
 
@@ -100,6 +103,24 @@ fn a_file_that_lives_on_under_another_number_tells_nothing_of_the_old_one() {
     writer.write_all(b"x").expect("there is room");
     assert_eq!(look(&ring), []);
     drop(elsewhere);
+}
+
+/// As in a sandbox whose timers do not go by the clock that programs read.
+#[test]
+fn a_sleep_whose_timer_went_off_early_is_slept_to_its_end() {
+    let ring = ring();
+    let end = Instant::now() + Duration::from_secs(3600);
+    let set = || ring.timer.set(end, Instant::now()).expect("it is valid");
+    let is_armed = || ring.timer.descriptor().get().expect("it is open").is_some();
+    set();
+    assert!(is_armed());
+    let now = Expiration::OneShot(TimeSpec::from_duration(Duration::from_nanos(1)));
+    let flags = TimerSetTimeFlags::empty();
+    ring.timer.descriptor().set(now, flags).expect("it is open");
+    ring.enter(Wait::Until(end)).expect("epoll works");
+    assert!(!is_armed());
+    set();
+    assert!(is_armed(), "the next sleep would have no end");
 }
 
 #[test]

@@ -63,4 +63,15 @@ impl WakeTimer {
         }
         Ok(EpollTimeout::NONE)
     }
+
+    /// It stands for no moment any more. Where the sandbox's timers and its clock differ, the moment may not
+    /// have come.
+    pub(super) fn has_gone_off(&self) {
+        self.stands_at.set(None);
+    }
+
+    #[cfg(test)]
+    pub(super) fn descriptor(&self) -> &TimerFd {
+        self.descriptor.as_ref().expect("Linux has it")
+    }
 }
