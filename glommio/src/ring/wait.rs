@@ -1,8 +1,9 @@
 //! Deadlines in the kernel's terms.
 //!
 //! `Instant` is `CLOCK_MONOTONIC` on Linux, the clock that io_uring uses too, but does not show its
-//! value. [`ClockAnchor`] reads both once and translates by the distance. The `Instant` is read
-//! first, so a translated deadline can lie a few nanoseconds late and never early.
+//! value. [`ClockAnchor`] reads both and translates by the distance. The `Instant` is read
+//! first, so a translated deadline can lie a few nanoseconds late and never early. A thread that loses its CPU
+//! in between would have all its deadlines late by as much for good: the closest of several readings counts.
 
 use std::time::{Duration, Instant};
 
@@ -72,15 +73,24 @@ pub(super) struct ClockAnchor {
 /// The kernel counts in signed 64-bit nanoseconds; what does not fit is as good as never.
 const LONGEST: Duration = Duration::from_secs(i64::MAX as u64 / 1_000_000_000 / 2);
 
+/// That all of them are interrupted is unlikely.
+const READINGS: usize = 5;
+
 impl ClockAnchor {
     pub(super) fn new() -> Self {
-        let instant = clock::real();
-        let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC)
-            .expect("CLOCK_MONOTONIC exists on every kernel");
-        ClockAnchor {
-            instant,
-            monotonic: monotonic.into(),
-        }
+        Self::closest([(); READINGS].map(|()| {
+            let instant = clock::real();
+            let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC)
+                .expect("CLOCK_MONOTONIC exists on every kernel");
+            let monotonic = monotonic.into();
+            (ClockAnchor { instant, monotonic }, clock::real())
+        }))
+    }
+
+    /// Each with the time after it was read.
+    fn closest(readings: [(ClockAnchor, Instant); READINGS]) -> Self {
+        let closest = (readings.into_iter()).min_by_key(|(it, end)| *end - it.instant);
+        closest.expect("there are some").0
     }
 
     /// The absolute monotonic time of `deadline`; `None` if the kernel cannot count that far.
@@ -109,6 +119,24 @@ mod tests {
             Resolved::Forever
         ));
         assert!(anchor.timespec_at(far - Duration::from_secs(1)).is_some());
+    }
+
+    #[test]
+    fn a_thread_that_loses_its_cpu_while_it_is_made_has_no_late_deadlines() {
+        let begin = Instant::now();
+        let mut now = Duration::ZERO;
+        // The kernel's clock shows what has passed.
+        let readings = [30, 1, 30, 2, 7].map(|milliseconds| {
+            let instant = begin + now;
+            now += Duration::from_millis(milliseconds);
+            let monotonic = now;
+            now += Duration::from_millis(1);
+            (ClockAnchor { instant, monotonic }, begin + now)
+        });
+        let deadline = begin + Duration::from_secs(1);
+        let late = ClockAnchor::closest(readings).moment_at(deadline);
+        let late = late.expect("it is near") - Duration::from_secs(1);
+        assert_eq!(late, Duration::from_millis(1));
     }
 
     #[test]
