@@ -10,7 +10,7 @@ use nix::sys::resource::Resource;
 
 use super::*;
 use crate::common::seccomp::deny_all;
-use crate::common::{descriptors, in_child, in_child_with, run, set_limit, wait_until};
+use crate::common::{in_child, run, set_limit};
 
 /// No child of this process is left, neither running nor as a zombie.
 fn assert_no_children() {
@@ -25,7 +25,7 @@ fn assert_no_children() {
 
 #[test]
 fn without_descriptors_there_is_an_error_and_nothing_is_left() {
-    in_child(|| {
+    in_children_with_and_without_pidfds(|| {
         run(async {
             // What is opened once and kept.
             Command::new("true")
@@ -53,7 +53,7 @@ fn without_descriptors_there_is_an_error_and_nothing_is_left() {
                         failed += 1;
                     }
                 }
-                assert_eq!(descriptors(), before);
+                settle(before).await;
                 assert_no_children();
             }
             assert!(
@@ -93,7 +93,7 @@ async fn all_of_a_child() {
     // What is opened once and kept.
     let warm = Command::new("true").status().await.expect("true");
     assert!(warm.success());
-    let descriptors_before = descriptors();
+    let before = descriptors();
     // Ends before, and after, it is waited for.
     for seconds in ["0", "0.01"] {
         let mut child = Command::new("sleep").arg(seconds).spawn().expect("sleep");
@@ -131,8 +131,7 @@ async fn all_of_a_child() {
     assert_eq!(child.wait().await.map_err(errno), Err(Some(libc::ECHILD)));
     drop(child);
     assert_no_children();
-    // The threads that wait have ended, and closed their pipes.
-    wait_until(|| descriptors() <= descriptors_before);
+    settle(before).await;
 }
 
 #[test]

@@ -15,6 +15,9 @@ use std::time::Duration;
 use glommio::process::{Child, Command};
 use glommio::timer::sleep;
 
+use crate::common::seccomp::deny;
+use crate::common::{descriptors, in_child_with};
+
 /// `sh -c script`.
 fn shell(script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
@@ -40,5 +43,32 @@ fn exists(id: u32) -> bool {
 async fn gone(id: u32) {
     while exists(id) {
         sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Waits until no more descriptors are open than so many: where there are no pidfds, a thread waits for each
+/// child, and has a pipe until it has seen its end.
+async fn settle(open: usize) {
+    for _ in 0..20_000 {
+        if descriptors() <= open {
+            return;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    panic!("{} descriptors stay open, of {open}", descriptors());
+}
+
+/// Runs `body` in a process of its own, and in one without pidfds.
+fn in_children_with_and_without_pidfds(body: impl Fn()) {
+    for pidfds in ["allowed", "missing"] {
+        in_child_with(&[("PIDFDS", pidfds)], || {
+            // The child has one of them.
+            if std::env::var("PIDFDS").is_ok_and(|it| it == pidfds) {
+                if pidfds == "missing" {
+                    deny(libc::SYS_pidfd_open, libc::ENOSYS);
+                }
+                body();
+            }
+        });
     }
 }
