@@ -75,7 +75,8 @@ pub(super) fn is_to_fall_back(error: &GlommioError<()>) -> bool {
     if is_to_fall_back && SAID.set(()).is_ok() {
         tracing::warn!(
             driver = "epoll",
-            "executors of this process use epoll, as {reason}; GLOMMIO_DRIVER=epoll says that this is meant"
+            "executors of this process use epoll, as {reason}; GLOMMIO_DRIVER=epoll says that this is meant: \
+             see docs/guide/drivers.md"
         );
     }
     is_to_fall_back

@@ -71,9 +71,38 @@ fn a_process_says_once_that_it_does_without_io_uring() {
             panic!("one warning: {heard:?}");
         };
         assert_eq!(warning.field("driver"), Some("epoll"));
-        for word in ["io_uring is forbidden", "seccomp", "GLOMMIO_DRIVER=epoll"] {
+        for word in [
+            "io_uring is forbidden",
+            "seccomp",
+            "GLOMMIO_DRIVER=epoll",
+            "docs/guide/drivers.md",
+        ] {
             assert!(warning.message.contains(word), "{}", warning.message);
         }
+    });
+}
+
+#[test]
+fn an_executor_on_epoll_says_what_it_goes_without() {
+    let environment = [
+        ("GLOMMIO_DRIVER", "epoll"),
+        ("GLOMMIO_RING_WITHOUT", "links"),
+    ];
+    in_child_with(&environment, || {
+        let (_executor, heard) = hearing(LocalExecutor::default);
+        let mut rings = heard.iter().filter(|it| it.field("lacks").is_some());
+        let (Some(ring), None) = (rings.next(), rings.next()) else {
+            panic!("one ring, one event: {heard:?}");
+        };
+        assert_eq!(ring.level, tracing::Level::DEBUG);
+        assert_eq!(ring.field("driver"), Some("epoll"));
+        let has = |field, name| ring.field(field).is_some_and(|it| it.contains(name));
+        assert!(has("uses", "paths") && !has("uses", "links"), "{ring:?}");
+        assert!(
+            has("lacks", "registered") && !has("lacks", "links"),
+            "{ring:?}"
+        );
+        assert_eq!(ring.field("without"), Some("links"));
     });
 }
 

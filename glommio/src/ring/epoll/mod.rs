@@ -87,13 +87,22 @@ impl EpollRing {
             interests.watch_own(Own::Timer, timer)?;
         }
         let entries = depth.clamp(1, MAX_DEPTH).next_power_of_two();
-        tracing::debug!(driver = %Driver::Epoll, entries, "a ring is set up");
+        let features = Features::of_others();
+        let used = features.and(Features::forbidden().others());
+        tracing::debug!(
+            driver = %Driver::Epoll,
+            entries,
+            uses = %used,
+            lacks = %features.others(),
+            without = %features.and(used.others()),
+            "a ring is set up"
+        );
         Ok(EpollRing {
             interests: RefCell::new(interests),
             timer,
             workers,
             origin,
-            features: Features::of_others().and(Features::forbidden().others()),
+            features: used,
             entries,
             queue: RefCell::default(),
             completed: RefCell::default(),
