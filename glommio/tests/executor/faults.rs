@@ -114,14 +114,20 @@ fn a_profile_that_denies_entering_as_unknown_is_not_taken_for_an_old_kernel() {
     });
 }
 
+/// As Podman's does.
 #[test]
-fn a_kernel_without_io_uring_is_named() {
+fn a_profile_that_denies_rings_as_unknown_is_not_taken_for_an_old_kernel() {
     in_child_with(&ON_RING, || {
         deny(libc::SYS_io_uring_setup, libc::ENOSYS);
         assert_fails_without_leaks(
-            io::ErrorKind::Unsupported,
+            io::ErrorKind::PermissionDenied,
             libc::ENOSYS,
-            &["kernel", "io_uring", "Linux 5."],
+            &[
+                "io_uring is forbidden",
+                "seccomp",
+                "Podman",
+                "allow io_uring_setup",
+            ],
         );
     });
 }

@@ -27,6 +27,7 @@
 
 mod instance;
 mod iowq_workaround;
+mod refusal;
 mod setup;
 #[cfg(test)]
 pub(super) mod tests;

@@ -22,13 +22,14 @@
 
 use std::sync::OnceLock;
 use std::time::Duration;
-use std::{fmt, fs, io, thread};
+use std::{fmt, io, thread};
 
 use io_uring::{IoUring, Parameters, Probe, opcode};
 
 use super::instance;
 use super::iowq_workaround::replace_last_worker;
-use crate::error::{GlommioError, ReactorErrorKind, advised};
+use super::refusal::{explain, explain_no_memory, refuse};
+use crate::error::GlommioError;
 use crate::ring::Driver;
 use crate::ring::features::{Features, KernelFlags};
 use crate::sys::fork_detect::Origin;
@@ -71,9 +72,6 @@ pub(super) const UNBOUND_WORKERS: u32 = 64;
 
 /// Smaller rings are for those who want small ones, or for want of memory.
 const SMALL_DEPTH: u32 = 128;
-
-/// Locked memory that lets every supported kernel build a ring.
-const WANTED_MEMLOCK_BYTES: u64 = 512 << 10;
 
 /// How completions reach the completion queue; see the module's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +116,9 @@ pub(super) fn build_best(
     for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
         match build_patiently(mode, depth, completions) {
             Ok(mut ring) => {
-                try_enter(&ring).map_err(explain_refusal)?;
+                try_enter(&ring).map_err(explain)?;
                 let found = check_capabilities(&ring)?;
-                replace_last_worker(&mut ring).map_err(explain_refusal)?;
+                replace_last_worker(&mut ring).map_err(explain)?;
                 // Before Linux 5.15 there is no bound but that of the user's threads.
                 let _ = ring
                     .submitter()
@@ -318,7 +316,7 @@ fn check_capabilities(ring: &IoUring) -> Result<&'static Found, GlommioError<()>
     let mut probe = Probe::new();
     ring.submitter()
         .register_probe(&mut probe)
-        .map_err(explain_refusal)?;
+        .map_err(explain)?;
     let needed = [
         ("NOP", opcode::Nop::CODE),
         ("POLL_ADD", opcode::PollAdd::CODE),
@@ -376,125 +374,9 @@ fn try_enter(ring: &IoUring) -> io::Result<()> {
     }
 }
 
-/// As [`explain`], where a ring was set up: the kernel has io_uring, so that `ENOSYS` comes from
-/// what forbids it.
-fn explain_refusal(error: io::Error) -> GlommioError<()> {
-    match error.raw_os_error() {
-        Some(libc::ENOSYS) => denied(error),
-        _ => explain(error),
-    }
-}
-
-fn denied(error: io::Error) -> GlommioError<()> {
-    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-    let advice = denied_advice(disabled.as_deref().unwrap_or_default().trim());
-    advised(io::ErrorKind::PermissionDenied, advice.to_owned(), error).into()
-}
-
-fn refuse(missing: Option<&str>) -> Result<(), GlommioError<()>> {
-    match missing {
-        None => Ok(()),
-        Some(missing) => Err(GlommioError::IoError(io::Error::new(
-            io::ErrorKind::Unsupported,
-            format!(
-                "this kernel's io_uring lacks {missing}: Linux 5.13 or newer has all that is needed"
-            ),
-        ))),
-    }
-}
-
-/// Says what to change, and keeps the kernel's own error as the source.
-fn explain(error: io::Error) -> GlommioError<()> {
-    let (kind, advice) = match error.raw_os_error() {
-        Some(libc::ENOSYS) => (
-            io::ErrorKind::Unsupported,
-            "this kernel has no io_uring: Linux 5.13 or newer is needed".to_owned(),
-        ),
-        // What `Mode::Plain` asks for came with Linux 5.5 and 5.6.
-        Some(libc::EINVAL) => (
-            io::ErrorKind::Unsupported,
-            "this kernel's io_uring is too old: Linux 5.13 or newer is needed".to_owned(),
-        ),
-        Some(libc::EPERM | libc::EACCES) => return denied(error),
-        Some(libc::ENOMEM) => return explain_no_memory(error, 0),
-        Some(libc::EMFILE | libc::ENFILE) => (
-            error.kind(),
-            "no descriptor is left for an io_uring: raise `ulimit -n`".to_owned(),
-        ),
-        _ => return GlommioError::IoError(error),
-    };
-    advised(kind, advice, error).into()
-}
-
-/// As [`explain`]; `needed_bytes` of locked memory are what the executors need that are being made.
-fn explain_no_memory(error: io::Error, needed_bytes: u64) -> GlommioError<()> {
-    let limit = limits::lockable_bytes();
-    if limit < u64::MAX {
-        // That much in addition: what is locked already may belong to other processes.
-        let wanted = limit.saturating_add(needed_bytes).max(WANTED_MEMLOCK_BYTES);
-        return GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(limit, wanted));
-    }
-    let advice = "the kernel has no memory for an io_uring".to_owned();
-    advised(io::ErrorKind::OutOfMemory, advice, error).into()
-}
-
-/// What to change where io_uring is forbidden; `disabled` is what the sysctl of that name says.
-fn denied_advice(disabled: &str) -> &'static str {
-    match disabled {
-        "1" => {
-            "io_uring is disabled for this user (sysctl kernel.io_uring_disabled = 1): set it to 0, or \
-              put the user into the group that kernel.io_uring_group names"
-        }
-        "2" => {
-            "io_uring is disabled on this host (sysctl kernel.io_uring_disabled = 2): set it to 0"
-        }
-        _ => {
-            "io_uring is forbidden for this process, most likely by a container's seccomp profile: \
-              allow io_uring_setup, io_uring_enter and io_uring_register"
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_unwrapped_error_begins_with_the_advice() {
-        let error = explain(io::Error::from_raw_os_error(libc::EMFILE));
-        let printed = format!("{error:?}");
-        let advice = "error: \"no descriptor is left for an io_uring: raise `ulimit -n` (";
-        assert!(printed.contains(advice), "{printed}");
-    }
-
-    #[test]
-    fn advice_names_the_switch_that_is_off() {
-        for (disabled, names, not) in [
-            ("1", "kernel.io_uring_disabled = 1", "seccomp"),
-            ("1", "kernel.io_uring_group", "seccomp"),
-            ("2", "kernel.io_uring_disabled = 2", "io_uring_group"),
-            ("0", "seccomp", "io_uring_disabled"),
-            ("", "seccomp", "io_uring_disabled"),
-        ] {
-            let advice = denied_advice(disabled);
-            assert!(advice.contains(names) && !advice.contains(not), "{advice}");
-        }
-    }
-
-    #[test]
-    fn missing_operations_are_named() {
-        assert!(refuse(None).is_ok());
-        let error = refuse(Some("ACCEPT, CONNECT")).expect_err("something is missing");
-        let GlommioError::IoError(error) = error else {
-            panic!("not an I/O error: {error:?}");
-        };
-        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-        let text = error.to_string();
-        assert!(
-            text.contains("ACCEPT, CONNECT") && text.contains("Linux 5.13"),
-            "{text}"
-        );
-    }
 
     #[test]
     fn a_kernel_that_cannot_do_what_is_needed_is_refused() {
@@ -516,32 +398,6 @@ mod tests {
                 missing.len() == 1 && missing[0].contains(name),
                 "{missing:?}"
             );
-        }
-    }
-
-    /// The kernel's own number is found from whatever the error becomes on its way.
-    #[test]
-    fn the_errno_stays_within_reach() {
-        for (errno, kind) in [
-            (libc::ENOSYS, io::ErrorKind::Unsupported),
-            (libc::EINVAL, io::ErrorKind::Unsupported),
-            (libc::EPERM, io::ErrorKind::PermissionDenied),
-            (libc::EACCES, io::ErrorKind::PermissionDenied),
-            (
-                libc::EMFILE,
-                io::Error::from_raw_os_error(libc::EMFILE).kind(),
-            ),
-            (
-                libc::EFAULT,
-                io::Error::from_raw_os_error(libc::EFAULT).kind(),
-            ),
-        ] {
-            let error = io::Error::from(explain(io::Error::from_raw_os_error(errno)));
-            assert_eq!(error.kind(), kind);
-            let source = std::error::Error::source(&error);
-            let source = source.and_then(|source| source.downcast_ref::<io::Error>());
-            let found = source.unwrap_or(&error).raw_os_error();
-            assert_eq!(found, Some(errno), "{error}");
         }
     }
 }
