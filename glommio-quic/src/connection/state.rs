@@ -1,6 +1,6 @@
 //! One connection, as the endpoint and the handles of the user share it.
 
-use crate::endpoint::Shared;
+use crate::endpoint::{Client, Shared};
 use crate::waiters::{WaiterList, wake};
 use bytes::Bytes;
 use glommio::time::now;
@@ -12,7 +12,6 @@ use quinn_proto::{
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::mem;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Waker;
 use std::time::Instant;
@@ -27,8 +26,8 @@ pub(crate) struct State {
     /// Why it is lost, once it is. Set before it is drained.
     error: RefCell<Option<ConnectionError>>,
     is_connected: Cell<bool>,
-    /// Of a client that was accepted: its address, and when the handshake is to be over.
-    handshake: Cell<Option<(IpAddr, Option<Instant>)>>,
+    /// Of a client that was accepted: who it is, and when the handshake is to be over.
+    handshake: Cell<Option<(Client, Option<Instant>)>>,
     has_handshake_data: Cell<bool>,
     /// Whether it is among those that the driver is to look at.
     pub(crate) is_queued: Cell<bool>,
@@ -116,8 +115,8 @@ impl State {
         self.is_connected.get()
     }
 
-    pub(crate) fn begin_handshake(&self, address: IpAddr, ends: Option<Instant>) {
-        self.handshake.set(Some((address, ends)));
+    pub(crate) fn begin_handshake(&self, client: Client, ends: Option<Instant>) {
+        self.handshake.set(Some((client, ends)));
     }
 
     /// The latest moment, if it is under way.
@@ -126,8 +125,8 @@ impl State {
     }
 
     fn end_handshake(&self) {
-        if let Some((address, _)) = self.handshake.take() {
-            self.endpoint.end_handshake(address);
+        if let Some((client, _)) = self.handshake.take() {
+            self.endpoint.end_handshake(client);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Connections that clients ask for, and that are not accepted yet.
 
 use super::Shared;
+use super::limits::Client;
 use crate::connection::Connecting;
 use glommio::time::now;
 use quinn_proto::{ConnectionError, ConnectionId, ServerConfig};
@@ -21,14 +22,19 @@ pub struct Incoming {
     shared: Rc<Shared>,
     /// `None` once it is decided.
     proto: Option<quinn_proto::Incoming>,
+    /// `None` once it counts as a connection.
+    client: Option<Client>,
 }
 
 impl Incoming {
     pub(super) fn new(shared: Rc<Shared>, proto: quinn_proto::Incoming) -> Incoming {
+        let client = Client::of(&proto);
+        shared.handshakes.begin(client);
         shared.undecided.set(shared.undecided.get() + 1);
         Incoming {
             shared,
             proto: Some(proto),
+            client: Some(client),
         }
     }
 
@@ -59,7 +65,6 @@ impl Incoming {
             self.shared.ignore(incoming);
             return Err(error);
         }
-        let address = incoming.remote_address().ip();
         let mut response = Vec::new();
         let accepted = self
             .shared
@@ -67,9 +72,8 @@ impl Incoming {
             .accept(incoming, now(), &mut response, config);
         match accepted {
             Ok((handle, proto)) => {
-                let state = self.shared.insert(handle, proto);
-                self.shared.begin_handshake(&state, address);
-                Ok(Connecting::new(state))
+                let client = self.client.take();
+                Ok(Connecting::new(self.shared.insert(handle, proto, client)))
             }
             Err(error) => {
                 if let Some(transmit) = error.response {
@@ -149,6 +153,9 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         if let Some(incoming) = self.proto.take() {
             self.shared.refuse(incoming);
+        }
+        if let Some(client) = self.client.take() {
+            self.shared.handshakes.end(client);
         }
         self.shared.undecided.set(self.shared.undecided.get() - 1);
         self.shared.wake_accepting();

@@ -29,10 +29,12 @@ pub struct Limits {
     /// ones wait to be accepted. An [`Incoming`](crate::Incoming) that is not decided counts.
     pub handshakes: usize,
     /// Those of them that have one address, or one network of 64 bits with IPv6; no limit by
-    /// default. A further one is asked to prove its address, as it may be forged, and then refused.
+    /// default. A further one is asked to prove its address, as it may be forged. One that has is
+    /// refused if as many others that have are in their handshake.
     pub handshakes_per_address: usize,
     /// Connections, those included that the endpoint has made, or that are closed and not forgotten
-    /// yet; no limit by default. Further clients are refused.
+    /// yet; no limit by default. Further clients are refused. An [`Incoming`](crate::Incoming) that is
+    /// not decided counts.
     pub connections: usize,
 }
 
@@ -47,12 +49,36 @@ impl Default for Limits {
     }
 }
 
-/// The handshakes of clients that are under way.
+/// A client whose handshake is under way, or that is not decided yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Client {
+    pub(super) address: IpAddr,
+    /// Whether it has proven that it receives there.
+    pub(super) is_validated: bool,
+}
+
+impl Client {
+    pub(super) fn of(incoming: &quinn_proto::Incoming) -> Client {
+        Client {
+            address: incoming.remote_address().ip(),
+            is_validated: incoming.remote_address_validated(),
+        }
+    }
+}
+
+/// The clients that are under way.
 #[derive(Default)]
 pub(crate) struct Handshakes {
     count: Cell<usize>,
     /// By [networks](network_of). The keys are the choice of clients: the hash is to be a keyed one.
-    by_network: RefCell<HashMap<IpAddr, usize>>,
+    by_network: RefCell<HashMap<IpAddr, OfNetwork>>,
+}
+
+/// How many of one network are under way.
+#[derive(Default)]
+struct OfNetwork {
+    all: usize,
+    validated: usize,
 }
 
 impl Handshakes {
@@ -60,25 +86,34 @@ impl Handshakes {
         self.count.get()
     }
 
-    pub(super) fn of_network(&self, address: IpAddr) -> usize {
+    /// Those that count against `client`: anyone can forge the address of others.
+    pub(super) fn against(&self, client: Client) -> usize {
         let by_network = self.by_network.borrow();
-        by_network.get(&network_of(address)).copied().unwrap_or(0)
+        let of_network = by_network.get(&network_of(client.address));
+        of_network.map_or(0, |of_network| match client.is_validated {
+            true => of_network.validated,
+            false => of_network.all,
+        })
     }
 
-    pub(super) fn begin(&self, address: IpAddr) {
+    pub(super) fn begin(&self, client: Client) {
         self.count.set(self.count() + 1);
         let mut by_network = self.by_network.borrow_mut();
-        *by_network.entry(network_of(address)).or_default() += 1;
+        let of_network = by_network.entry(network_of(client.address)).or_default();
+        of_network.all += 1;
+        of_network.validated += usize::from(client.is_validated);
     }
 
-    pub(super) fn end(&self, address: IpAddr) {
+    pub(super) fn end(&self, client: Client) {
         self.count.set(self.count() - 1);
-        let (network, left) = (network_of(address), self.of_network(address) - 1);
+        let network = network_of(client.address);
         let mut by_network = self.by_network.borrow_mut();
-        match left {
-            0 => by_network.remove(&network),
-            _ => by_network.insert(network, left),
-        };
+        let of_network = by_network.get_mut(&network).expect("it has begun");
+        of_network.all -= 1;
+        of_network.validated -= usize::from(client.is_validated);
+        if of_network.all == 0 {
+            by_network.remove(&network);
+        }
     }
 }
 
@@ -97,21 +132,22 @@ mod tests {
     #[test]
     fn handshakes_are_counted_by_the_networks_that_one_client_may_have() {
         let handshakes = Handshakes::default();
-        let of = |text: &str| text.parse().expect("an address");
+        let client = |is_validated, text: &str| Client {
+            address: text.parse().expect("an address"),
+            is_validated,
+        };
         let all = [
-            "10.0.0.1",
-            "::ffff:10.0.0.1",
-            "10.0.0.2",
-            "fe80::1:2",
-            "fe80::9",
-        ]
-        .map(of);
-        all.into_iter()
-            .for_each(|address| handshakes.begin(address));
-        let counts = all.map(|address| handshakes.of_network(address));
-        assert_eq!((handshakes.count(), counts), (5, [2, 2, 1, 2, 2]));
-        assert_eq!(handshakes.of_network(of("fe81::1")), 0);
-        all.into_iter().for_each(|address| handshakes.end(address));
+            client(true, "10.0.0.1"),
+            client(false, "::ffff:10.0.0.1"),
+            client(false, "10.0.0.2"),
+            client(false, "fe80::1:2"),
+            client(false, "fe80::9"),
+        ];
+        all.into_iter().for_each(|client| handshakes.begin(client));
+        let counts = all.map(|client| handshakes.against(client));
+        assert_eq!((handshakes.count(), counts), (5, [1, 2, 1, 2, 2]));
+        assert_eq!(handshakes.against(client(false, "fe81::1")), 0);
+        all.into_iter().for_each(|client| handshakes.end(client));
         assert_eq!(handshakes.count(), 0);
         assert!(handshakes.by_network.borrow().is_empty());
     }

@@ -7,6 +7,7 @@ mod shared;
 mod ticks;
 
 pub use incoming::{Incoming, RetryError};
+pub(crate) use limits::Client;
 pub use limits::Limits;
 pub(crate) use shared::Shared;
 
@@ -195,7 +196,7 @@ impl Endpoint {
             .proto()
             .connect(now(), config, addr, server_name);
         let (handle, proto) = connected?;
-        Ok(Connecting::new(self.shared.insert(handle, proto)))
+        Ok(Connecting::new(self.shared.insert(handle, proto, None)))
     }
 
     /// Waits for the next client that wants to connect. `None` when the endpoint is closed.

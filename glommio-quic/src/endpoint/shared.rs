@@ -1,7 +1,7 @@
 //! What the tasks of an endpoint and its handles share.
 
 use super::EndpointStats;
-use super::limits::{Handshakes, Limits};
+use super::limits::{Client, Handshakes, Limits};
 use super::ticks::Ticks;
 use crate::connection::State;
 use crate::panics::{caught, log_error};
@@ -19,7 +19,6 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::mem;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -52,7 +51,7 @@ pub(crate) struct Shared {
     /// Which of the shards of an address it is.
     shard: Option<Arc<Membership>>,
     pub(super) limits: Cell<Limits>,
-    handshakes: Handshakes,
+    pub(super) handshakes: Handshakes,
     pub(super) stats: Cell<EndpointStats>,
     pub(super) incoming_waiters: WaiterList,
     pub(super) idle_waiters: WaiterList,
@@ -132,13 +131,20 @@ impl Shared {
         listed.is_some_and(|listed| Rc::ptr_eq(listed, state))
     }
 
-    /// Adds a connection that the protocol has just made.
+    /// Adds a connection that the protocol has just made; of `client`, which is among the handshakes,
+    /// or of this side.
     pub(super) fn insert(
         self: &Rc<Self>,
         handle: ConnectionHandle,
         proto: quinn_proto::Connection,
+        client: Option<Client>,
     ) -> Rc<State> {
         let state = State::new(self, handle, proto);
+        if let Some(client) = client {
+            self.count(|stats| stats.accepted += 1);
+            let limit = self.limits.get().handshake_timeout;
+            state.begin_handshake(client, limit.and_then(|limit| now().checked_add(limit)));
+        }
         let same = self
             .connections
             .borrow_mut()
@@ -284,13 +290,15 @@ impl Shared {
     /// The next client that may be accepted. Those that may not are turned away.
     pub(super) fn next_incoming(&self) -> Option<quinn_proto::Incoming> {
         let limits = self.limits.get();
-        while self.handshakes.count() + self.undecided.get() < limits.handshakes {
+        while self.handshakes.count() < limits.handshakes {
             let incoming = self.incoming.borrow_mut().pop_front()?;
-            let under_way = self.handshakes.of_network(incoming.remote_address().ip());
-            if self.open_connections() >= limits.connections {
+            let client = Client::of(&incoming);
+            if self.open_connections() + self.undecided.get() >= limits.connections {
                 self.refuse(incoming);
-            } else if under_way < limits.handshakes_per_address {
+            } else if self.handshakes.against(client) < limits.handshakes_per_address {
                 return Some(incoming);
+            } else if client.is_validated {
+                self.refuse(incoming);
             } else if let Err(error) = self.retry(incoming) {
                 self.refuse(error.into_incoming());
             }
@@ -305,16 +313,8 @@ impl Shared {
         }
     }
 
-    /// The handshake of a client at `address` begins.
-    pub(super) fn begin_handshake(&self, state: &State, address: IpAddr) {
-        self.count(|stats| stats.accepted += 1);
-        let limit = self.limits.get().handshake_timeout;
-        self.handshakes.begin(address);
-        state.begin_handshake(address, limit.and_then(|limit| now().checked_add(limit)));
-    }
-
-    pub(crate) fn end_handshake(&self, address: IpAddr) {
-        self.handshakes.end(address);
+    pub(crate) fn end_handshake(&self, client: Client) {
+        self.handshakes.end(client);
         self.wake_accepting();
     }
 

@@ -6,9 +6,12 @@ use glommio::net::UdpSocket;
 use glommio::spawn_local;
 use glommio::timer::sleep;
 use glommio_quic::{
-    ConnectionError, Endpoint, Limits, TransportConfig, TransportErrorCode, VarInt,
+    Connecting, ConnectionError, Endpoint, Incoming, Limits, TransportConfig, TransportErrorCode,
+    VarInt,
 };
+use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +118,109 @@ fn more_handshakes_than_there_may_be_wait_to_be_accepted() -> Result {
     })
 }
 
+/// `count` clients, all of which have asked before the first is accepted.
+async fn burst(server: &Endpoint, client: &Endpoint, count: u64) -> Result<Vec<Connecting>> {
+    let before = server.stats().received;
+    let mut transport = TransportConfig::default();
+    // They do not ask twice.
+    transport.initial_rtt(Duration::from_secs(100));
+    let mut config = client_config()?;
+    config.transport_config(Arc::new(transport));
+    let address = server.local_addr()?;
+    let connecting = (0..count).map(|_| client.connect_with(config.clone(), address, "localhost"));
+    let connecting = connecting.collect::<std::result::Result<_, _>>()?;
+    while server.stats().received < before + count {
+        sleep(Duration::from_millis(1)).await;
+    }
+    Ok(connecting)
+}
+
+/// Takes what may be accepted, and decides nothing.
+fn hold(server: &Endpoint) -> Rc<RefCell<Vec<Incoming>>> {
+    let (server, held) = (server.clone(), Rc::new(RefCell::default()));
+    let holds: Rc<RefCell<Vec<Incoming>>> = Rc::clone(&held);
+    spawn_local(async move {
+        while let Some(incoming) = server.accept().await {
+            holds.borrow_mut().push(incoming);
+        }
+    })
+    .detach();
+    held
+}
+
+/// Waits until `server` has refused `count`, and then as long as would show one too many.
+async fn refused(server: &Endpoint, count: u64) {
+    while server.stats().refused < count {
+        sleep(Duration::from_millis(1)).await;
+    }
+    sleep(Duration::from_millis(50)).await;
+    assert_eq!(server.stats().refused, count);
+}
+
+#[test]
+fn clients_of_a_burst_that_are_not_decided_count_as_connections() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let mut limits = Limits::default();
+        limits.connections = 2;
+        server.set_limits(limits);
+        let connecting = burst(&server, &client, 6).await?;
+        let held = hold(&server);
+        refused(&server, 4).await;
+        let held = held.take();
+        assert_eq!(held.len(), 2);
+        for incoming in held {
+            spawn_local(async { incoming.await.map(drop) }).detach();
+        }
+        let mut connected = 0;
+        for connecting in connecting {
+            connected += usize::from(connecting.await.is_ok());
+        }
+        assert_eq!(connected, 2);
+        Ok(())
+    })
+}
+
+#[test]
+fn clients_of_a_burst_that_are_not_decided_count_for_their_address() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let mut limits = Limits::default();
+        limits.handshakes_per_address = 2;
+        server.set_limits(limits);
+        let _connecting = burst(&server, &client, 6).await?;
+        let held = hold(&server);
+        // Four prove their address, and come again.
+        refused(&server, 2).await;
+        assert_eq!(server.stats().retried, 4);
+        let held = held.take();
+        let validated: Vec<_> = held
+            .iter()
+            .map(Incoming::remote_address_validated)
+            .collect();
+        assert_eq!(validated, [false, false, true, true]);
+        Ok(())
+    })
+}
+
+#[test]
+fn forged_addresses_do_not_shut_out_clients_that_prove_theirs() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let mut limits = Limits::default();
+        limits.handshakes_per_address = 1;
+        server.set_limits(limits);
+        // As from a forged address, it never answers.
+        let _forged = client.connect(one_way(server.local_addr()?, 1)?, "localhost")?;
+        let _under_way = server.accept().await.ok_or("closed")?.accept()?;
+        let (accepted, connected) = pair(&server, &client).await?;
+        let stats = server.stats();
+        assert_eq!((stats.accepted, stats.retried, stats.refused), (2, 1, 0));
+        drop((accepted, connected));
+        Ok(())
+    })
+}
+
 #[test]
 fn an_address_with_many_handshakes_proves_itself_and_is_refused() -> Result {
     run(async {
@@ -122,18 +228,20 @@ fn an_address_with_many_handshakes_proves_itself_and_is_refused() -> Result {
         let mut limits = Limits::default();
         limits.handshakes_per_address = 1;
         server.set_limits(limits);
-        let _stuck = client.connect(one_way(server.local_addr()?, usize::MAX)?, "localhost")?;
-        let stuck = server.accept().await.ok_or("closed")?.accept()?;
+        let _first = client.connect(server.local_addr()?, "localhost")?;
+        server.accept().await.ok_or("closed")?.retry()?;
+        let first = server.accept().await.ok_or("closed")?;
+        assert!(first.remote_address_validated());
         let second = client.connect(server.local_addr()?, "localhost")?;
         let accepting = server.clone();
         let accept = spawn_local(async move { accepting.accept().await.map(drop) });
         let refused = second.await.map(drop).unwrap_err();
         assert!(is_refused(&refused), "{refused}");
         let stats = server.stats();
-        assert_eq!((stats.accepted, stats.retried, stats.refused), (1, 1, 1));
+        assert_eq!((stats.accepted, stats.retried, stats.refused), (0, 2, 1));
         server.close(VarInt::from_u32(0), b"");
         assert_eq!(accept.await, None, "none was accepted");
-        drop(stuck);
+        drop(first);
         Ok(())
     })
 }
