@@ -138,6 +138,11 @@ pub(super) async fn drive(shared: Rc<Shared>, receivers: Rc<Receivers>) {
     while !shared.is_finished() {
         poll_fn(|cx| poll_work(&shared, cx)).await;
         let Some(socket) = shared.socket() else { break };
+        for _ in 0..AT_ONCE {
+            if !shared.refuse_late() {
+                break;
+            }
+        }
         while let Some((transmit, response)) = shared.next_response() {
             *outgoing.next() = response;
             outgoing.add(transmit, &socket);

@@ -9,6 +9,7 @@ mod ticks;
 pub use incoming::{Incoming, RetryError};
 pub(crate) use limits::Client;
 pub use limits::Limits;
+use shared::Next;
 pub(crate) use shared::Shared;
 
 use crate::connection::Connecting;
@@ -211,13 +212,18 @@ impl Endpoint {
     ///
     /// Nothing is lost when it is dropped. Any number of tasks may wait.
     pub async fn accept(&self) -> Option<Incoming> {
-        glommio::yield_if_needed().await;
         let shared = &self.shared;
         let next = || match shared.next_incoming() {
-            Some(proto) => Some(Some(Incoming::new(Rc::clone(shared), proto))),
+            Some(next) => Some(Some(next)),
             None => shared.is_closed().then_some(None),
         };
-        shared.incoming_waiters.wait_until(next).await
+        loop {
+            glommio::yield_if_needed().await;
+            match shared.incoming_waiters.wait_until(next).await? {
+                Next::Accept(proto) => return Some(Incoming::new(Rc::clone(shared), proto)),
+                Next::TurnedAway => {}
+            }
+        }
     }
 
     /// Closes all connections, with this code and reason for the peers, and takes no more.
@@ -229,7 +235,8 @@ impl Endpoint {
     }
 
     /// Waits until there is no connection, not even one that was closed and whose peer may not know
-    /// it yet: three probe timeouts after it was closed.
+    /// it yet: three probe timeouts after it was closed. Nor one that is to be refused as the endpoint
+    /// is closed.
     ///
     /// It does not close any.
     ///
@@ -237,7 +244,7 @@ impl Endpoint {
     ///
     /// Nothing is lost when it is dropped.
     pub async fn wait_idle(&self) {
-        let is_idle = || (self.shared.open_connections() == 0).then_some(());
+        let is_idle = || self.shared.is_idle().then_some(());
         self.shared.idle_waiters.wait_until(is_idle).await;
     }
 
@@ -329,7 +336,6 @@ impl Drop for Endpoint {
         let handles = self.shared.handles.get() - 1;
         self.shared.handles.set(handles);
         if handles == 0 {
-            self.shared.refuse_all();
             self.shared.wake_driver();
         }
     }

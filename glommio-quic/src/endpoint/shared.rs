@@ -57,6 +57,13 @@ pub(crate) struct Shared {
     pub(super) idle_waiters: WaiterList,
 }
 
+/// A client that was taken from those that wait.
+pub(super) enum Next {
+    Accept(quinn_proto::Incoming),
+    /// It was asked to prove its address, or refused: there may be another one.
+    TurnedAway,
+}
+
 /// Responses that wait for the driver, which sends many by one call. Further ones are sent at once.
 const RESPONSES: usize = 64;
 
@@ -181,7 +188,36 @@ impl Shared {
     }
 
     pub(super) fn has_work(&self) -> bool {
-        !self.ready.borrow().is_empty() || !self.responses.borrow().is_empty()
+        !self.ready.borrow().is_empty() || !self.responses.borrow().is_empty() || self.is_refusing()
+    }
+
+    /// Whether there are clients that come too late.
+    fn is_refusing(&self) -> bool {
+        self.takes_none() && !self.incoming.borrow().is_empty()
+    }
+
+    /// Refuses one of them, if there are.
+    pub(super) fn refuse_late(&self) -> bool {
+        if !self.is_refusing() {
+            return false;
+        }
+        let incoming = self.incoming.borrow_mut().pop_front();
+        incoming
+            .into_iter()
+            .for_each(|incoming| self.refuse(incoming));
+        if self.is_idle() {
+            self.idle_waiters.wake_all();
+        }
+        true
+    }
+
+    /// Whether no more connections come in.
+    fn takes_none(&self) -> bool {
+        self.handles.get() == 0 || self.closed.borrow().is_some()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.open_connections() == 0 && !self.is_refusing()
     }
 
     /// Whether there is nothing left to do, and no way to give it any.
@@ -279,7 +315,7 @@ impl Shared {
     }
 
     fn arrive(&self, incoming: quinn_proto::Incoming) {
-        if self.handles.get() == 0 || self.closed.borrow().is_some() {
+        if self.takes_none() {
             self.refuse(incoming);
             return;
         }
@@ -287,23 +323,24 @@ impl Shared {
         self.incoming_waiters.wake_all();
     }
 
-    /// The next client that may be accepted. Those that may not are turned away.
-    pub(super) fn next_incoming(&self) -> Option<quinn_proto::Incoming> {
+    /// Takes the next client, if one may be accepted or turned away now.
+    pub(super) fn next_incoming(&self) -> Option<Next> {
         let limits = self.limits.get();
-        while self.handshakes.count() < limits.handshakes {
-            let incoming = self.incoming.borrow_mut().pop_front()?;
-            let client = Client::of(&incoming);
-            if self.open_connections() + self.undecided.get() >= limits.connections {
-                self.refuse(incoming);
-            } else if self.handshakes.against(client) < limits.handshakes_per_address {
-                return Some(incoming);
-            } else if client.is_validated {
-                self.refuse(incoming);
-            } else if let Err(error) = self.retry(incoming) {
-                self.refuse(error.into_incoming());
-            }
+        if self.takes_none() || self.handshakes.count() >= limits.handshakes {
+            return None;
         }
-        None
+        let incoming = self.incoming.borrow_mut().pop_front()?;
+        let client = Client::of(&incoming);
+        if self.open_connections() + self.undecided.get() >= limits.connections {
+            self.refuse(incoming);
+        } else if self.handshakes.against(client) < limits.handshakes_per_address {
+            return Some(Next::Accept(incoming));
+        } else if client.is_validated {
+            self.refuse(incoming);
+        } else if let Err(error) = self.retry(incoming) {
+            self.refuse(error.into_incoming());
+        }
+        Some(Next::TurnedAway)
     }
 
     /// A place among those that may be accepted has become free.
@@ -336,15 +373,6 @@ impl Shared {
         let mut response = Vec::new();
         let transmit = self.proto().refuse(incoming, &mut response);
         self.respond(transmit, response);
-    }
-
-    /// No more connections come in; those that have not been accepted are refused.
-    pub(super) fn refuse_all(&self) {
-        let refused = mem::take(&mut *self.incoming.borrow_mut());
-        for incoming in refused {
-            self.refuse(incoming);
-        }
-        self.incoming_waiters.wake_all();
     }
 
     pub(super) fn respond(&self, transmit: Transmit, response: Vec<u8>) {
@@ -405,8 +433,10 @@ impl Shared {
         }
         let removed = self.connections.borrow_mut().remove(&state.handle);
         drop(removed);
-        if self.open_connections() == 0 {
+        if self.is_idle() {
             self.idle_waiters.wake_all();
+        }
+        if self.open_connections() == 0 {
             self.wake_driver();
         }
     }
@@ -422,7 +452,9 @@ impl Shared {
             .borrow_mut()
             .get_or_insert((code, reason))
             .clone();
-        self.refuse_all();
+        self.incoming_waiters.wake_all();
+        // It refuses those that wait to be accepted, a few at a time.
+        self.wake_driver();
         let (code, reason) = first;
         for state in self.all_connections() {
             if !state.proto.borrow().is_closed() {

@@ -3,8 +3,9 @@
 use crate::peer::{Result, client, client_config, loopback, pair, run, server, server_config};
 use futures_lite::future::{poll_once, zip};
 use glommio::net::UdpSocket;
-use glommio::spawn_local;
 use glommio::timer::sleep;
+use glommio::{executor, spawn_local};
+use glommio_quic::quinn_proto::crypto::{AeadKey, CryptoError, HandshakeTokenKey};
 use glommio_quic::{
     Connecting, ConnectionError, Endpoint, Incoming, Limits, TransportConfig, TransportErrorCode,
     VarInt,
@@ -120,7 +121,8 @@ fn more_handshakes_than_there_may_be_wait_to_be_accepted() -> Result {
 
 /// `count` clients, all of which have asked before the first is accepted.
 async fn burst(server: &Endpoint, client: &Endpoint, count: u64) -> Result<Vec<Connecting>> {
-    let before = server.stats().received;
+    // The key of a hybrid exchange takes a second datagram.
+    let all = server.stats().received + 2 * count;
     let mut transport = TransportConfig::default();
     // They do not ask twice.
     transport.initial_rtt(Duration::from_secs(100));
@@ -129,7 +131,7 @@ async fn burst(server: &Endpoint, client: &Endpoint, count: u64) -> Result<Vec<C
     let address = server.local_addr()?;
     let connecting = (0..count).map(|_| client.connect_with(config.clone(), address, "localhost"));
     let connecting = connecting.collect::<std::result::Result<_, _>>()?;
-    while server.stats().received < before + count {
+    while server.stats().received < all {
         sleep(Duration::from_millis(1)).await;
     }
     Ok(connecting)
@@ -265,6 +267,71 @@ fn more_connections_than_there_may_be_are_refused() -> Result {
         let accepted = accept.await.ok_or("closed")??;
         let _third = third.await?;
         accepted.await?;
+        Ok(())
+    })
+}
+
+/// Tokens as they are. To seal one takes as long as a task may run.
+struct SlowKey;
+
+impl HandshakeTokenKey for SlowKey {
+    fn aead_from_hkdf(&self, _: &[u8]) -> Box<dyn AeadKey> {
+        Box::new(SlowKey)
+    }
+}
+
+impl AeadKey for SlowKey {
+    fn seal(&self, _: &mut Vec<u8>, _: &[u8]) -> std::result::Result<(), CryptoError> {
+        while !executor().need_preempt() {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    fn open<'a>(
+        &self,
+        data: &'a mut [u8],
+        _: &[u8],
+    ) -> std::result::Result<&'a mut [u8], CryptoError> {
+        Ok(data)
+    }
+}
+
+#[test]
+fn clients_that_are_turned_away_leave_turns_to_other_tasks() -> Result {
+    run(async {
+        let mut config = server_config()?;
+        config.token_key(Arc::new(SlowKey));
+        let (server, client) = (Endpoint::server(config, loopback())?, client()?);
+        let mut limits = Limits::default();
+        limits.handshakes_per_address = 0;
+        server.set_limits(limits);
+        let _connecting = burst(&server, &client, 20).await?;
+        let _held = hold(&server);
+        let mut turns = 0;
+        while server.stats().retried < 20 {
+            executor().yield_now().await;
+            turns += 1;
+        }
+        assert!(turns >= 20, "{turns} turns");
+        Ok(())
+    })
+}
+
+#[test]
+fn closing_refuses_the_clients_that_wait_but_not_all_of_them_at_once() -> Result {
+    run(async {
+        let (server, client) = (server()?, client()?);
+        let connecting = burst(&server, &client, 30).await?;
+        server.close(VarInt::from_u32(0), b"");
+        assert_eq!(server.stats().refused, 0, "before the driver has a turn");
+        assert!(server.accept().await.is_none());
+        server.wait_idle().await;
+        assert_eq!(server.stats().refused, 30);
+        for connecting in connecting {
+            let refused = connecting.await.map(drop).unwrap_err();
+            assert!(is_refused(&refused), "{refused}");
+        }
         Ok(())
     })
 }
