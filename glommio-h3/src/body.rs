@@ -1,7 +1,7 @@
 //! Bodies of messages, as they come and as they are sent.
 
 use crate::Error;
-use crate::transport::{RecvStream, SendStream};
+use crate::transport::{RecvStream, SendStream, Transport};
 use bytes::{Buf, Bytes};
 use fragile::Fragile;
 use futures_lite::ready;
@@ -33,7 +33,11 @@ pub struct Incoming {
 
 enum Stream {
     Request(server::RequestStream<RecvStream, Bytes>),
-    Response(client::RequestStream<RecvStream, Bytes>),
+    Response {
+        stream: client::RequestStream<RecvStream, Bytes>,
+        /// Without it the connection would be closed.
+        _open: client::SendRequest<Transport, Bytes>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,9 +57,14 @@ impl Incoming {
 
     pub(crate) fn of_response(
         stream: client::RequestStream<RecvStream, Bytes>,
+        open: client::SendRequest<Transport, Bytes>,
         headers: &HeaderMap,
     ) -> Incoming {
-        Incoming::new(Stream::Response(stream), headers)
+        let stream = Stream::Response {
+            stream,
+            _open: open,
+        };
+        Incoming::new(stream, headers)
     }
 
     fn new(stream: Stream, headers: &HeaderMap) -> Incoming {
@@ -120,7 +129,9 @@ impl Stream {
         }
         match self {
             Stream::Request(stream) => stream.poll_recv_data(cx).map_ok(|data| data.map(bytes)),
-            Stream::Response(stream) => stream.poll_recv_data(cx).map_ok(|data| data.map(bytes)),
+            Stream::Response { stream, .. } => {
+                stream.poll_recv_data(cx).map_ok(|data| data.map(bytes))
+            }
         }
     }
 
@@ -130,7 +141,7 @@ impl Stream {
     ) -> Poll<Result<Option<HeaderMap>, StreamError>> {
         match self {
             Stream::Request(stream) => stream.poll_recv_trailers(cx),
-            Stream::Response(stream) => stream.poll_recv_trailers(cx),
+            Stream::Response { stream, .. } => stream.poll_recv_trailers(cx),
         }
     }
 }
@@ -143,7 +154,7 @@ impl Drop for Incoming {
         // RFC 9114, section 4.1: what was not wanted is no error.
         match self.stream.get_mut() {
             Stream::Request(stream) => stream.stop_sending(Code::H3_NO_ERROR),
-            Stream::Response(stream) => stream.stop_sending(Code::H3_REQUEST_CANCELLED),
+            Stream::Response { stream, .. } => stream.stop_sending(Code::H3_REQUEST_CANCELLED),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::body::{self, Incoming};
 use crate::transport::Transport;
 use bytes::Bytes;
 use glommio::spawn_local;
-use glommio_quic::{Connection, VarInt};
+use glommio_quic::{Connection, StreamId, VarInt};
 use h3::client::SendRequest;
 use h3::error::Code;
 use hyper::body::Body;
@@ -16,7 +16,8 @@ use std::future::poll_fn;
 
 /// A connection to a server; clones are the same connection, and each may have a request under way.
 ///
-/// When the last clone, and the last response, is dropped the connection is closed.
+/// When the last clone, and the last response, is dropped, and the bodies of all requests are sent, the
+/// connection is closed.
 ///
 /// # Examples
 ///
@@ -78,17 +79,23 @@ impl Client {
         if body.is_end_stream() {
             send.finish().await?;
         } else {
+            let id = VarInt::from_u64(recv.id().into_inner()).expect("both have 62 bits");
+            let received = self.connection.stopped(StreamId::from(id));
+            // Without it the connection would be closed.
+            let open = self.requests.clone();
             spawn_local(async move {
-                if let Err(error) = body::send(&mut send, body).await {
-                    tracing::debug!(%error, "the body of a request was not sent");
+                match body::send(&mut send, body).await {
+                    Ok(()) => drop(received.await),
+                    Err(error) => tracing::debug!(%error, "the body of a request was not sent"),
                 }
+                drop(open);
             })
             .detach();
         }
         let response = recv.recv_response().await?;
         let (head, ()) = response.into_parts();
         let recv = wanted.0.take().expect("it was not taken before");
-        let body = Incoming::of_response(recv, &head.headers);
+        let body = Incoming::of_response(recv, requests, &head.headers);
         Ok(Response::from_parts(head, body))
     }
 

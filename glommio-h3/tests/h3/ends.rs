@@ -123,6 +123,52 @@ fn a_server_that_ends_answers_what_has_come_and_takes_no_more() -> Result {
 }
 
 #[test]
+fn a_response_is_read_to_its_end_after_the_client_is_dropped() -> Result {
+    run(async {
+        let service = service_fn(|_: Request<Incoming>| async {
+            Answer::Ok(Response::new(full(vec![7; 5_000_000])))
+        });
+        let connections = Connections::new();
+        let server = server(&connections, service)?;
+        let client = client(&server).await?;
+        let response = client.send(request("GET", "/", "")?).await?;
+        drop(client);
+        let read = response.into_body().collect().await?.to_bytes();
+        assert_eq!(read.len(), 5_000_000);
+        while connections.open() > 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn the_body_of_a_request_is_sent_to_its_end_after_the_client_is_dropped() -> Result {
+    run(async {
+        let (received, lengths) = local_channel::new_unbounded();
+        let received = Rc::new(received);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let received = Rc::clone(&received);
+            spawn_local(async move {
+                let body = request.into_body().collect().await;
+                let length = body.map(|body| body.to_bytes().len());
+                received.try_send(length.ok()).expect("the test listens");
+            })
+            .detach();
+            async { Answer::Ok(Response::new(full("at once"))) }
+        });
+        let server = server(&Connections::new(), service)?;
+        let client = client(&server).await?;
+        let body = vec![7; 5_000_000];
+        let response = client.send(request("POST", "/", body)?).await?;
+        response.into_body().collect().await?;
+        drop(client);
+        assert_eq!(lengths.recv().await, Some(Some(5_000_000)));
+        Ok(())
+    })
+}
+
+#[test]
 fn a_request_that_never_ends_is_closed_when_the_time_is_over() -> Result {
     run(async {
         let (arrived, arrivals) = local_channel::new_unbounded();
