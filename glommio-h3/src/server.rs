@@ -8,6 +8,8 @@ use futures_lite::FutureExt;
 use glommio::sync::{CancellationToken, Gate, Pass};
 use glommio::timer::timeout;
 use glommio_quic::{Connection, StreamId, VarInt};
+use h3::error::Code;
+use h3::quic::{RecvStream as _, SendStream as _};
 use h3::server::RequestResolver;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName};
@@ -221,7 +223,7 @@ where
     let mut http = h3::server::builder();
     http.max_field_section_size(shared.options.headers_bytes);
     let mut http = http
-        .build::<_, Bytes>(Transport::new(connection.clone()))
+        .build::<_, Bytes>(Transport::splitting(connection.clone()))
         .await?;
     // Those that a shutdown waits for.
     let requests = Gate::new();
@@ -257,11 +259,14 @@ where
             Err(error) => return Err(error.into()),
         }
     }
-    http.shutdown(0).await?;
-    // What comes now is rejected, and is to be told so.
+    // GOAWAY names the first request that is not processed.
+    http.shutdown(1).await?;
+    // Clients may send it again, and is to hear so.
     let reject = async {
-        while let Ok(Some(resolver)) = http.accept().await {
-            drop(resolver);
+        while let Ok(Some(mut late)) = http.accept().await {
+            let stream = &mut late.frame_stream.stream;
+            stream.stop_sending(Code::H3_REQUEST_REJECTED.value());
+            stream.reset(Code::H3_REQUEST_REJECTED.value());
         }
         std::future::pending().await
     };

@@ -11,13 +11,29 @@ use std::task::{Context, Poll};
 
 /// A QUIC connection, as [`h3`] takes it.
 #[derive(Clone, Debug)]
-pub struct Transport(pub(crate) quic::Connection);
+pub struct Transport {
+    connection: quic::Connection,
+    /// Streams that are accepted are split before they are answered. What is written to one before is
+    /// all of an answer, by h3 itself: that the headers are too long.
+    splits: bool,
+}
 
 impl Transport {
     /// For `h3::server` and `h3::client`, if [`Connections`](crate::Connections) and
     /// [`Client`](crate::Client) are not what is wanted.
     pub fn new(connection: quic::Connection) -> Transport {
-        Transport(connection)
+        Transport {
+            connection,
+            splits: false,
+        }
+    }
+
+    /// For what splits streams before it answers.
+    pub(crate) fn splitting(connection: quic::Connection) -> Transport {
+        Transport {
+            connection,
+            splits: true,
+        }
     }
 }
 
@@ -29,7 +45,7 @@ impl<B: Buf> h3::quic::Connection<B> for Transport {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
-        let accepted = ready!(self.0.poll_accept_uni(cx));
+        let accepted = ready!(self.connection.poll_accept_uni(cx));
         Poll::Ready(accepted.map(RecvStream).map_err(lost))
     }
 
@@ -37,8 +53,10 @@ impl<B: Buf> h3::quic::Connection<B> for Transport {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<BidiStream<B>, ConnectionErrorIncoming>> {
-        let accepted = ready!(self.0.poll_accept_bi(cx));
-        Poll::Ready(accepted.map(BidiStream::new).map_err(lost))
+        let accepted = ready!(self.connection.poll_accept_bi(cx));
+        let mut accepted = accepted.map(BidiStream::new).map_err(lost)?;
+        accepted.send.is_to_be_split = self.splits;
+        Poll::Ready(Ok(accepted))
     }
 
     fn opener(&self) -> Transport {
@@ -54,7 +72,7 @@ impl<B: Buf> h3::quic::OpenStreams<B> for Transport {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<BidiStream<B>, StreamErrorIncoming>> {
-        let opened = ready!(self.0.poll_open_bi(cx));
+        let opened = ready!(self.connection.poll_open_bi(cx));
         Poll::Ready(opened.map(BidiStream::new).map_err(lost_stream))
     }
 
@@ -62,13 +80,13 @@ impl<B: Buf> h3::quic::OpenStreams<B> for Transport {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<SendStream<B>, StreamErrorIncoming>> {
-        let opened = ready!(self.0.poll_open_uni(cx));
+        let opened = ready!(self.connection.poll_open_uni(cx));
         let stream = |stream| SendStream::new(stream, false);
         Poll::Ready(opened.map(stream).map_err(lost_stream))
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
-        self.0.close(as_code(code.value()), reason);
+        self.connection.close(as_code(code.value()), reason);
     }
 }
 
@@ -91,7 +109,8 @@ impl<B: Buf> h3::quic::BidiStream<B> for BidiStream<B> {
     type SendStream = SendStream<B>;
     type RecvStream = RecvStream;
 
-    fn split(self) -> (SendStream<B>, RecvStream) {
+    fn split(mut self) -> (SendStream<B>, RecvStream) {
+        self.send.is_to_be_split = false;
         (self.send, self.recv)
     }
 }
@@ -144,6 +163,8 @@ pub struct SendStream<B: Buf> {
     writing: Option<WriteBuf<B>>,
     /// Dropped, it is reset: the end of the stream would say that the message is complete.
     is_incomplete: bool,
+    /// See [`Transport`].
+    is_to_be_split: bool,
 }
 
 impl<B: Buf> SendStream<B> {
@@ -152,6 +173,7 @@ impl<B: Buf> SendStream<B> {
             stream,
             writing: None,
             is_incomplete: is_message,
+            is_to_be_split: false,
         }
     }
 }
@@ -164,6 +186,7 @@ impl<B: Buf> h3::quic::SendStream<B> for SendStream<B> {
                 data.advance(written.map_err(not_written)?);
             }
             self.writing = None;
+            self.is_incomplete &= !self.is_to_be_split;
         }
         Poll::Ready(Ok(()))
     }

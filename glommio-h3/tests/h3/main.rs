@@ -1,5 +1,6 @@
 //! Servers and clients of this crate against each other.
 
 mod ends;
+mod ignorant;
 mod peer;
 mod requests;

@@ -5,7 +5,7 @@ use glommio::{LocalExecutor, spawn_local};
 use glommio_h3::{ALPN, Client, Connections, Incoming};
 use glommio_quic::rustls::pki_types::pem::PemObject;
 use glommio_quic::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use glommio_quic::{ClientConfig, Endpoint, TransportConfig, crypto, rustls};
+use glommio_quic::{ClientConfig, Connection, Endpoint, TransportConfig, crypto, rustls};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -77,6 +77,11 @@ pub async fn client(server: &Endpoint) -> Result<Client> {
 }
 
 pub async fn client_of(server: SocketAddr) -> Result<Client> {
+    Ok(Client::new(connect(server).await?).await?)
+}
+
+/// A connection without HTTP so far.
+pub async fn connect(server: SocketAddr) -> Result<Connection> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(AUTHORITY)?)?;
     let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(crypto::provider()))
@@ -86,8 +91,7 @@ pub async fn client_of(server: SocketAddr) -> Result<Client> {
     tls.alpn_protocols = vec![ALPN.to_vec()];
     let config = ClientConfig::new(Arc::new(crypto::QuicClientConfig::try_from(tls)?));
     let quic = Endpoint::client(loopback())?;
-    let connecting = quic.connect_with(config, server, "localhost")?;
-    Ok(Client::new(connecting.await?).await?)
+    Ok(quic.connect_with(config, server, "localhost")?.await?)
 }
 
 pub fn full(bytes: impl Into<Bytes>) -> AnyBody {

@@ -2,12 +2,13 @@
 
 use crate::peer::{AnyBody, BoxError, Result, client, full, pattern, request, run, server};
 use glommio::spawn_local;
-use glommio_h3::{Connections, Incoming};
+use glommio_h3::{Connections, Incoming, alt_svc};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body, Bytes, Frame};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
+use hyper_util::service::TowerToHyperService;
 
 /// Sends the body back, and its trailers.
 async fn echo(request: Request<Incoming>) -> std::result::Result<Response<AnyBody>, BoxError> {
@@ -126,6 +127,24 @@ fn headers_that_are_too_long_are_answered_so() -> Result {
         assert_eq!(response.status(), StatusCode::OK);
         Ok(())
     })
+}
+
+#[test]
+fn a_service_of_tower_answers() -> Result {
+    run(async {
+        let service = TowerToHyperService::new(tower::service_fn(echo));
+        let server = server(&Connections::new(), service)?;
+        let client = client(&server).await?;
+        let response = client.send(request("POST", "/tower", "some")?).await?;
+        assert_eq!(response.headers()["path"], "/tower");
+        assert_eq!(response.into_body().collect().await?.to_bytes(), "some");
+        Ok(())
+    })
+}
+
+#[test]
+fn the_header_that_tells_of_the_server_has_its_port() {
+    assert_eq!(alt_svc(4433), "h3=\":4433\"; ma=86400");
 }
 
 #[test]
