@@ -36,15 +36,18 @@ async fn goaway(connection: &Connection) -> Result<u64> {
     let mut others = Vec::new();
     loop {
         let mut stream = connection.accept_uni().await?;
-        let is_control = varint(&mut stream).await? == 0;
-        while is_control {
+        // The control stream is of type 0.
+        if varint(&mut stream).await? != 0 {
+            others.push(stream);
+            continue;
+        }
+        loop {
             let (kind, length) = (varint(&mut stream).await?, varint(&mut stream).await?);
             if kind == 7 {
                 return varint(&mut stream).await;
             }
             stream.read_exact(&mut vec![0; length as usize]).await?;
         }
-        others.push(stream);
     }
 }
 

@@ -9,7 +9,6 @@ mod ticks;
 pub use incoming::{Incoming, RetryError};
 pub(crate) use limits::Client;
 pub use limits::Limits;
-use shared::Next;
 pub(crate) use shared::Shared;
 
 use crate::connection::Connecting;
@@ -219,9 +218,8 @@ impl Endpoint {
         };
         loop {
             glommio::yield_if_needed().await;
-            match shared.incoming_waiters.wait_until(next).await? {
-                Next::Accept(proto) => return Some(Incoming::new(Rc::clone(shared), proto)),
-                Next::TurnedAway => {}
+            if let Ok(proto) = shared.incoming_waiters.wait_until(next).await? {
+                return Some(Incoming::new(Rc::clone(shared), proto));
             }
         }
     }

@@ -57,12 +57,8 @@ pub(crate) struct Shared {
     pub(super) idle_waiters: WaiterList,
 }
 
-/// A client that was taken from those that wait.
-pub(super) enum Next {
-    Accept(quinn_proto::Incoming),
-    /// It was asked to prove its address, or refused: there may be another one.
-    TurnedAway,
-}
+/// A client was asked to prove its address, or refused. There may be another one.
+pub(super) struct TurnedAway;
 
 /// Responses that wait for the driver, which sends many by one call. Further ones are sent at once.
 const RESPONSES: usize = 64;
@@ -324,7 +320,7 @@ impl Shared {
     }
 
     /// Takes the next client, if one may be accepted or turned away now.
-    pub(super) fn next_incoming(&self) -> Option<Next> {
+    pub(super) fn next_incoming(&self) -> Option<Result<quinn_proto::Incoming, TurnedAway>> {
         let limits = self.limits.get();
         if self.takes_none() || self.handshakes.count() >= limits.handshakes {
             return None;
@@ -334,13 +330,13 @@ impl Shared {
         if self.open_connections() + self.undecided.get() >= limits.connections {
             self.refuse(incoming);
         } else if self.handshakes.against(client) < limits.handshakes_per_address {
-            return Some(Next::Accept(incoming));
+            return Some(Ok(incoming));
         } else if client.is_validated {
             self.refuse(incoming);
         } else if let Err(error) = self.retry(incoming) {
             self.refuse(error.into_incoming());
         }
-        Some(Next::TurnedAway)
+        Some(Err(TurnedAway))
     }
 
     /// A place among those that may be accepted has become free.
