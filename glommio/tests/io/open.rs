@@ -4,13 +4,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 
 use glommio::io::{BufferedFile, DmaFile, OpenOptions, remove, rename, stat};
+use glommio::spawn_local;
+use nix::unistd::mkfifo;
 
 use super::*;
-use crate::common::{in_child, panic_of};
+use crate::common::{descriptors, in_child, in_child_with, panic_of, threads, wait_until};
 
 #[test]
 fn what_cannot_be_opened_says_what_was_attempted_on_what() {
@@ -333,5 +334,62 @@ fn sizes_are_those_of_the_open_file() {
             Some(libc::ENOENT)
         );
         Ok(())
+    });
+}
+
+/// Opens a FIFO that has no other end, in a process of its own for each driver. Whatever is given up leaves nothing
+/// behind once there is one.
+fn with_a_fifo(test: impl Fn(PathBuf, PathBuf)) {
+    for driver in ["epoll", "io_uring"] {
+        in_child_with(&[("GLOMMIO_DRIVER", driver)], || {
+            // The child has one of them.
+            if std::env::var("GLOMMIO_DRIVER").is_ok_and(|it| it != driver) {
+                return;
+            }
+            let folder = folder();
+            let [path, fifo] = ["file", "fifo"].map(|name| folder.path().join(name));
+            fs::write(&path, "text").expect("the disk has room");
+            mkfifo(&fifo, Mode::S_IRWXU).expect("the disk has them");
+            let before = (descriptors(), threads());
+            test(path, fifo.clone());
+            let mut options = fs::OpenOptions::new();
+            let options = options.write(true).custom_flags(libc::O_NONBLOCK);
+            // With io_uring nothing waits for it any more.
+            let other_end = options.open(&fifo).ok();
+            wait_until(|| threads() <= before.1);
+            drop(other_end);
+            assert_eq!(descriptors(), before.0);
+        });
+    }
+}
+
+#[test]
+fn an_executor_ends_while_a_fifo_without_another_end_is_opened() {
+    with_a_fifo(|_, fifo| {
+        let executor = LocalExecutor::default();
+        executor.run(async {
+            spawn_local(BufferedFile::open(fifo)).detach();
+            sleep(Duration::from_millis(5)).await;
+        });
+        drop(executor);
+    });
+}
+
+#[test]
+fn fifos_whose_opening_is_given_up_do_not_keep_other_files_waiting() {
+    with_a_fifo(|path, fifo| {
+        LocalExecutor::default().run(async {
+            for _ in 0..3 {
+                // More than there are threads.
+                let fifos = (0..20).map(|_| spawn_local(BufferedFile::open(fifo.clone())));
+                let fifos: Vec<_> = fifos.collect();
+                sleep(Duration::from_millis(5)).await;
+                let file = spawn_local(BufferedFile::open(path.clone()));
+                sleep(Duration::from_millis(1)).await;
+                drop(fifos);
+                let file = file.await.expect("it is there");
+                file.close().await.expect("it is open");
+            }
+        });
     });
 }

@@ -2,15 +2,22 @@
 //!
 //! As the workers of io_uring, they are started when they are needed, run on any CPU that the process may
 //! use, and end when there has been nothing to do for a while.
+//!
+//! One that opens a FIFO waits for its other end, maybe for ever, and cannot be told to stop. When that is given
+//! up the thread is no longer one of the executor's: it has a copy of the path, and closes what it gets.
 
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::ffi::{CStr, OsStr};
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
 use std::{io, mem};
 
@@ -49,6 +56,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
+    /// Under way, of those that may be left to their threads.
+    opens: Vec<Open>,
     done: Vec<Done>,
     threads: usize,
     idle: usize,
@@ -62,6 +71,13 @@ pub(super) struct Job {
     pub(super) operation: Operation,
 }
 
+#[derive(Clone)]
+struct Open {
+    user_data: u64,
+    path: Arc<CStr>,
+    thread: ThreadId,
+}
+
 pub(super) struct Done {
     pub(super) job: Job,
     pub(super) result: i32,
@@ -72,12 +88,40 @@ pub(super) struct Done {
 unsafe impl Send for Job {}
 
 impl Job {
+    /// Of an open that needs nothing else of the executor's from now on. A directory may be closed.
+    fn as_open(&mut self) -> Option<Open> {
+        let Operation::Open {
+            directory, path, ..
+        } = &mut self.operation
+        else {
+            return None;
+        };
+        // SAFETY: it points to a string, as it has not completed.
+        let own: Arc<CStr> = unsafe { CStr::from_ptr(*path) }.into();
+        if *directory != libc::AT_FDCWD && !own.to_bytes().starts_with(b"/") {
+            return None;
+        }
+        *path = own.as_ptr();
+        Some(Open {
+            user_data: self.user_data,
+            path: own,
+            thread: thread::current().id(),
+        })
+    }
+
     fn make(&self) -> i32 {
         match Call::that_does(self.operation) {
             // SAFETY: what it points to is there, as it has not completed.
             Some(call) => unsafe { call.make() },
             None => -libc::EINVAL,
         }
+    }
+}
+
+impl Open {
+    fn is_of_fifo(&self) -> bool {
+        let path = OsStr::from_bytes(self.path.to_bytes());
+        fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo())
     }
 }
 
@@ -113,21 +157,25 @@ impl Workers {
         self.outstanding.update(|it| it + count);
         let mut state = self.shared.lock();
         state.jobs.extend(jobs.drain(..));
+        self.start_threads(&mut state);
+        drop(state);
+        for _ in 0..count.min(MOST_THREADS) {
+            self.shared.job_came.notify_one();
+        }
+    }
+
+    fn start_threads(&self, state: &mut State) {
         while state.idle < state.jobs.len() && state.threads < MOST_THREADS {
             if let Err(error) = self.start_thread() {
                 if state.threads == 0 {
                     tracing::debug!("no thread for operations on files: {error}");
-                    self.shared.do_without_threads(&mut state);
+                    self.shared.do_without_threads(state);
                 }
                 break;
             }
             state.threads += 1;
             // It comes for one of the jobs.
             state.idle += 1;
-        }
-        drop(state);
-        for _ in 0..count.min(MOST_THREADS) {
-            self.shared.job_came.notify_one();
         }
     }
 
@@ -146,16 +194,34 @@ impl Workers {
         Ok(())
     }
 
-    /// Takes back a job that no thread has begun.
+    /// Takes back a job that no thread has begun, or is left with one.
     pub(super) fn take_back(&self, user_data: u64) -> bool {
         if self.outstanding.get() == 0 {
             return false;
         }
         let mut state = self.shared.lock();
         let place = state.jobs.iter().position(|it| it.user_data == user_data);
-        let is_taken = place.is_some_and(|it| state.jobs.remove(it).is_some());
+        let is_taken = match place {
+            Some(place) => state.jobs.remove(place).is_some(),
+            None => self.leave_thread(&mut state, user_data),
+        };
         self.outstanding.update(|it| it - usize::from(is_taken));
         is_taken
+    }
+
+    /// Leaves the thread alone that opens a FIFO. False if none does.
+    fn leave_thread(&self, state: &mut State, user_data: u64) -> bool {
+        let is_left = |it: &mut Open| it.user_data == user_data && it.is_of_fifo();
+        let Some(left) = state.opens.extract_if(.., is_left).next() else {
+            return false;
+        };
+        let mut threads = self.threads.borrow_mut();
+        threads.retain(|it| it.thread().id() != left.thread);
+        drop(threads);
+        state.threads -= 1;
+        // There may be jobs that no thread was left for.
+        self.start_threads(state);
+        true
     }
 
     #[inline]
@@ -232,10 +298,21 @@ impl Shared {
         // It was counted as idle when it was started.
         state.idle -= 1;
         loop {
-            while let Some(job) = state.jobs.pop_front() {
+            while let Some(mut job) = state.jobs.pop_front() {
+                let open = job.as_open();
+                state.opens.extend(open.clone());
                 drop(state);
                 let result = job.make();
                 state = self.lock();
+                if let Some(Open { thread, .. }) = open {
+                    let place = state.opens.iter().position(|it| it.thread == thread);
+                    let Some(place) = place else {
+                        // SAFETY: it was opened for one who has given up.
+                        drop((result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) }));
+                        return;
+                    };
+                    state.opens.swap_remove(place);
+                }
                 state.done.push(Done { job, result });
                 self.has_done.store(true, Ordering::Release);
                 if mem::take(&mut state.is_asleep) {
