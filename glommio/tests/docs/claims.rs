@@ -94,6 +94,30 @@ fn fault(command: &str) -> Option<String> {
     fault.map(|fault| format!("{command}: {fault}"))
 }
 
+/// What is wrong with the planted defect that is to make `command` fail.
+fn fault_of_defect(command: &str, defect: &str) -> Option<String> {
+    if defect == "–" {
+        // Of lists, of the compiler, or measured.
+        let is_other = command.starts_with("bash compat/") || command.contains("cargo bench");
+        let compares = [
+            "no_dependency_compiles_c",
+            "errors_go_where_ecosystem_errors_go",
+        ];
+        let is_needless = is_other || compares.iter().any(|it| command.ends_with(it));
+        return (!is_needless).then(|| format!("{command}: no defect makes it fail"));
+    }
+    let path = root().join(format!("soak/planted/{}.patch", code(defect)));
+    let patch = fs::read_to_string(path).unwrap_or_default();
+    let filter = command.rsplit(' ').next().expect("a word");
+    let mut lines = patch.lines();
+    let is_seen = lines.any(|line| match line.split_once(':') {
+        Some(("test", test)) => test.contains(filter),
+        Some(("row", _)) => command == "cargo run --release -p soak",
+        _ => false,
+    });
+    (!is_seen).then(|| format!("{command}: {defect} is not planted for it"))
+}
+
 /// Whether a module of that name, or a test whose name begins so, is in `folder`.
 fn has_test(folder: &Path, filter: &str) -> bool {
     let Ok(files) = fs::read_dir(folder) else {
@@ -122,14 +146,15 @@ fn each_promise_of_the_readme_has_a_proof() {
     let paragraphs = prose(&readme);
     let mut faults = Vec::new();
     for row in &promises {
-        let [quote, command, _] = row[..] else {
-            panic!("three cells: {row:?}");
+        let [quote, command, _, defect] = row[..] else {
+            panic!("four cells: {row:?}");
         };
         let is_said = readme.replace("**", "").replace('\n', " ").contains(quote);
         if !is_said {
             faults.push(format!("the README does not say {quote:?}"));
         }
         faults.extend(fault(code(command)));
+        faults.extend(fault_of_defect(code(command), defect));
     }
     let has_proof = |text: &str| promises.iter().any(|row| text.contains(row[0]));
     for line in readme.lines().filter(|it| it.starts_with("- **")) {
