@@ -13,8 +13,6 @@ mod recipes;
 mod reliable_udp;
 #[cfg(feature = "simulation")]
 mod simulated_http;
-#[cfg(feature = "simulation")]
-mod simulated_log;
 mod small;
 mod tcp_servers;
 mod tick_store;
