@@ -156,7 +156,8 @@ pub(super) async fn drive(shared: Rc<Shared>, receivers: Rc<Receivers>) {
                 break;
             }
         }
-        socket.send(&mut outgoing).await;
+        let failed = socket.send(&mut outgoing).await;
+        shared.count(|stats| stats.sends_failed += failed);
         glommio::yield_if_needed().await;
     }
 }
@@ -228,7 +229,8 @@ async fn drive_connection(
         };
         outgoing.add(transmit, socket);
         if outgoing.is_full() {
-            socket.send(outgoing).await;
+            let failed = socket.send(outgoing).await;
+            shared.count(|stats| stats.sends_failed += failed);
         }
     }
     if sent >= TURN {

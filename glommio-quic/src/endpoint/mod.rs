@@ -306,6 +306,11 @@ pub struct EndpointStats {
     /// Retries, refusals, resets and lists of versions that the send queue of the socket had no
     /// space for.
     pub answers_dropped: u64,
+    /// Datagrams and trains of them that could not be sent, for another reason than that.
+    pub sends_failed: u64,
+    /// First packets of clients that nothing was made of: too many wait to be accepted
+    /// ([`ServerConfig::max_incoming`]), or they are not what they should be.
+    pub initials_ignored: u64,
     /// Clients that were accepted.
     pub accepted: u64,
     /// Clients that were refused, by the program or because of [`Limits`].

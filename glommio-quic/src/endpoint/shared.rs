@@ -18,6 +18,7 @@ use quinn_proto::{
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
+use std::io;
 use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -274,6 +275,8 @@ impl Shared {
     /// Hands a datagram to the protocol. A connection that it is for is added to `touched`.
     fn handle(&self, now: Instant, datagram: Datagram, touched: &mut Vec<Rc<State>>) {
         let mut response = Vec::new();
+        let is_initial = datagram.is_initial();
+        let buffered = self.proto().incoming_buffer_bytes();
         let handled = caught(|| {
             self.proto().handle(
                 now,
@@ -289,7 +292,12 @@ impl Shared {
             return log_error("the protocol has panicked, and a datagram is lost");
         };
         match event {
-            None => {}
+            None => {
+                // Otherwise it is a further one of a client that waits.
+                if is_initial && self.proto().incoming_buffer_bytes() == buffered {
+                    self.count(|stats| stats.initials_ignored += 1);
+                }
+            }
             Some(DatagramEvent::Response(transmit)) => self.respond(transmit, response),
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 let Some(state) = self.connection(handle) else {
@@ -377,9 +385,13 @@ impl Shared {
             self.wake_driver();
             return;
         }
-        let socket = self.socket();
-        if !socket.is_some_and(|socket| socket.try_send(&transmit, &response)) {
-            self.count(|stats| stats.answers_dropped += 1);
+        let Some(socket) = self.socket() else { return };
+        if let Err(error) = socket.try_send(&transmit, &response) {
+            let is_full = error.kind() == io::ErrorKind::WouldBlock;
+            self.count(|stats| match is_full {
+                true => stats.answers_dropped += 1,
+                false => stats.sends_failed += 1,
+            });
         }
     }
 

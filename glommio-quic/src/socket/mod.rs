@@ -25,6 +25,15 @@ pub(crate) struct Datagram {
     pub(crate) payload: BytesMut,
 }
 
+impl Datagram {
+    /// Whether its packet is one that begins a connection, in version 1 and its drafts.
+    pub(crate) fn is_initial(&self) -> bool {
+        const LONG_AND_TYPE: u8 = 0xb0;
+        let first = self.payload.first();
+        first.is_some_and(|first| first & LONG_AND_TYPE == 0x80)
+    }
+}
+
 pub(crate) struct Socket {
     socket: UdpSocket,
     is_ipv6: bool,
@@ -113,8 +122,9 @@ impl Socket {
     /// Sends all that was collected, and empties it. Waits while the send queue is full.
     ///
     /// What cannot be sent is lost, as the network might lose it: the protocol makes up for that.
-    pub(crate) async fn send(&self, outgoing: &mut Outgoing) {
-        let mut left = outgoing.sends();
+    /// Returns how many were.
+    pub(crate) async fn send(&self, outgoing: &mut Outgoing) -> u64 {
+        let (mut left, mut failed) = (outgoing.sends(), 0);
         while let Some(first) = left.first() {
             let sent = match left {
                 [one] => {
@@ -130,38 +140,35 @@ impl Socket {
             let count = match sent {
                 Ok(count) => count,
                 Err(error) => {
-                    self.send_singly(first, error).await;
+                    failed += u64::from(!self.send_singly(first, error).await);
                     1
                 }
             };
             left = &left[count..];
         }
         outgoing.clear(self);
+        failed
     }
 
-    /// Sends what has failed with `error` without the offload, if that is what has failed.
-    async fn send_singly(&self, prepared: &Prepared, error: GlommioError<()>) {
+    /// Sends what has failed with `error` without the offload, if that is what has failed. False if it
+    /// is lost.
+    async fn send_singly(&self, prepared: &Prepared, error: GlommioError<()>) -> bool {
         let mut error = io::Error::from(error);
         if error.kind() == io::ErrorKind::Unsupported {
             match self.send_segments_singly(prepared).await {
-                Ok(()) => return,
+                Ok(()) => return true,
                 Err(of_one) => error = of_one,
             }
         }
         let to = prepared.transmit.destination;
         tracing::debug!(%error, %to, "a datagram was not sent");
+        false
     }
 
-    /// Sends one datagram without waiting. False if the send queue is full.
-    pub(crate) fn try_send(&self, transmit: &Transmit, payload: &[u8]) -> bool {
-        let sent = self
-            .socket
-            .try_send_segments(&segments(transmit, payload, transmit.size));
-        match sent.map_err(io::Error::from) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
-            // Another error is about its receiver, or the network loses it.
-            Ok(()) | Err(_) => true,
-        }
+    /// Sends one datagram without waiting: an error of kind `WouldBlock` if the send queue is full.
+    pub(crate) fn try_send(&self, transmit: &Transmit, payload: &[u8]) -> io::Result<()> {
+        let segments = segments(transmit, payload, transmit.size);
+        Ok(self.socket.try_send_segments(&segments)?)
     }
 
     async fn send_segments_singly(&self, prepared: &Prepared) -> io::Result<()> {

@@ -281,6 +281,9 @@ fn keys_and_windows_change_while_data_flows() -> Result {
         let (server, client) = (server()?, client()?);
         let (accepted, connection) = pair(&server, &client).await?;
         spawn_local(echo(accepted.clone())).detach();
+        connection.set_send_window(10_000);
+        let mut unread = connection.open_uni().await?;
+        assert_eq!(unread.write(&[7; 50_000]).await?, 10_000);
         connection.set_send_window(100_000);
         for round in 0..5 {
             let sent = pattern(round, 300_000);

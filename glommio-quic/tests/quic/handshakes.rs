@@ -23,10 +23,12 @@ fn a_client_is_asked_to_prove_its_address() -> Result {
         let incoming = server.accept().await.ok_or("closed")?;
         assert!(!incoming.remote_address_validated() && incoming.may_retry());
         assert_eq!(incoming.remote_address(), client.local_addr()?);
+        let asked_first = *incoming.orig_dst_cid();
         incoming.retry()?;
 
         let incoming = server.accept().await.ok_or("closed")?;
         assert!(incoming.remote_address_validated());
+        assert_eq!(*incoming.orig_dst_cid(), asked_first);
         let incoming = incoming
             .retry()
             .expect_err("once is enough")
@@ -67,6 +69,8 @@ fn refused_dropped_and_ignored_clients() -> Result {
         };
         let result = futures_lite::future::or(async { connecting.await.map(drop) }, ignore).await;
         assert_eq!(result, Err(ConnectionError::TimedOut));
+        assert!(server.stats().ignored > 0);
+        assert_eq!(server.stats().refused, 2);
 
         // A server without a configuration.
         server.set_server_config(None);
@@ -99,6 +103,7 @@ fn more_clients_than_may_wait_come_later() -> Result {
             Ok(server.accept().await)
         });
         assert!(more.await.is_err());
+        assert!(server.stats().initials_ignored > 0);
 
         let mut accepted = Vec::new();
         for incoming in waiting {
@@ -362,4 +367,19 @@ fn a_server_that_would_accept_early_data_is_refused() -> Result {
     let error = QuicServerConfig::try_from(tls).map(drop).unwrap_err();
     assert!(error.to_string().contains("early data"), "{error}");
     Ok(())
+}
+
+#[test]
+fn what_cannot_be_sent_is_counted() -> Result {
+    run(async {
+        let client = client()?;
+        // A socket of the loopback interface does not reach it.
+        let connecting = client.connect("192.0.2.1:443".parse()?, "localhost")?;
+        while client.stats().sends_failed == 0 {
+            glommio::timer::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(client.stats().answers_dropped, 0);
+        drop(connecting);
+        Ok(())
+    })
 }

@@ -8,3 +8,4 @@ mod lives;
 mod networks;
 mod peer;
 mod shards;
+mod updates;

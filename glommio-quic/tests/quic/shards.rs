@@ -176,6 +176,26 @@ fn an_endpoint_of_each_shard_connects() -> Result {
 }
 
 #[test]
+fn shards_with_settings_have_these_and_the_ids_of_shards() -> Result {
+    run(async {
+        let shards = Shard::bind(loopback(), SHARDS)?;
+        let address = shards[0].local_addr()?;
+        let mut settings = crypto::endpoint_config()?;
+        // A draft.
+        settings.supported_versions(vec![0xff00_001d]);
+        let _shards = (shards.into_iter())
+            .map(|shard| {
+                let server = Some(server_config()?);
+                Ok(Endpoint::shard_with(settings.clone(), server, shard)?)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let refused = client()?.connect(address, "localhost")?.await;
+        assert_eq!(refused.map(drop), Err(ConnectionError::VersionMismatch));
+        Ok(())
+    })
+}
+
+#[test]
 fn shards_at_a_used_address_are_an_error_unless_they_share_it() -> Result {
     let in_use = std::io::ErrorKind::AddrInUse;
     for count in [1, 3] {
