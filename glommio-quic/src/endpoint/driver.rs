@@ -287,7 +287,7 @@ mod tests {
     fn timers_of_connections_that_are_gone_do_not_keep_the_driver_asleep()
     -> Result<(), Box<dyn Error>> {
         LocalExecutor::default().run(async {
-            let socket = Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
+            let socket = Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.into())?;
             let shared = Shared::new(crypto::endpoint_config()?, None, Rc::new(socket), None);
             for number in 0..=TIMERS {
                 let due = Instant::now();
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn a_flood_leaves_turns_to_other_tasks() -> Result<(), Box<dyn Error>> {
         LocalExecutor::default().run(async {
-            let socket = Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
+            let socket = Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.into())?;
             let shared = Shared::new(crypto::endpoint_config()?, None, Rc::new(socket), None);
             let turns = Rc::new(Cell::new(0));
             let counts = Rc::clone(&turns);

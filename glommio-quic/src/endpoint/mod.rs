@@ -12,7 +12,7 @@ pub use limits::Limits;
 pub(crate) use shared::Shared;
 
 use crate::connection::Connecting;
-use crate::shards::{Membership, Shard};
+use crate::shards::{Membership, Placed, Shard};
 use crate::socket::Socket;
 use crate::{ClientConfig, ConnectError, EndpointConfig, ServerConfig, VarInt, crypto};
 use driver::{Receivers, drive};
@@ -87,7 +87,7 @@ impl Endpoint {
         server: Option<ServerConfig>,
         socket: UdpSocket,
     ) -> io::Result<Endpoint> {
-        Endpoint::start(config, server, socket, None)
+        Endpoint::start(config, server, socket.into(), None)
     }
 
     /// The endpoint of one shard of several that serve one address. To be made in the executor of
@@ -129,7 +129,7 @@ impl Endpoint {
     fn start(
         config: EndpointConfig,
         server: Option<ServerConfig>,
-        socket: UdpSocket,
+        socket: Placed<UdpSocket>,
         shard: Option<Arc<Membership>>,
     ) -> io::Result<Endpoint> {
         let socket = Rc::new(Socket::new(socket)?);
@@ -258,7 +258,7 @@ impl Endpoint {
     /// the executor of the endpoint has ended.
     pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
         self.shared.socket().ok_or_else(ended)?;
-        let socket = Rc::new(Socket::new(socket)?);
+        let socket = Rc::new(Socket::new(socket.into())?);
         self.shared.rebind(Rc::clone(&socket));
         self.receivers.start(&self.shared, socket);
         Ok(())

@@ -1,6 +1,7 @@
 //! Which shard a packet is for, and how it gets there.
 
 use super::ids::ID_LEN;
+use super::order::{Order, Placed};
 use super::program;
 use crate::socket::Datagram;
 use atomic_waker::AtomicWaker;
@@ -8,8 +9,8 @@ use concurrent_queue::ConcurrentQueue;
 use std::future::poll_fn;
 use std::io;
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 /// Datagrams that wait for one shard. Further ones are lost.
@@ -22,9 +23,8 @@ pub(super) struct Group {
     /// The number of the first; those of the others follow.
     first: usize,
     inboxes: Vec<Inbox>,
-    /// The kernel's order of their sockets, if no other process has sockets in it, by numbers: the
-    /// last takes the place of one that is closed.
-    order: Mutex<Vec<u8>>,
+    /// The kernel's order of their sockets, if no other process has sockets in it.
+    order: Arc<Order>,
 }
 
 struct Inbox {
@@ -44,7 +44,7 @@ impl Group {
         Group {
             first,
             inboxes: (0..count).map(|_| inbox()).collect(),
-            order: Mutex::default(),
+            order: Arc::default(),
         }
     }
 
@@ -61,15 +61,13 @@ impl Group {
         self.inbox(number).is_some()
     }
 
-    /// Makes a shard that there is none of yet, or none any more. Its socket is to be the next that
-    /// is bound.
+    /// Makes a shard that there is none of yet, or none any more.
     pub(super) fn join(self: &Arc<Group>) -> Option<Membership> {
         let takes = |inbox: &Inbox| !inbox.is_open.swap(true, Ordering::AcqRel);
         let index = self.inboxes.iter().position(takes)?;
         // What has come in the meantime is for connections that are lost.
         self.inboxes[index].datagrams.try_iter().for_each(drop);
         let number = u8::try_from(self.first + index).expect("the numbers were checked");
-        self.ordered(|order| order.push(number));
         Some(Membership {
             group: Arc::clone(self),
             number,
@@ -79,7 +77,7 @@ impl Group {
 
     /// Has the kernel find the sockets by the numbers of their shards. `socket` is any of them.
     pub(super) fn steer(&self, socket: &UdpSocket, shares_address: bool) -> io::Result<()> {
-        self.ordered(|order| {
+        self.order.with(|order| {
             let is_by_number = |(index, number)| index == usize::from(number);
             // The sockets of the other processes are taken to be before these.
             let by_number = shares_address || order.iter().copied().enumerate().all(is_by_number);
@@ -87,8 +85,13 @@ impl Group {
         })
     }
 
-    fn ordered<R>(&self, act: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        act(&mut self.order.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Binds the socket of the shard `number`.
+    pub(super) fn bind(
+        &self,
+        number: u8,
+        bind: impl FnOnce() -> io::Result<UdpSocket>,
+    ) -> io::Result<Placed<UdpSocket>> {
+        self.order.bind(number, bind)
     }
 }
 
@@ -146,16 +149,11 @@ impl Membership {
         inbox.datagrams.try_iter().take(BATCH)
     }
 
-    /// The shard has ended, and its socket is closed.
+    /// The shard has ended.
     pub(crate) fn leave(&self) {
         if self.has_left.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.group.ordered(|order| {
-            if let Some(place) = order.iter().position(|number| *number == self.number) {
-                order.swap_remove(place);
-            }
-        });
         self.inbox().is_open.store(false, Ordering::Release);
     }
 }
@@ -204,8 +202,30 @@ mod tests {
         one.leave();
         let again = group.join().expect("one again");
         assert_eq!(again.number, 5);
-        assert_eq!(group.ordered(|order| order.clone()), [6, 5]);
         drop(one);
         assert!(group.join().is_none(), "it is not free");
+    }
+
+    #[test]
+    fn the_order_of_sockets_is_that_of_the_kernel_however_late_they_are_closed() {
+        let group = Group::new(5, 3);
+        let socket = || UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0));
+        let [five, six, seven] = [5, 6, 7].map(|number| group.bind(number, socket).unwrap());
+        let order = || group.order.with(<[u8]>::to_vec);
+        // The shard was made again, and a task of the old one still has its socket.
+        let again = group.bind(5, socket).unwrap();
+        assert_eq!(order(), [5, 6, 7, 5]);
+        drop(five.map(|socket| (socket, "of another type")));
+        assert_eq!(order(), [5, 6, 7]);
+        drop(six);
+        assert_eq!(order(), [5, 7]);
+        drop((again, seven));
+        assert!(order().is_empty());
+        assert!(
+            group
+                .bind(5, || Err(io::ErrorKind::AddrInUse.into()))
+                .is_err()
+        );
+        assert!(order().is_empty());
     }
 }

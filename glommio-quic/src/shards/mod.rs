@@ -19,10 +19,12 @@
 mod ids;
 mod membership;
 mod options;
+mod order;
 mod program;
 
 pub(crate) use membership::{Membership, Passed};
 pub use options::ShardOptions;
+pub(crate) use order::Placed;
 
 use crate::EndpointConfig;
 use crate::crypto::ResetKey;
@@ -81,7 +83,7 @@ struct Common {
 /// executor.
 pub struct Shard {
     // It is closed before the shard leaves.
-    socket: UdpSocket,
+    socket: Placed<UdpSocket>,
     membership: Membership,
     common: Common,
 }
@@ -186,7 +188,7 @@ impl Shard {
         });
     }
 
-    pub(crate) fn into_parts(self) -> (UdpSocket, Arc<Membership>) {
+    pub(crate) fn into_parts(self) -> (Placed<UdpSocket>, Arc<Membership>) {
         (self.socket, Arc::new(self.membership))
     }
 }

@@ -163,7 +163,8 @@ fn make(common: &Common, is_with_others: bool) -> io::Result<Shard> {
             "all shards of the address are taken",
         )
     })?;
-    let socket = bind(common.addr, is_with_others)?;
+    let bind = || bind(common.addr, is_with_others);
+    let socket = common.group.bind(membership.number, bind)?;
     Ok(Shard {
         socket,
         membership,

@@ -49,9 +49,10 @@ fn program(order: Option<&[u8]>) -> Vec<libc::sock_filter> {
         program.push(op(BPF_RET | A, 0, 0, 0));
         return program;
     };
-    for (index, number) in (0..).zip(order) {
+    // Of two sockets of a shard the first is about to be closed.
+    for (index, number) in (0..order.len()).zip(order).rev() {
         program.push(op(BPF_JMP | BPF_JEQ | BPF_K, u32::from(*number), 0, 1));
-        program.push(ret(index));
+        program.push(ret(index as u32));
     }
     program.push(ret(BY_ADDRESSES));
     program

@@ -6,6 +6,7 @@ mod path_mtu;
 
 pub(crate) use outgoing::Outgoing;
 
+use crate::shards::Placed;
 use bytes::BytesMut;
 use glommio::GlommioError;
 use glommio::net::{DatagramPool, Ecn, ReceivedDatagrams, Segments, UdpSocket};
@@ -35,7 +36,7 @@ impl Datagram {
 }
 
 pub(crate) struct Socket {
-    socket: UdpSocket,
+    socket: Placed<UdpSocket>,
     is_ipv6: bool,
     never_fragments: bool,
     buffers: Rc<Buffers>,
@@ -60,10 +61,10 @@ const RECEIVED: usize = 32;
 const LONGEST: usize = 65_507;
 
 impl Socket {
-    pub(crate) fn new(socket: std::net::UdpSocket) -> io::Result<Socket> {
+    pub(crate) fn new(socket: Placed<std::net::UdpSocket>) -> io::Result<Socket> {
         let address = socket.local_addr()?;
         let never_fragments = path_mtu::probe(&socket, address.is_ipv6()).is_ok();
-        let socket = UdpSocket::from(socket);
+        let socket = socket.map(UdpSocket::from);
         socket.set_receive_ecn(true)?;
         if address.ip().is_unspecified() {
             // Answers are to come from the address that was asked.
@@ -253,7 +254,7 @@ mod tests {
     fn sockets_of_a_thread_share_their_buffers_and_the_last_drops_them() {
         LocalExecutor::default().run(async {
             let socket =
-                || Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).unwrap();
+                || Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().into()).unwrap();
             let (one, two) = (socket(), socket());
             assert!(Rc::ptr_eq(&one.buffers, &two.buffers));
             let buffers = Rc::downgrade(&one.buffers);
@@ -269,7 +270,7 @@ mod tests {
         LocalExecutor::default().run(async {
             let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let to = receiver.local_addr().unwrap();
-            let receiver = Socket::new(receiver).unwrap();
+            let receiver = Socket::new(receiver.into()).unwrap();
             let sender = glommio::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let train = Segments::new(&[7; 12_000], 1200).to(to);
             sender.send_segments(&train).await.unwrap();

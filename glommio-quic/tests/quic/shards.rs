@@ -11,6 +11,7 @@ use glommio_quic::{
 use std::collections::HashSet;
 use std::error::Error;
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -447,4 +448,34 @@ fn only_connections_of_the_own_shards_are_reset() -> Result {
         );
         Ok(())
     })
+}
+
+#[test]
+fn shards_that_end_and_are_made_again_at_the_same_time_are_each_found_by_the_kernel() -> Result {
+    let shards = ShardOptions::new().bind(loopback(), 4)?;
+    let sender = UdpSocket::bind(loopback())?;
+    for _ in 0..200 {
+        let taken: Vec<Shard> = thread::scope(|scope| {
+            let take = || shards.take();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+            let taken = threads.into_iter().map(|it| it.join().expect("no panic"));
+            taken.collect::<std::io::Result<_>>()
+        })?;
+        for shard in &taken {
+            assert_eq!(shard.steering(), Steering::Kernel);
+            let socket = UdpSocket::from(shard.as_fd().try_clone_to_owned()?);
+            socket.set_read_timeout(Some(Duration::from_secs(10)))?;
+            let packet = [0x40, u8::try_from(shard.number())?, 7];
+            sender.send_to(&packet, shards.local_addr())?;
+            let mut read = [0; 10];
+            assert_eq!(socket.recv(&mut read)?, 3, "shard {}", shard.number());
+            assert_eq!(read[..3], packet);
+        }
+        thread::scope(|scope| {
+            for shard in taken {
+                scope.spawn(|| drop(shard));
+            }
+        });
+    }
+    Ok(())
 }
