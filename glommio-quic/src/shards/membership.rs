@@ -1,6 +1,7 @@
 //! Which shard a packet is for, and how it gets there.
 
 use super::ids::ID_LEN;
+use super::kept::Kept;
 use super::order::{Order, Placed};
 use super::program;
 use crate::socket::Datagram;
@@ -9,14 +10,16 @@ use concurrent_queue::ConcurrentQueue;
 use std::future::poll_fn;
 use std::io;
 use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 /// Datagrams that wait for one shard. Further ones are lost.
 const INBOX: usize = 1024;
 /// How many a shard takes at a time.
 const BATCH: usize = 64;
+/// So many datagrams that come to another shard are no chance.
+const GONE: usize = 16;
 
 /// The shards of one address in this process.
 pub(super) struct Group {
@@ -25,6 +28,10 @@ pub(super) struct Group {
     inboxes: Vec<Inbox>,
     /// The kernel's order of their sockets, if no other process has sockets in it.
     order: Arc<Order>,
+    /// Whether the sockets of another process, as many, come before these in the kernel's order.
+    is_behind: AtomicBool,
+    /// Datagrams that were passed on since the kernel finds the sockets so.
+    passed_on: AtomicUsize,
 }
 
 struct Inbox {
@@ -35,7 +42,7 @@ struct Inbox {
 }
 
 impl Group {
-    pub(super) fn new(first: usize, count: usize) -> Group {
+    pub(super) fn new(first: usize, count: usize, is_behind: bool) -> Group {
         let inbox = || Inbox {
             datagrams: ConcurrentQueue::bounded(INBOX),
             shard: AtomicWaker::new(),
@@ -45,6 +52,8 @@ impl Group {
             first,
             inboxes: (0..count).map(|_| inbox()).collect(),
             order: Arc::default(),
+            is_behind: AtomicBool::new(is_behind),
+            passed_on: AtomicUsize::new(0),
         }
     }
 
@@ -62,27 +71,52 @@ impl Group {
     }
 
     /// Makes a shard that there is none of yet, or none any more.
-    pub(super) fn join(self: &Arc<Group>) -> Option<Membership> {
+    ///
+    /// Its place among them comes with it.
+    pub(super) fn join(self: &Arc<Group>) -> Option<(usize, Membership)> {
         let takes = |inbox: &Inbox| !inbox.is_open.swap(true, Ordering::AcqRel);
         let index = self.inboxes.iter().position(takes)?;
         // What has come in the meantime is for connections that are lost.
         self.inboxes[index].datagrams.try_iter().for_each(drop);
         let number = u8::try_from(self.first + index).expect("the numbers were checked");
-        Some(Membership {
+        let membership = Membership {
             group: Arc::clone(self),
             number,
             has_left: AtomicBool::new(false),
-        })
+            kept: Weak::new(),
+        };
+        Some((index, membership))
     }
 
     /// Has the kernel find the sockets by the numbers of their shards. `socket` is any of them.
-    pub(super) fn steer(&self, socket: &UdpSocket, shares_address: bool) -> io::Result<()> {
+    pub(super) fn steer(&self, socket: &UdpSocket) -> io::Result<()> {
         self.order.with(|order| {
             let is_by_number = |(index, number)| index == usize::from(number);
-            // The sockets of the other processes are taken to be before these.
-            let by_number = shares_address || order.iter().copied().enumerate().all(is_by_number);
-            program::attach(socket, (!by_number).then_some(order))
+            let by_number = order.iter().copied().enumerate().all(is_by_number);
+            program::attach(socket, program::by_order((!by_number).then_some(order)))
         })
+    }
+
+    /// As [`steer`](Self::steer), with sockets that are [`Kept`], and as many of another process.
+    pub(super) fn steer_kept(&self, kept: &Kept) -> io::Result<()> {
+        let is_behind = self.is_behind.load(Ordering::Acquire);
+        let program = program::shared(self.first, self.count(), is_behind);
+        program::attach(kept.any(), program)
+    }
+
+    /// A datagram has come to the socket of another shard. That the kernel finds no socket where it looks
+    /// for it says that the sockets that were before these are closed.
+    fn has_passed_on(&self, kept: &Weak<Kept>) {
+        if !self.is_behind.load(Ordering::Acquire)
+            || self.passed_on.fetch_add(1, Ordering::AcqRel) + 1 != GONE
+        {
+            return;
+        }
+        if let Some(kept) = kept.upgrade() {
+            self.is_behind.store(false, Ordering::Release);
+            // Otherwise they are passed on as before.
+            let _ = self.steer_kept(&kept);
+        }
     }
 
     /// Binds the socket of the shard `number`.
@@ -101,6 +135,8 @@ pub(crate) struct Membership {
     pub(super) group: Arc<Group>,
     pub(super) number: u8,
     has_left: AtomicBool,
+    /// See [`Group::has_passed_on`].
+    pub(super) kept: Weak<Kept>,
 }
 
 /// What has become of a datagram.
@@ -129,6 +165,7 @@ impl Membership {
         match other.datagrams.push(datagram) {
             Ok(()) => {
                 other.shard.wake();
+                self.group.has_passed_on(&self.kept);
                 Passed::On
             }
             Err(_) => Passed::Nowhere,
@@ -195,12 +232,13 @@ mod tests {
 
     #[test]
     fn who_leaves_twice_does_not_close_the_shard_that_was_made_again() {
-        let group = Arc::new(Group::new(5, 2));
-        let (one, two) = (group.join().expect("one"), group.join().expect("two"));
+        let group = Arc::new(Group::new(5, 2, false));
+        let join = || group.join().map(|(_, membership)| membership);
+        let (one, two) = (join().expect("one"), join().expect("two"));
         assert!(group.join().is_none());
         assert_eq!((one.number, two.number), (5, 6));
         one.leave();
-        let again = group.join().expect("one again");
+        let again = join().expect("one again");
         assert_eq!(again.number, 5);
         drop(one);
         assert!(group.join().is_none(), "it is not free");
@@ -208,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_order_of_sockets_is_that_of_the_kernel_however_late_they_are_closed() {
-        let group = Group::new(5, 3);
+        let group = Group::new(5, 3, false);
         let socket = || UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0));
         let [five, six, seven] = [5, 6, 7].map(|number| group.bind(number, socket).unwrap());
         let order = || group.order.with(<[u8]>::to_vec);

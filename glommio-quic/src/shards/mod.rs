@@ -17,6 +17,7 @@
 //! a restart: the client hears that its connection is lost.
 
 mod ids;
+mod kept;
 mod membership;
 mod options;
 mod order;
@@ -75,7 +76,8 @@ struct Common {
     group: Arc<membership::Group>,
     addr: SocketAddr,
     steering: Steering,
-    shares_address: bool,
+    /// Of a process that shares the address.
+    kept: Option<Arc<kept::Kept>>,
     reset_key: Arc<ResetKey>,
 }
 

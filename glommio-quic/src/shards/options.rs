@@ -1,5 +1,6 @@
 //! How the sockets of shards are made.
 
+use super::kept::Kept;
 use super::membership::Group;
 use super::{Common, Shard, Shards, Steering};
 use crate::crypto::ResetKey;
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex};
 /// let shards = ShardOptions::new()
 ///     .reset_key(ResetKey::new(&secret))
 ///     .share_address(true)
-///     .first_number(4) // the other program has 0 to 3
+///     .first_number(4) // the other program has 0 to 3, and so has the next one
 ///     .bind(([0, 0, 0, 0], 4433).into(), 4)?;
 /// # drop(shards);
 /// # Ok(())
@@ -70,18 +71,22 @@ impl ShardOptions {
         self
     }
 
-    /// The number of the first shard. Default 0. Programs that share an address need different
-    /// ones, up to [`Shard::MAX`] in all.
+    /// The number of the first shard. Default 0. Programs that [share](Self::share_address) an address
+    /// need different ones.
     #[must_use]
     pub fn first_number(mut self, number: usize) -> ShardOptions {
         self.first_number = number;
         self
     }
 
-    /// Whether other processes of the same user may have shards at the address, and more may come.
-    /// Default false. While both are there, the kernel steers each packet to the process that has its
-    /// connection if the numbers of the one that was first are the lower ones, from 0. When
-    /// that has ended, shards pass on what comes to another one of theirs.
+    /// Whether another process of the same user may have shards at the address, as many, and the next
+    /// one may come when that has ended. Default false. Their numbers are to begin at different
+    /// multiples of their count: with four each at 0 and at 4 in turn.
+    ///
+    /// While both are there, the kernel steers each packet to the process that has its connection, and
+    /// new clients to the one that has come last. The sockets of a process stay open until the
+    /// last of its shards and [`Shards`] is gone: what is for a shard that has ended is lost
+    /// until it is taken again.
     #[must_use]
     pub fn share_address(mut self, shares: bool) -> ShardOptions {
         self.shares_address = shares;
@@ -107,16 +112,25 @@ impl ShardOptions {
             Some(key) => key,
             None => ResetKey::random().map_err(io::Error::other)?,
         };
+        let (mut kept, mut addr, mut is_behind) = (None, addr, false);
+        if self.shares_address {
+            match bind(addr, false).and_then(|socket| socket.local_addr()) {
+                Ok(free) => addr = free,
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => is_behind = true,
+                Err(error) => return Err(error),
+            }
+            kept = Some(Arc::new(Kept::new(addr, count, |addr| bind(addr, true))?));
+        }
         let mut common = Common {
-            group: Arc::new(Group::new(self.first_number, count)),
+            group: Arc::new(Group::new(self.first_number, count, is_behind)),
             addr,
             steering: self.best,
-            shares_address: self.shares_address,
+            kept,
             reset_key: Arc::new(reset_key),
         };
         let mut untaken = Vec::with_capacity(count);
         for index in 0..count {
-            let shard = make(&common, self.shares_address || index > 0)?;
+            let shard = make(&common, index > 0)?;
             common.addr = shard.socket.local_addr()?;
             untaken.push(shard);
         }
@@ -136,13 +150,13 @@ impl Common {
     /// What the kernel makes of the wanted steering.
     fn steered(&self, socket: &UdpSocket, count: usize) -> Steering {
         // A single socket needs none, and the kernel takes no program for it.
-        let is_alone = count == 1 && !self.shares_address;
+        let is_alone = count == 1 && self.kept.is_none();
+        let steer = || match &self.kept {
+            Some(kept) => self.group.steer_kept(kept),
+            None => self.group.steer(socket),
+        };
         match self.steering {
-            Steering::Kernel
-                if self.group.steer(socket, self.shares_address).is_ok() || is_alone =>
-            {
-                Steering::Kernel
-            }
+            Steering::Kernel if steer().is_ok() || is_alone => Steering::Kernel,
             Steering::Kernel | Steering::PassingOn => Steering::PassingOn,
         }
     }
@@ -151,20 +165,30 @@ impl Common {
 /// A shard in place of one that has ended.
 pub(super) fn make_again(common: &Common) -> io::Result<Shard> {
     let mut shard = make(common, true)?;
-    shard.common.steering = common.steered(&shard.socket, common.group.count());
+    if common.kept.is_none() {
+        shard.common.steering = common.steered(&shard.socket, common.group.count());
+    }
     Ok(shard)
 }
 
 fn make(common: &Common, is_with_others: bool) -> io::Result<Shard> {
     let common = common.clone();
-    let membership = common.group.join().ok_or_else(|| {
+    let (place, mut membership) = common.group.join().ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::ResourceBusy,
             "all shards of the address are taken",
         )
     })?;
     let bind = || bind(common.addr, is_with_others);
-    let socket = common.group.bind(membership.number, bind)?;
+    let socket = match &common.kept {
+        Some(kept) => {
+            if common.steering == Steering::Kernel {
+                membership.kept = Arc::downgrade(kept);
+            }
+            kept.socket(place)?
+        }
+        None => common.group.bind(membership.number, bind)?,
+    };
     Ok(Shard {
         socket,
         membership,

@@ -3,6 +3,7 @@
 //! A new one is the last, and the last takes the place of one that is closed. Sockets are bound and
 //! closed with the list locked, so that it is right.
 
+use super::kept::Kept;
 use std::io;
 use std::net::UdpSocket;
 use std::ops::Deref;
@@ -33,6 +34,7 @@ impl Order {
         Ok(Placed {
             socket: Some(socket),
             place,
+            kept: None,
         })
     }
 
@@ -44,10 +46,12 @@ impl Order {
     }
 }
 
-/// A socket that is in an [`Order`], or in none.
+/// A socket that is in an [`Order`], or [`Kept`], or neither.
 pub(crate) struct Placed<S> {
     socket: Option<S>,
     place: Option<(Arc<Order>, RawFd)>,
+    // It is dropped after the socket.
+    kept: Option<Arc<Kept>>,
 }
 
 impl<S> From<S> for Placed<S> {
@@ -55,16 +59,29 @@ impl<S> From<S> for Placed<S> {
         Placed {
             socket: Some(socket),
             place: None,
+            kept: None,
         }
     }
 }
 
 impl<S> Placed<S> {
+    pub(super) fn kept(socket: S, kept: Arc<Kept>) -> Placed<S> {
+        Placed {
+            socket: Some(socket),
+            place: None,
+            kept: Some(kept),
+        }
+    }
+
     /// Makes another type of the same socket.
     pub(crate) fn map<T>(mut self, make: impl FnOnce(S) -> T) -> Placed<T> {
         let socket = self.socket.take().map(make);
-        let place = self.place.take();
-        Placed { socket, place }
+        let (place, kept) = (self.place.take(), self.kept.take());
+        Placed {
+            socket,
+            place,
+            kept,
+        }
     }
 }
 

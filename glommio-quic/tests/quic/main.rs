@@ -8,4 +8,5 @@ mod lives;
 mod networks;
 mod peer;
 mod shards;
+mod takeovers;
 mod updates;
