@@ -17,6 +17,7 @@ use glommio::timer::sleep;
 use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, spawn_local};
 
 use super::{PATIENCE, Result, abandon, run};
+use crate::common::in_child_with;
 
 const SHARDS: usize = 4;
 
@@ -430,39 +431,42 @@ fn short_connections_one_after_the_other_take_turns() {
     server.stop();
 }
 
-/// The kernel tells the first, which computes, of one client; the second takes it, and does not come back.
+/// The kernel tells the first, which computes, of one client; the second takes it, and does not come back. On a ring of
+/// another kind the first has the client itself as soon as its thread is in the kernel.
 #[test]
 fn a_client_is_accepted_by_a_third_executor_when_one_computes_and_one_does_not_come_back() {
-    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
-    let (says, hears) = mpsc::channel();
-    let (go_on, may_go_on) = mpsc::channel::<()>();
-    let in_the_kernel = Duration::from_millis(20);
-    let first = listener.clone();
-    let computes = LocalExecutorBuilder::default().spawn(move || async move {
-        let mut shard = first.join(0).expect("it joins");
-        let mut accept = pin!(shard.accept());
-        assert!(poll_once(&mut accept).await.is_none());
-        sleep(in_the_kernel).await;
-        says.send(()).expect("the test listens");
-        let _ = may_go_on.recv();
+    in_child_with(&[("GLOMMIO_RING", "defer")], || {
+        let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
+        let (says, hears) = mpsc::channel();
+        let (go_on, may_go_on) = mpsc::channel::<()>();
+        let in_the_kernel = Duration::from_millis(20);
+        let first = listener.clone();
+        let computes = LocalExecutorBuilder::default().spawn(move || async move {
+            let mut shard = first.join(0).expect("it joins");
+            let mut accept = pin!(shard.accept());
+            assert!(poll_once(&mut accept).await.is_none());
+            sleep(in_the_kernel).await;
+            says.send(()).expect("the test listens");
+            let _ = may_go_on.recv();
+        });
+        assert_eq!(hears.recv_timeout(PATIENCE), Ok(()));
+        run(async {
+            let (mut second, mut third) = (listener.join(1)?, listener.join(2)?);
+            let mut accepts = pin!(second.accept());
+            assert!(poll_once(&mut accepts).await.is_none());
+            sleep(in_the_kernel).await;
+            let mut waits = pin!(third.accept());
+            assert!(poll_once(&mut waits).await.is_none());
+            sleep(in_the_kernel).await;
+            let _clients = (client_of(&listener)?, client_of(&listener)?);
+            let _served = accepts.await?;
+            let _served = waits.await?;
+            Ok(())
+        });
+        drop(go_on);
+        let computes = computes.expect("an executor starts");
+        computes.join().expect("it has ended");
     });
-    assert_eq!(hears.recv_timeout(PATIENCE), Ok(()));
-    run(async {
-        let (mut second, mut third) = (listener.join(1)?, listener.join(2)?);
-        let mut accepts = pin!(second.accept());
-        assert!(poll_once(&mut accepts).await.is_none());
-        sleep(in_the_kernel).await;
-        let mut waits = pin!(third.accept());
-        assert!(poll_once(&mut waits).await.is_none());
-        sleep(in_the_kernel).await;
-        let _clients = (client_of(&listener)?, client_of(&listener)?);
-        let _served = accepts.await?;
-        let _served = waits.await?;
-        Ok(())
-    });
-    drop(go_on);
-    let computes = computes.expect("an executor starts");
-    computes.join().expect("it has ended");
 }
 
 #[test]
