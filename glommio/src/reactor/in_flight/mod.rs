@@ -469,7 +469,7 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         // A thread may read and write their memory.
-        mem::forget(mem::take(&mut self.elsewhere));
+        self.elsewhere.drain(..).for_each(mem::forget);
         for record in self.records.drain() {
             match record.phase {
                 Phase::Queued | Phase::QueuedDetached | Phase::Completed => {
