@@ -261,7 +261,7 @@ where
     }
     // GOAWAY names the first request that is not processed.
     http.shutdown(1).await?;
-    // Clients may send it again, and is to hear so.
+    // A client may send it again elsewhere, and is to hear so.
     let reject = async {
         while let Ok(Some(mut late)) = http.accept().await {
             let stream = &mut late.frame_stream.stream;
