@@ -340,7 +340,7 @@ fn sizes_are_those_of_the_open_file() {
 /// Opens a FIFO that has no other end, in a process of its own for each driver. Whatever is given up leaves nothing
 /// behind once there is one.
 fn with_a_fifo(test: impl Fn(PathBuf, PathBuf)) {
-    for driver in ["epoll", "io_uring"] {
+    for driver in ["epoll", "auto"] {
         in_child_with(&[("GLOMMIO_DRIVER", driver)], || {
             // The child has one of them.
             if std::env::var("GLOMMIO_DRIVER").is_ok_and(|it| it != driver) {
