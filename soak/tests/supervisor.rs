@@ -338,7 +338,7 @@ fn both_drivers_are_compared() {
     let shown = String::from_utf8_lossy(&run.stdout);
     assert!(is_unbroken(run.status), "{shown}");
     let drivers = shown.lines().filter_map(|it| it.strip_prefix("driver: "));
-    let drivers: Vec<_> = drivers.map(|it| it.split(',').next()).collect();
+    let drivers: Vec<_> = drivers.map(|it| it.split([',', ';']).next()).collect();
     assert_eq!(drivers, [Some("io_uring"), Some("epoll")], "{shown}");
     for part in [
         "run 2 of 2: epoll",
