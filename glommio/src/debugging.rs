@@ -17,7 +17,7 @@
 //!         }
 //!     };
 //!     let _tasks = [spawn_local(both(&one, &other)), spawn_local(both(&other, &one))];
-//!     glommio::timer::sleep(std::time::Duration::from_millis(1)).await;
+//!     glommio::executor().yield_now().await;
 //!     let dump = debugging::dump();
 //!     assert_eq!(dump.cycles.len(), 1);
 //!     println!("{dump}"); // names the locks, who holds them, and the cycle
