@@ -148,17 +148,20 @@ pub fn ratios(bench: &Bench, rows: &[Row], figures: &Figures, other: &str) -> Op
     })
 }
 
-/// The rows, each with its title, where "same" has become what it stands for.
+/// The rows, each with its title, where "same" has become what it stands for: with the unit of the row that it stands for
+/// it is another case of that one, else something else of the case before.
 fn titled(rows: &[Row]) -> impl Iterator<Item = (&Row, String)> {
-    let mut subject = "";
+    let (mut subject, mut unit, mut case) = ("", "", String::new());
     rows.iter().map(move |row| {
         let title = match row.title.strip_prefix("same, ") {
-            Some(what) => format!("{subject}; {what}"),
+            Some(what) if row.unit == unit => format!("{subject}; {what}"),
+            Some(what) => return (row, format!("{case}; {what}")),
             None => {
-                subject = &row.title;
+                (subject, unit) = (&row.title, row.unit);
                 subject.to_owned()
             }
         };
+        case.clone_from(&title);
         (row, title)
     })
 }
@@ -319,7 +322,8 @@ mod tests {
         };
         let rows = [
             row("ping", "", "a ping", "µs", Aim::Open),
-            row("cpu", "", "same, CPU", "µs", Aim::Open),
+            row("apart", "", "same, apart", "µs", Aim::Open),
+            row("cpu", "", "same, CPU", "ns", Aim::Open),
             row("rate", "", "requests", "k/s", Aim::Open),
         ];
         let mut figures = Figures::of(["classic", "ours", "theirs"].map(str::to_owned).into());
@@ -347,7 +351,9 @@ mod tests {
         }
         let told = decided(&bench, &rows, &figures);
         assert!(
-            told.ends_with("- *ours* to *theirs*: won 1, undecided 1, lost 1: *a ping; CPU*\n"),
+            told.ends_with(
+                "- *ours* to *theirs*: won 1, undecided 1, lost 1: *a ping; apart; CPU*\n"
+            ),
             "{told}"
         );
     }
