@@ -71,35 +71,29 @@ fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     let Some(own) = own.filter(|_| !["", bench.ours[0]].contains(&bench.yardstick)) else {
         return String::new();
     };
+    let first = format!("{own} to");
+    let mut table = Table::new([&first, "won", "undecided", "lost", "which"]).left(4);
     let others = figures.columns.iter();
-    let others = others.filter(|it| !bench.ours.contains(&it.as_str()));
-    let lines = others.filter_map(|other| {
+    for other in others.filter(|it| !bench.ours.contains(&it.as_str())) {
         let (mut won, mut undecided, mut lost) = (0, 0, Vec::new());
         for (row, title) in titled(rows) {
             match verdict(figures, row, own, other) {
                 Some(Verdict::Won) => won += 1,
                 Some(Verdict::Undecided) => undecided += 1,
-                Some(Verdict::Lost) => lost.push(format!("*{title}*")),
+                Some(Verdict::Lost) => lost.push(title),
                 None => {}
             }
         }
-        let (losses, count) = (lost.join("; "), lost.len());
-        let lost = if count == 0 {
-            String::new()
-        } else {
-            format!(": {losses}")
-        };
-        (won + undecided + count > 0).then(|| {
-            format!(
-                "- *{own}* to *{other}*: won {won}, undecided {undecided}, lost {count}{lost}\n"
-            )
-        })
-    });
-    let lines: String = lines.collect();
-    match lines.is_empty() {
-        true => lines,
-        false => format!("\nRows are won or lost where the ranges do not meet:\n\n{lines}"),
+        let counts = [won, undecided, lost.len()];
+        if counts.iter().any(|&count| count > 0) {
+            let [won, undecided, count] = counts.map(|count| count.to_string());
+            table.push([other.clone(), won, undecided, count, lost.join("; ")]);
+        }
     }
+    format!(
+        "\nWon or lost: the ranges do not meet.\n\n{}",
+        table.markdown()
+    )
 }
 
 /// The first of our columns that was measured.
@@ -115,7 +109,8 @@ fn verdict(figures: &Figures, row: &Row, own: &str, other: &str) -> Option<Verdi
         return None;
     }
     let order = figures.order(row, own, other)?;
-    Some(match order {
+    // How busy a server is says nothing by itself.
+    (row.unit != "%").then_some(match order {
         Ordering::Equal => Verdict::Undecided,
         _ if (order == Ordering::Greater) == row.is_better_if_larger() => Verdict::Won,
         _ => Verdict::Lost,
@@ -148,21 +143,24 @@ pub fn ratios(bench: &Bench, rows: &[Row], figures: &Figures, other: &str) -> Op
     })
 }
 
-/// The rows, each with its title, where "same" has become what it stands for: with the unit of the row that it stands for
-/// it is another case of that one, else something else of the case before.
+/// The rows, each with its title, where "same" has become what it stands for: what is before the colon of the row that it
+/// stands for. Without one it is another case of that row, if it has its unit, else something else of the case before.
 fn titled(rows: &[Row]) -> impl Iterator<Item = (&Row, String)> {
     let (mut subject, mut unit, mut case) = ("", "", String::new());
     rows.iter().map(move |row| {
-        let title = match row.title.strip_prefix("same, ") {
-            Some(what) if row.unit == unit => format!("{subject}; {what}"),
-            Some(what) => return (row, format!("{case}; {what}")),
-            None => {
-                (subject, unit) = (&row.title, row.unit);
-                subject.to_owned()
-            }
+        let Some(what) = row.title.strip_prefix("same, ") else {
+            (subject, unit) = (&row.title, row.unit);
+            case.clone_from(&row.title);
+            return (row, case.clone());
         };
-        case.clone_from(&title);
-        (row, title)
+        if let Some((of, _)) = subject.split_once(": ") {
+            return (row, format!("{of}: {what}"));
+        }
+        if row.unit != unit {
+            return (row, format!("{case}; {what}"));
+        }
+        case = format!("{subject}; {what}");
+        (row, case.clone())
     })
 }
 
@@ -324,7 +322,9 @@ mod tests {
             row("ping", "", "a ping", "µs", Aim::Open),
             row("apart", "", "same, apart", "µs", Aim::Open),
             row("cpu", "", "same, CPU", "ns", Aim::Open),
-            row("rate", "", "requests", "k/s", Aim::Open),
+            row("rate", "", "echo: requests", "k/s", Aim::Open),
+            row("late", "", "same, p99", "k/s", Aim::Open),
+            row("busy", "", "same, server on its CPU", "%", Aim::Open),
         ];
         let mut figures = Figures::of(["classic", "ours", "theirs"].map(str::to_owned).into());
         // Of two rounds: ours and theirs.
@@ -332,6 +332,8 @@ mod tests {
             ("ping", [1.0, 2.0], [2.0, 3.0]),
             ("cpu", [5.0, 6.0], [3.0, 4.0]),
             ("rate", [5.0, 6.0], [3.0, 4.0]),
+            ("late", [3.0, 4.0], [5.0, 6.0]),
+            ("busy", [5.0, 6.0], [3.0, 4.0]),
         ];
         for (row, ours, theirs) in measured {
             for (column, values) in [("ours", ours), ("theirs", theirs)] {
@@ -350,11 +352,13 @@ mod tests {
             }
         }
         let told = decided(&bench, &rows, &figures);
-        assert!(
-            told.ends_with(
-                "- *ours* to *theirs*: won 1, undecided 1, lost 1: *a ping; apart; CPU*\n"
-            ),
-            "{told}"
-        );
+        let cells = told
+            .lines()
+            .last()
+            .expect("a line")
+            .split('|')
+            .map(str::trim);
+        let expected = ["theirs", "1", "1", "2", "a ping; apart; CPU; echo: p99"];
+        assert!(cells.filter(|it| !it.is_empty()).eq(expected), "{told}");
     }
 }
