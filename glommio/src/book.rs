@@ -3,8 +3,9 @@
 //! One item for each page, so that a failure names it.
 
 macro_rules! pages {
-    ($($page:ident: $path:literal;)*) => {
+    ($($(#[$when:meta])? $page:ident: $path:literal;)*) => {
         $(
+            $(#[$when])?
             #[doc = include_str!(concat!("../../", $path))]
             mod $page {}
         )*
@@ -35,6 +36,7 @@ pages! {
     survival: "docs/guide/survival.md";
     stalls: "docs/guide/stalls.md";
     testing: "docs/guide/testing.md";
+    #[cfg(feature = "simulation")]
     simulation: "docs/guide/simulation.md";
 
     message_queue: "docs/recipes/message-queue.md";
