@@ -14,6 +14,7 @@
 //! second stands the CPU time that the server spent on one, which is the steadier figure on a machine that others use
 //! as well.
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use benches::bench::{Bench, Case, Column, Lines, Options, case};
