@@ -83,7 +83,7 @@ pub use quinn_proto::{
     self, AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError,
     ConnectError, ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, Dir,
     EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, StreamId, TransportConfig,
-    TransportError, TransportErrorCode, VarInt,
+    TransportError, TransportErrorCode, VarInt, Written,
 };
 pub use rustls;
 

@@ -2,6 +2,7 @@
 
 use crate::connection::{Half, Handle, State};
 use crate::{Chunk, ClosedStream, ReadError, ReadExactError, ReadToEndError, StreamId, VarInt};
+use bytes::Bytes;
 use futures_io::AsyncRead;
 use quinn_proto::{Chunks, ReadableError};
 use std::fmt;
@@ -102,12 +103,38 @@ impl RecvStream {
         max_length: usize,
         ordered: bool,
     ) -> Poll<Result<Option<Chunk>, ReadError>> {
-        let next = |chunks: &mut Chunks<'_>| match chunks.next(max_length) {
-            Ok(Some(chunk)) => (Some(chunk), None),
-            Ok(None) => (None, Some(End::Finished)),
-            Err(error) => (None, Some(End::Error(error))),
+        let take = |chunks: &mut Chunks<'_>| match next(chunks, max_length) {
+            Ok(chunk) => (Some(chunk), None),
+            Err(end) => (None, Some(end)),
         };
-        self.poll_chunks(cx, ordered, next)
+        self.poll_chunks(cx, ordered, take)
+    }
+
+    /// Reads pieces as they were received, in order and without a copy, into `bufs`, and returns how
+    /// many; `None` at the end of the stream, and when it was stopped. Waits while there is none.
+    /// Where they begin and end is not what the peer has written at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn read_chunks(&mut self, bufs: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        if bufs.is_empty() {
+            return Ok(Some(0));
+        }
+        let mut fill = |chunks: &mut Chunks<'_>| {
+            for (filled, buf) in bufs.iter_mut().enumerate() {
+                match next(chunks, usize::MAX) {
+                    Ok(chunk) => *buf = chunk.bytes,
+                    Err(end) => return ((filled > 0).then_some(filled), Some(end)),
+                }
+            }
+            (Some(bufs.len()), None)
+        };
+        poll_fn(|cx| self.poll_chunks(cx, true, &mut fill)).await
     }
 
     /// Reads the rest of the stream, in order.
@@ -151,14 +178,13 @@ impl RecvStream {
                 if filled == buf.len() {
                     break None;
                 }
-                match chunks.next(buf.len() - filled) {
-                    Ok(Some(chunk)) => {
+                match next(chunks, buf.len() - filled) {
+                    Ok(chunk) => {
                         let length = chunk.bytes.len();
                         buf[filled..filled + length].copy_from_slice(&chunk.bytes);
                         filled += length;
                     }
-                    Ok(None) => break Some(End::Finished),
-                    Err(error) => break Some(End::Error(error)),
+                    Err(end) => break Some(end),
                 }
             };
             ((filled > 0).then_some(filled), end)
@@ -276,6 +302,15 @@ impl RecvStream {
 enum End {
     Finished,
     Error(quinn_proto::ReadError),
+}
+
+/// The next piece of what was received.
+fn next(chunks: &mut Chunks<'_>, max_length: usize) -> Result<Chunk, End> {
+    match chunks.next(max_length) {
+        Ok(Some(chunk)) => Ok(chunk),
+        Ok(None) => Err(End::Finished),
+        Err(error) => Err(End::Error(error)),
+    }
 }
 
 impl AsyncRead for RecvStream {

@@ -1,7 +1,8 @@
 //! The half of a stream that this side writes.
 
 use crate::connection::{Half, Handle, State, stopped};
-use crate::{ClosedStream, ConnectionError, StreamId, VarInt, WriteError};
+use crate::{ClosedStream, ConnectionError, StreamId, VarInt, WriteError, Written};
+use bytes::Bytes;
 use futures_io::AsyncWrite;
 use quinn_proto::FinishError;
 use std::fmt;
@@ -69,6 +70,60 @@ impl SendStream {
         Ok(())
     }
 
+    /// Writes some of `bufs`, which are not copied but kept until the peer has them, and returns how
+    /// many bytes, and how many whole buffers; at least one byte, unless all are empty. Buffers that
+    /// were written are empty then, and of one that was written in part the rest is left. Waits as
+    /// [`write`](Self::write) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it has written nothing, and `bufs` are as before.
+    pub async fn write_chunks(&mut self, bufs: &mut [Bytes]) -> Result<Written, WriteError> {
+        poll_fn(|cx| {
+            if bufs.iter().all(Bytes::is_empty) {
+                self.state().check()?;
+                let (bytes, chunks) = (0, bufs.len());
+                return Poll::Ready(Ok(Written { bytes, chunks }));
+            }
+            self.poll_with(cx, |stream| stream.write_chunks(bufs))
+        })
+        .await
+    }
+
+    /// Writes all of `buf`, as [`write_chunks`](Self::write_chunks) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write). A part may have been written.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it may have written a part of `buf`, from the beginning.
+    pub async fn write_chunk(&mut self, buf: Bytes) -> Result<(), WriteError> {
+        self.write_all_chunks(&mut [buf]).await
+    }
+
+    /// Writes all of `bufs`, as [`write_chunks`](Self::write_chunks) does. They are empty then.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write). A part may have been written: `bufs` have the rest.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it may have written a part, from the beginning: `bufs` have the rest.
+    pub async fn write_all_chunks(&mut self, mut bufs: &mut [Bytes]) -> Result<(), WriteError> {
+        while !bufs.is_empty() {
+            let written = self.write_chunks(bufs).await?;
+            bufs = &mut bufs[written.chunks..];
+        }
+        Ok(())
+    }
+
     /// As [`write`](Self::write), in one poll: as `AsyncWrite`, with the errors of streams.
     ///
     /// # Errors
@@ -79,18 +134,28 @@ impl SendStream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<Result<usize, WriteError>> {
-        let state = self.state();
-        state.check()?;
         if buf.is_empty() {
+            self.state().check()?;
             return Poll::Ready(Ok(0));
         }
+        self.poll_with(cx, |stream| stream.write(buf))
+    }
+
+    /// Has `write` write what it can, or waits.
+    fn poll_with<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(&mut quinn_proto::SendStream<'_>) -> Result<T, quinn_proto::WriteError>,
+    ) -> Poll<Result<T, WriteError>> {
+        let state = self.state();
+        state.check()?;
         if self.is_over {
             return Poll::Ready(Err(WriteError::ClosedStream));
         }
         let written = {
             let mut proto = state.proto.borrow_mut();
             let mut stream = proto.send_stream(self.id);
-            match stream.write(buf) {
+            match write(&mut stream) {
                 // A connection without window is found out before a stream that was stopped, and
                 // nothing more is said of one that was.
                 Err(quinn_proto::WriteError::Blocked) => match stream.stopped() {
@@ -101,9 +166,9 @@ impl SendStream {
             }
         };
         match written {
-            Ok(length) => {
+            Ok(written) => {
                 state.schedule();
-                Poll::Ready(Ok(length))
+                Poll::Ready(Ok(written))
             }
             Err(quinn_proto::WriteError::Blocked) => {
                 state.wait_for_stream(Half::Write, self.id, cx.waker());

@@ -1,5 +1,6 @@
 //! Endpoints of this crate against each other, and against quinn on tokio.
 
+mod chunks;
 mod echo;
 mod handshakes;
 mod interop;
