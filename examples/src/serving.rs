@@ -2,7 +2,8 @@
 //! an end by Ctrl-C.
 
 use std::error::Error;
-use std::net::Ipv4Addr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +33,7 @@ pub struct Serving {
 
     /// Connections of one executor at a time; more have to wait.
     #[arg(long, default_value_t = 100_000)]
-    max_connections: usize,
+    pub max_connections: usize,
 
     /// How long what has begun may take when the server ends.
     #[arg(long, default_value = "5s")]
@@ -61,13 +62,37 @@ impl Serving {
         scheme: &str,
         shard: impl FnOnce(Shard) -> F + Clone + Send + 'static,
     ) -> Result<Vec<T>, Box<dyn Error>> {
+        self.run_at(scheme, |_, _| Ok(shard.clone()))
+    }
+
+    /// As [`run`](Self::run), with the `shard` that `bind` makes for the address and the number of
+    /// executors, and which may have sockets of its own there.
+    ///
+    /// # Errors
+    ///
+    /// As `run`, and those of `bind`.
+    pub fn run_at<T: Send + 'static, F: Future<Output = T> + 'static, S>(
+        self,
+        scheme: &str,
+        bind: impl Fn(SocketAddr, usize) -> io::Result<S>,
+    ) -> Result<Vec<T>, Box<dyn Error>>
+    where
+        S: FnOnce(Shard) -> F + Clone + Send + 'static,
+    {
         // Before there are other threads, which inherit it.
         signal::block(&[SIGINT, SIGTERM])?;
-        let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, self.port))?;
+        let shards = self.shards.unwrap_or_else(PoolPlacement::default_shards);
+        let (listener, shard) = loop {
+            let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, self.port))?;
+            match bind(listener.local_addr()?, shards) {
+                // A port that is free for TCP is not for all that `bind` makes.
+                Err(error) if self.port == 0 && error.kind() == io::ErrorKind::AddrInUse => {}
+                bound => break (listener, bound?),
+            }
+        };
         println!("listening on {scheme}{}", listener.local_addr()?);
         let (stop, ids) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
         let stopping = stop.foreign_child();
-        let shards = self.shards.unwrap_or_else(PoolPlacement::default_shards);
         let mut shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards))
             .name("shard")
             .on_task_panic(PanicPolicy::Isolate)

@@ -1,4 +1,4 @@
-//! The servers of HTTP: `http_server`, `axum_server`, `balanced_server`, `metrics`.
+//! The servers of HTTP: `http_server`, `balanced_server`, `metrics`.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::servers::{Server, assert_closed, await_that, binary, is_closed, noise, reset};
 
-fn request(path: &str) -> String {
+pub fn request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
 }
 
 /// Reads one response: its status and its body. `None` if the connection ends first.
-fn response(stream: &mut TcpStream) -> Option<(u16, Vec<u8>)> {
+pub fn response(stream: &mut TcpStream) -> Option<(u16, Vec<u8>)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -36,7 +36,7 @@ fn get(stream: &mut TcpStream, path: &str) -> Option<(u16, String)> {
     Some((status, String::from_utf8(body).expect("text")))
 }
 
-fn status(stream: &mut TcpStream, path: &str) -> u16 {
+pub fn status(stream: &mut TcpStream, path: &str) -> u16 {
     get(stream, path).expect("an answer").0
 }
 
@@ -204,63 +204,6 @@ fn an_overloaded_server_refuses_if_it_may() {
     // It is over when the load is.
     let mut client = server.connect();
     await_that("a request is served", || status(&mut client, "/") == 200);
-}
-
-/// Begins a request of axum whose handler waits for the rest of its body, and waits until it has
-/// begun: the server, which allows one at a time, refuses those of `other`.
-fn begin(client: &mut TcpStream, other: &mut TcpStream) {
-    let head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\na ";
-    client.write_all(head.as_bytes()).expect("it reads");
-    await_that("a refusal", || status(other, "/") == 503);
-}
-
-/// tower's `GlobalConcurrencyLimitLayer`, below `LoadShedLayer`; and a handler that takes too long
-/// gives its permit back, since the limit of time is around the router.
-#[test]
-fn axum_has_limits_and_contains_panics() {
-    let server = Server::of("axum_server", &["--request-timeout", "1s", "--shards", "1"]);
-    let (mut first, mut second) = (server.connect(), server.connect());
-    assert_eq!(status(&mut first, "/slow/long"), 400);
-    assert_eq!(status(&mut first, "/nothing"), 404);
-    let sent = Instant::now();
-    assert_eq!(status(&mut first, "/slow/3600000"), 504);
-    assert!(sent.elapsed() >= Duration::from_secs(1));
-    first
-        .write_all(request("/panic").as_bytes())
-        .expect("it reads");
-    assert_closed(&mut first);
-    assert_eq!(status(&mut second, "/"), 200);
-    let server = Server::of("axum_server", &["--max-requests", "1", "--shards", "1"]);
-    let (mut third, mut second) = (server.connect(), server.connect());
-    begin(&mut third, &mut second);
-    third.write_all(b"body").expect("it reads");
-    assert_eq!(response(&mut third), Some((200, b"a body".to_vec())));
-    assert_eq!(status(&mut second, "/"), 200, "it is free again");
-}
-
-#[test]
-fn requests_that_have_begun_are_answered_at_the_end() {
-    let server = Server::of("axum_server", &["--max-requests", "1", "--shards", "1"]);
-    let (mut busy, mut idle) = (server.connect(), server.connect());
-    begin(&mut busy, &mut idle);
-    server.press_ctrl_c();
-    assert_closed(&mut idle);
-    busy.write_all(b"body").expect("it reads");
-    assert_eq!(response(&mut busy), Some((200, b"a body".to_vec())));
-    assert_closed(&mut busy);
-    assert_eq!(server.ended(), "ended\n");
-}
-
-#[test]
-fn a_second_signal_ends_a_server_at_once() {
-    let arguments = ["--max-requests", "1", "--grace", "1h", "--shards", "1"];
-    let server = Server::of("axum_server", &arguments);
-    let (mut busy, mut idle) = (server.connect(), server.connect());
-    begin(&mut busy, &mut idle);
-    server.press_ctrl_c();
-    assert_closed(&mut idle);
-    server.press_ctrl_c();
-    assert_eq!(server.end().code(), Some(1));
 }
 
 /// The shard of `balanced_server` that serves a client.

@@ -3,6 +3,8 @@
 mod servers;
 mod tls;
 
+#[cfg(feature = "http3")]
+mod axum_server;
 mod broker;
 mod files;
 mod grpc_server;

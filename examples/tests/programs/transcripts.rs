@@ -154,7 +154,8 @@ fn the_programs_print_what_their_heads_show() {
         };
         let source = fs::read_to_string(source).expect("the sources");
         let is_left_out = name == "metrics" && cfg!(not(feature = "metrics"))
-            || name == "simulated_broker" && cfg!(not(feature = "simulation"));
+            || name == "simulated_broker" && cfg!(not(feature = "simulation"))
+            || name == "axum_server" && cfg!(not(feature = "http3"));
         if !is_left_out {
             assert!(!commands(&source).is_empty(), "{name} shows nothing");
             run(name, &source);

@@ -54,6 +54,7 @@ impl Server {
         output.read_line(&mut line).expect("stdout is text");
         let address = line.trim().strip_prefix("listening on ").and_then(|url| {
             url.trim_start_matches("http://")
+                .trim_start_matches("https://")
                 .trim_end_matches('/')
                 .parse()
                 .ok()
@@ -90,7 +91,12 @@ impl Server {
 
     /// Presses Ctrl-C.
     pub fn press_ctrl_c(&self) {
-        let command = format!("kill -INT {}", self.process.id());
+        self.signal("INT");
+    }
+
+    /// Sends the signal of this name.
+    pub fn signal(&self, name: &str) {
+        let command = format!("kill -{name} {}", self.process.id());
         let sent = Command::new("sh").args(["-c", &command]).status();
         assert!(sent.expect("there is a shell").success());
     }
