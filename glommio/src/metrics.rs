@@ -139,7 +139,7 @@ pub struct Snapshot {
     pub slice_overruns: u64,
     /// Polls of tasks by the scheduler.
     pub polls: u64,
-    /// Polls of tasks inside the calls that spawned them, counted in 32 bits.
+    /// Polls of tasks inside the calls that spawned them.
     pub first_polls: u64,
     /// Tasks that were put into a task queue, by whatever woke or spawned them.
     pub tasks_queued: u64,

@@ -18,7 +18,7 @@ pub(super) struct Progress {
     /// Polls of queued tasks so far.
     polls: Cell<u64>,
     /// Polls of tasks by the one that spawned them, so far: they are numbered by themselves.
-    nested_polls: Cell<u32>,
+    nested_polls: Cell<u64>,
     /// With that many polls, as many tasks have run as were runnable after the last batch of
     /// timers.
     batch_end: Cell<u64>,
@@ -47,9 +47,9 @@ impl Progress {
     /// A task is polled by the one that spawns it. Returns the [name](Self::poll_name) of the poll.
     #[inline]
     pub(super) fn polled_inside(&self) -> u32 {
-        let number = self.nested_polls.get().wrapping_add(1);
+        let number = self.nested_polls.get() + 1;
         self.nested_polls.set(number);
-        number | NESTED
+        number as u32 | NESTED
     }
 
     /// By what a task knows the poll of this number.
@@ -67,7 +67,7 @@ impl Progress {
         self.polls.get()
     }
 
-    pub(super) fn nested_polls(&self) -> u32 {
+    pub(super) fn nested_polls(&self) -> u64 {
         self.nested_polls.get()
     }
 
@@ -123,5 +123,19 @@ impl Progress {
 
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_polls_do_not_start_again() {
+        let progress = Progress::default();
+        progress.nested_polls.set(u64::from(u32::MAX));
+        let names = [progress.polled_inside(), progress.polled_inside()];
+        assert_eq!(progress.nested_polls(), u64::from(u32::MAX) + 2);
+        assert_eq!(names, [NESTED, NESTED | 1]);
     }
 }

@@ -69,7 +69,7 @@ impl Core {
 
     /// Shows other threads what was counted, if there are metrics.
     fn publish_counts(&self) {
-        let first_polls = self.progress.nested_polls().into();
+        let first_polls = self.progress.nested_polls();
         let counts = self.reactor.counts();
         counts.publish(self.progress.polls(), first_polls, self.progress.arrivals());
     }
