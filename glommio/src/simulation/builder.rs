@@ -455,7 +455,8 @@ impl SimulationBuilder {
                 return Err(format!("there is no node {name:?}"));
             }
         }
-        Ok(())
+        let mut planned = self.spec.plan.iter();
+        planned.try_for_each(|(_, fault)| fault.check())
     }
 }
 

@@ -116,9 +116,19 @@ impl Fault {
             Fault::Link { from, to, .. } => vec![from, to],
         }
     }
-}
 
-impl Fault {
+    /// What is wrong with its numbers.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Fault::DiskChange { disk, .. } => disk.check(),
+            Fault::Link { network, .. } => network.check(),
+            Fault::Drift { ppm, .. } if !(-900_000..=1_000_000).contains(ppm) => Err(format!(
+                "a clock drifts by -900,000 to 1,000,000 ppm, not {ppm}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// What it is called where faults are counted.
     pub(super) fn name(&self) -> &'static str {
         match self {

@@ -393,6 +393,8 @@ impl Run {
                 FailureKind::Setup(format!("there is no node {name:?}")),
             ));
         }
+        let checked = fault.check();
+        checked.map_err(|text| (None, FailureKind::Setup(text)))?;
         let what = fault.to_string();
         self.world.note(Event::Fault { what });
         self.happened.push((self.world.now(), fault.clone()));
@@ -415,16 +417,9 @@ impl Run {
                 }
             }
             Fault::DiskChange { node, disk } => {
-                if let Err(text) = disk.check() {
-                    return Err((None, FailureKind::Setup(text)));
-                }
                 world.set_disk(self.node(&node).id, disk.settings());
             }
             Fault::Drift { node, ppm } => {
-                if !(-900_000..=1_000_000).contains(&ppm) {
-                    let text = format!("a clock drifts by -900,000 to 1,000,000 ppm, not {ppm}");
-                    return Err((None, FailureKind::Setup(text)));
-                }
                 self.node(&node).drift(&world, ppm);
             }
             Fault::NoDescriptors { node, length } => {

@@ -11,7 +11,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::BufferedFile;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::simulation::{
-    self, Failure, FailureKind, Fault, Report, Simulation, SimulationBuilder,
+    self, Failure, FailureKind, Fault, Network, Report, Simulation, SimulationBuilder,
 };
 use glommio::timer::sleep;
 use glommio::{GlommioError, executor, spawn_local};
@@ -223,6 +223,35 @@ fn what_cannot_be_set_up_is_named() {
             .at(SECOND, drifts),
         "ppm",
     );
+}
+
+#[test]
+fn a_link_with_numbers_out_of_range_is_named() {
+    let _watchdog = watchdog();
+    let wrong = [
+        (Network::default().loss(2.0), "from 0 to 1, not 2"),
+        (Network::default().loss(f64::NAN), "from 0 to 1, not NaN"),
+        (Network::default().latency(SECOND..SECOND / 2), "1s..500ms"),
+    ];
+    for (network, part) in wrong {
+        let link = Fault::Link {
+            from: "a".into(),
+            to: "b".into(),
+            network,
+        };
+        let setup = || Simulation::builder().node("b", 1, pending::<()>);
+        let planned = setup().client("a", || async {}).at(HOUR, link.clone());
+        let injected = setup().client("a", move || {
+            simulation::inject(SECOND, link.clone());
+            sleep(HOUR)
+        });
+        for builder in [planned, injected] {
+            match kind_of(builder).0 {
+                FailureKind::Setup(text) => assert!(text.contains(part), "{part}: {text}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }
 
 #[test]
