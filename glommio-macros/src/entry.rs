@@ -44,9 +44,20 @@ fn run(kind: Kind, arguments: Arguments, function: ItemFn) -> TokenStream {
         start_paused,
         is_simulated,
     } = arguments;
-    if is_simulated && (placement.is_some() || start_paused.is_some()) {
-        let why = "`simulated` goes with no other argument than `crate`: the simulation places the executor, and moves its clock";
-        return Error::new_spanned(&function.sig.ident, why).into_compile_error();
+    let is_for_tests = is_simulated || start_paused.is_some();
+    let why = match kind {
+        _ if !is_for_tests => None,
+        Kind::Main => Some("`start_paused` and `simulated` are for tests"),
+        Kind::Test if cfg!(not(feature = "simulation")) => {
+            Some("`start_paused` and `simulated` need the feature `simulation` of glommio")
+        }
+        Kind::Test if is_simulated && (placement.is_some() || start_paused.is_some()) => Some(
+            "`simulated` goes with no other argument than `crate`: the simulation places the executor, and moves its clock",
+        ),
+        Kind::Test => None,
+    };
+    if let Some(why) = why {
+        return refuse(&Error::new_spanned(&function.sig.ident, why), &function);
     }
     let root = root.unwrap_or_else(|| parse_quote!(::glommio));
     let placement = placement.unwrap_or_else(|| quote!(Unbound));
@@ -181,7 +192,7 @@ impl Parse for Arguments {
                     return Err(Error::new(name.span(), why));
                 }
                 _ => {
-                    let why = "unknown argument: there are `placement = ..`, `start_paused = true`, `simulated` and `crate = path::to::glommio`";
+                    let why = "unknown argument: there are `placement = ..` and `crate = path::to::glommio`, and for tests `start_paused = true` and `simulated`";
                     return Err(Error::new(name.span(), why));
                 }
             };
