@@ -478,7 +478,7 @@ impl Failure {
         Failure {
             kind: FailureKind::Setup(text),
             node: None,
-            seed: 0,
+            seed: None,
             elapsed: Duration::ZERO,
             digest: 0,
             seen: Box::default(),

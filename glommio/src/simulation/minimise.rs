@@ -88,7 +88,7 @@ impl Simulation {
                 return false;
             }
             minimised.runs += 1;
-            let seed = minimised.failure.seed;
+            let seed = minimised.failure.seed();
             let faults = [faults, &calm].concat();
             match run(Simulation::builder().replaying(seed, faults.clone())) {
                 Err(failure) if failure.is_as(&minimised.failure) => {

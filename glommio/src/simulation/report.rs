@@ -119,7 +119,8 @@ pub enum FailureKind {
 pub struct Failure {
     pub(super) kind: FailureKind,
     pub(super) node: Option<String>,
-    pub(super) seed: u64,
+    /// None if it failed before the simulation began.
+    pub(super) seed: Option<u64>,
     pub(super) elapsed: Duration,
     pub(super) digest: u64,
     pub(super) seen: Box<Seen>,
@@ -145,9 +146,9 @@ impl Failure {
         self.node.as_deref()
     }
 
-    /// The seed with which it fails again.
+    /// The seed with which it fails again; 0 if it failed before the simulation began.
     pub fn seed(&self) -> u64 {
-        self.seed
+        self.seed.unwrap_or(0)
     }
 
     /// The simulated time at which it failed.
@@ -243,8 +244,11 @@ impl fmt::Display for Failure {
         }
         let seconds = self.elapsed.as_secs_f64();
         let node = self.node.as_deref().unwrap_or("the simulation");
-        writeln!(f, "after {seconds:.6} s, {node} {}", self.kind)?;
-        write!(f, "to repeat this: GLOMMIO_SEED={}", self.seed)
+        write!(f, "after {seconds:.6} s, {node} {}", self.kind)?;
+        match self.seed {
+            Some(seed) => write!(f, "\nto repeat this: GLOMMIO_SEED={seed}"),
+            None => Ok(()),
+        }
     }
 }
 

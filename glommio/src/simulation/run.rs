@@ -163,7 +163,7 @@ impl Run {
         Failure {
             kind,
             node: node.map(|it| self.nodes[it].name.clone()),
-            seed: self.seed,
+            seed: Some(self.seed),
             elapsed: self.world.now(),
             digest: self.world.digest(),
             seen: Box::new(Seen {

@@ -226,6 +226,16 @@ fn what_cannot_be_set_up_is_named() {
 }
 
 #[test]
+fn a_failure_before_the_start_names_no_seed_to_repeat_it_with() {
+    let _watchdog = watchdog();
+    let setup = Simulation::builder().seed(42).node("a", 0, pending::<()>);
+    let failure = setup.run().expect_err("it has no shard");
+    assert_eq!(failure.seed(), 0);
+    let text = failure.to_string();
+    assert!(text.ends_with("give it at least one"), "{text}");
+}
+
+#[test]
 fn a_link_with_numbers_out_of_range_is_named() {
     let _watchdog = watchdog();
     let wrong = [
