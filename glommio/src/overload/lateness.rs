@@ -47,7 +47,8 @@ struct Mark {
 impl Lateness {
     pub(super) fn new(target: Duration, interval: Duration, now: Instant) -> Self {
         Lateness {
-            target,
+            // An executor that has not slept at all has slept for as long as zero.
+            target: target.max(Duration::from_nanos(1)),
             interval,
             measured: Duration::ZERO,
             measured_at: Mark {

@@ -245,7 +245,8 @@ pub struct LoadShedderBuilder {
 impl LoadShedderBuilder {
     /// The delay that is accepted. The default is 5 ms.
     ///
-    /// It should be longer than the longest poll of a task, for one such poll makes others as late.
+    /// It should be longer than the longest poll of a task, for one such poll makes others as late. Zero
+    /// counts as a nanosecond.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = target;
         self

@@ -151,6 +151,18 @@ fn a_queue_longer_than_the_interval_is_overload_before_its_end() {
 }
 
 #[test]
+fn a_target_of_zero_refuses_what_is_late() {
+    let mut executor = Executor::new();
+    executor.lateness = Lateness::new(Duration::ZERO, INTERVAL, executor.now);
+    for _ in 0..200 {
+        executor.pass(ms(1));
+    }
+    assert!(executor.is_refused());
+    executor.sleep(ms(1));
+    assert!(!executor.is_refused());
+}
+
+#[test]
 fn what_was_known_before_a_pause_is_forgotten() {
     let mut executor = Executor::new();
     executor.overload();
