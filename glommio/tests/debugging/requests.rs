@@ -92,6 +92,20 @@ fn a_task_that_asks_for_all_gets_that_of_its_executor_at_once() {
     });
 }
 
+/// Whether it runs is not known: its thread may poll something that is no task.
+#[test]
+fn an_executor_that_polls_no_known_task_is_not_said_to_stand_still() {
+    let outside = LocalExecutor::default();
+    let dumps = dump_all(Duration::ZERO);
+    let mut silent = dumps.iter().filter_map(|it| it.as_ref().err());
+    let silent = silent.find(|it| it.executor == outside.id());
+    let text = silent.expect("it does not run").to_string();
+    assert!(
+        text.ends_with("it polls no task that is known here"),
+        "{text}"
+    );
+}
+
 #[test]
 fn many_threads_ask_at_once() {
     run(async {

@@ -28,7 +28,7 @@ impl fmt::Display for NoDump {
         write!(f, "executor {} does not answer: ", self.executor)?;
         match self.running {
             Some(location) => write!(f, "it polls the task that was spawned at {location}"),
-            None => write!(f, "it is not running"),
+            None => write!(f, "it polls no task that is known here"),
         }
     }
 }
