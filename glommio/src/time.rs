@@ -34,10 +34,10 @@
 //!
 //! While a file operation, a blocking call or the lookup of a name is in flight, the clock stands still
 //! until it is over. It does not wait for what happens outside of the executor: other threads and
-//! executors, child processes, signals, sockets whose peers are elsewhere. To those a paused executor
-//! that has nothing to do looks like one in a shorten_slice, so a test that talks to them should [`hold`] the
-//! clock meanwhile, or leave it alone. Tasks of one executor may talk over sockets of the loopback
-//! interface.
+//! executors, child processes, signals, sockets whose peers are elsewhere. For those, a paused clock runs
+//! far ahead: time limits pass at once while the executor has nothing to do. So a test that talks to them
+//! should [`hold`] the clock meanwhile, or leave it alone. Tasks of one executor may talk over sockets of
+//! the loopback interface.
 //!
 //! A task that polls the clock in a loop, instead of waiting for a deadline, keeps it from moving.
 

@@ -41,12 +41,8 @@ pub fn is_buggified(place: (&'static str, u32, u32), probability: Option<f64>) -
 /// Notes in a simulation (feature `simulation`) whether something is true that has to be true in some seeds: a case that a test
 /// is to reach, such as a follower that takes over, or a queue that is full. Without a simulation it does nothing.
 ///
-/// It never fails. How often it was true is in [`Report::coverage`], and in how many seeds in
-/// [`Summary::coverage`]; [`Summary::never`] has those that were reached and never true.
-///
-/// [`Report::coverage`]: https://docs.rs/glommio/latest/glommio/simulation/struct.Report.html#method.coverage
-/// [`Summary::coverage`]: https://docs.rs/glommio/latest/glommio/simulation/struct.Summary.html#method.coverage
-/// [`Summary::never`]: https://docs.rs/glommio/latest/glommio/simulation/struct.Summary.html#method.never
+/// It never fails. How often it was true is in `simulation::Report::coverage`, and in how many seeds in
+/// `simulation::Summary::coverage`; `simulation::Summary::never` has those that were reached and never true.
 ///
 /// # Examples
 ///

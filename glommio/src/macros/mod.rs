@@ -115,7 +115,13 @@ pub use glommio_macros::select;
 /// Runs an `async fn` as a test, in an executor of its own on the test's thread.
 ///
 /// It becomes an ordinary `#[test]`: `#[ignore]`, `#[should_panic]` and a `Result` as return
-/// type work. The arguments are those of [`main`](macro@crate::main).
+/// type work. It takes the arguments of [`main`](macro@crate::main), and with the feature
+/// `simulation` two more:
+///
+/// | argument | meaning |
+/// |---|---|
+/// | `start_paused = true` | the clock of the executor is [paused](crate::time#paused-clocks) from the start |
+/// | `simulated` | the test is the only client of a simulation (`glommio::simulation`) with a random seed, or that of `GLOMMIO_SEED`; goes with no other argument than `crate` |
 ///
 /// A glob import of the crate, `use glommio::*`, replaces the `#[test]` of the standard
 /// library by this one. Name what you import, or import the [`prelude`](crate::prelude), where
@@ -123,7 +129,8 @@ pub use glommio_macros::select;
 ///
 /// # Panics
 ///
-/// The test panics if the executor cannot be built.
+/// The test panics if the executor cannot be built. With `simulated` it panics if the simulation fails,
+/// with its seed.
 ///
 /// # Examples
 ///
