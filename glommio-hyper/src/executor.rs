@@ -10,8 +10,8 @@ use crate::connections::ConnectionTasks;
 /// task, or in a queue of their own. To be used on threads that run an executor.
 ///
 /// The tasks are detached. Those of a connection that [`Connections`](crate::Connections) watch
-/// [contain panics](crate::Connections#panics); another one that panics ends the call of `run`, as
-/// any task does.
+/// [contain panics](crate::Connections#panics); for another one that panics, the executor's
+/// [`PanicPolicy`](glommio::PanicPolicy) decides, as for any task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GlommioExecutor {
     queue: Option<TaskQueueHandle>,

@@ -52,14 +52,16 @@ impl ConnectionsBuilder {
     /// With HTTP/2 the connection's preface has to come within it, from the first poll of the
     /// [watched](Connections::watch) connection on, if the stream is in a
     /// [`GlommioIo`](crate::GlommioIo). With HTTP/1 it is the `header_read_timeout` of
-    /// [`Connections::http1`].
+    /// [`Connections::http1`]: each head of a request has to come within it, from the end of the
+    /// request before. So it also closes idle connections, with an error of hyper that is a timeout.
+    /// To give them longer, set that option on the builder that `http1` returns.
     pub fn handshake_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.handshake_timeout = limit.into();
         self
     }
 
     /// Has [`Connections::http2`] send a ping to clients that have been silent for `interval`, and
-    /// close connections whose client is silent for `timeout` more. The default is no pings.
+    /// close connections whose client has not answered it within `timeout`. The default is no pings.
     ///
     /// Without it a client that is gone, or that does not answer, keeps its connection: also beyond
     /// a [shutdown](Connections::shutdown), which waits for its answer.
@@ -68,8 +70,8 @@ impl ConnectionsBuilder {
         self
     }
 
-    /// Whether a panic of a handler ends the call of `run`, as that of any task does. The default
-    /// is `false`: it [closes the connection](Connections#panics).
+    /// Whether a panic of a handler is left to the executor's [`PanicPolicy`](glommio::PanicPolicy),
+    /// as that of any task. The default is `false`: it [closes the connection](Connections#panics).
     pub fn unwind_panics(mut self, unwinds: bool) -> Self {
         self.unwinds = unwinds;
         self

@@ -42,7 +42,7 @@ use crate::{GlommioExecutor, GlommioTimer};
 /// HTTP/1 the client sees the end of the stream. With HTTP/2 the request is reset, no more are
 /// taken, and those that have begun are answered before the connection closes. With
 /// [`unwind_panics`](ConnectionsBuilder::unwind_panics), and for connections that are not watched,
-/// it ends the call of `run`, as a panic of any task does.
+/// the executor's [`PanicPolicy`](glommio::PanicPolicy) decides, as for any task.
 ///
 /// # Examples
 ///
