@@ -51,10 +51,10 @@
 //!   └──────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The executor enters the kernel at most once in an ordinary turn, to submit and to sleep.
-//! Sockets are read and written in the tasks themselves, by one system call for each `recv` and
-//! `send`, and use the ring only to wait until they are ready. Nothing interrupts a task between
-//! two awaits: a loop that runs for long calls [`yield_if_needed`].
+//! With io_uring, the executor enters the kernel at most once in an ordinary turn, to submit and to
+//! sleep. Sockets are read and written in the tasks themselves, by one system call for each `recv`
+//! and `send`, and use the driver only to wait until they are ready. Nothing interrupts a task
+//! between two awaits: a loop that runs for long calls [`yield_if_needed`].
 //!
 //! # Features
 //!

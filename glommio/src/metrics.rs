@@ -143,7 +143,7 @@ pub struct Snapshot {
     pub first_polls: u64,
     /// Tasks that were put into a task queue, by whatever woke or spawned them.
     pub tasks_queued: u64,
-    /// Operations of the ring that have completed for a task or a socket.
+    /// Operations of the driver that have completed for a task or a socket.
     pub wakes_by_io: u64,
     /// Wakes that came from other threads, equal ones counted once.
     pub wakes_by_threads: u64,
@@ -167,11 +167,12 @@ pub struct Snapshot {
     pub timers_fired: u64,
     /// How long after its deadline each of them fired.
     pub timer_lateness: Histogram,
-    /// System calls for the ring.
+    /// With io_uring, system calls for the ring; with epoll, batches of operations that were begun,
+    /// empty ones included, without the system calls for them.
     pub ring_enters: u64,
-    /// Submissions that the kernel has taken from the ring.
+    /// Operations that the driver has taken.
     pub ring_submissions: u64,
-    /// Calls given to the blocking threads, with those on files that the ring does not have.
+    /// Calls given to the blocking threads, with those on files that the driver cannot do.
     pub blocking_calls: u64,
     /// Of these, those that are over.
     pub blocking_calls_done: u64,

@@ -2,8 +2,8 @@
 //! `SIGHUP` that asks it to read its configuration again.
 //!
 //! A signal that is blocked for all threads of a process waits until it is received. [`Signals`]
-//! receives it as data, from a descriptor that the executor's ring watches, so that no handler
-//! runs in the middle of other code.
+//! receives it as data, from a descriptor that the executor watches, so that no handler runs in the
+//! middle of other code.
 //!
 //! Which signals are blocked belongs to each thread, and new threads inherit it from the one that
 //! starts them. The kernel gives a signal of the process to any thread that does not block it, and

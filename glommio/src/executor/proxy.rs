@@ -69,7 +69,8 @@ impl ExecutorProxy {
         current::expect().id()
     }
 
-    /// What the executor uses: [`Driver::IoUring`] or [`Driver::Epoll`].
+    /// What the executor uses: [`Driver::IoUring`] or [`Driver::Epoll`]. A simulation counts as
+    /// [`Driver::IoUring`].
     pub fn driver(&self) -> Driver {
         current::expect().reactor().driver()
     }
@@ -90,14 +91,15 @@ impl ExecutorProxy {
         current::expect().registered.metrics()
     }
 
-    /// Whether the running task should yield: the slice is over, a timer is due, or another thread
-    /// woke a task here. Stays true until the executor's next turn.
+    /// Whether the running task should yield: the slice is over, a timer is due, I/O has completed,
+    /// or another thread woke a task here. Stays true until the executor's next turn.
     ///
-    /// Meant for inner loops that cannot `.await` at every step; usually costs a few loads. It
-    /// reads the clock during the first 20 µs after a turn of the executor. Once these are
-    /// over, and again when tasks have submitted I/O or set an earlier timer since, one call
-    /// makes a non-blocking system call, which submits pending operations and arms a kernel
-    /// timer for the end of the slice. False outside an executor.
+    /// Meant for inner loops that cannot `.await` at every step. During the first 20 µs after a turn
+    /// of the executor it reads the clock. Then, with io_uring, it usually costs a few loads: one
+    /// call makes a non-blocking system call, which submits pending operations and arms a kernel
+    /// timer for the end of the slice. So does one call each time that tasks have submitted I/O or
+    /// set an earlier timer since. With epoll each call reads the clock, and one every 20 µs asks
+    /// epoll. False outside an executor.
     ///
     /// # Examples
     ///

@@ -56,17 +56,18 @@ macro_rules! setting_methods {
         }
 
         /// The size in bytes of an executor's arena for direct-I/O buffers. Default 10 MiB; rounded up to a
-        /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, and
-        /// registered with the kernel at the first direct I/O from it: executors without direct I/O pay
-        /// nothing.
+        /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, and with
+        /// io_uring registered with the kernel at the first direct I/O from it: executors without direct
+        /// I/O pay nothing.
         #[must_use]
         pub fn io_memory(mut self, io_memory: usize) -> Self {
             self.config.io_memory_bytes = io_memory;
             self
         }
 
-        /// The entries of the ring's submission queue. Default 128; rounded up to a power of two and
-        /// clamped to 32768. More operations than that may be in flight; this bounds one batch.
+        /// How many operations the driver takes in one batch: with io_uring, the entries of its
+        /// submission queue. Default 128; rounded up to a power of two and clamped to 32768. More
+        /// operations than that may be in flight.
         ///
         /// # Panics
         ///

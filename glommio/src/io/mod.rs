@@ -29,8 +29,11 @@
 //!
 //! A file belongs to the executor in which it was opened and stays on its thread; an
 //! [`OwnedDmaFile`] is the form in which it travels. No operation blocks the thread, unless its
-//! name or its documentation says so: what the kernel cannot do asynchronously is done on the
-//! executor's blocking threads, and moving more than 1 MiB by a worker thread of the kernel. All operations start when their futures are first polled.
+//! name or its documentation says so. What io_uring cannot do asynchronously is done on threads of
+//! the executor, others than those for blocking calls of the program. Moving more than 1 MiB takes
+//! a worker thread of the kernel. With [epoll](crate::Driver) up to 8 threads of the executor do
+//! all that the page cache does not answer. All operations start when their futures are first
+//! polled.
 //!
 //! Errors of operations on an open file are
 //! [`EnhancedIoError`](crate::GlommioError::EnhancedIoError)s, which say what was attempted on
@@ -44,9 +47,10 @@
 //!
 //! # Costs
 //!
-//! All operations that are started in one turn of the executor share a system call. A read of up to
-//! 1 MiB that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is one system call of
-//! its own, and done when the future is first polled, unless the task has used up its slice.
+//! With io_uring, all operations that are started in one turn of the executor share a system call. A
+//! read of up to 1 MiB that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is
+//! one system call of its own, and done when the future is first polled, unless the task has used up
+//! its slice.
 
 mod buffered_file;
 mod bulk;

@@ -26,8 +26,8 @@ use crate::sys::raw_fd::check_open;
 /// system calls on [`get_ref`](Self::get_ref). Those should not block, so the descriptor should be
 /// in non-blocking mode: data may be gone when the task comes to it, if others read, too.
 ///
-/// Each wait is a poll operation of its own in the ring, which looks at the state of the descriptor
-/// when it begins. There is no readiness to clear, as there is with tokio's `AsyncFd`.
+/// Each wait looks at the state of the descriptor when it begins. There is no readiness to clear, as
+/// there is with tokio's `AsyncFd`.
 ///
 /// Descriptors that the kernel cannot poll, such as regular files, count as ready at once.
 ///
@@ -140,8 +140,9 @@ impl<T: AsRawFd> PollableFd<T> {
     ///
     /// # Errors
     ///
-    /// `EBADF` if the descriptor was closed behind this value before the wait began (closed
-    /// meanwhile, the wait goes on); kind `NotConnected` if the executor is gone.
+    /// `EBADF` if the descriptor was closed behind this value before the wait began. Closed
+    /// meanwhile, the wait goes on with io_uring, which keeps the file, and never ends with
+    /// [epoll](crate::Driver). Kind `NotConnected` if the executor is gone.
     ///
     /// # Cancel safety
     ///

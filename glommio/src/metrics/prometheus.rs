@@ -57,8 +57,8 @@ const ROWS: &[Row] = rows! {
     timers_cancelled_total "Timers that were taken back." |it| it.timers_cancelled;
     timers_fired_total "Timers that have fired." |it| it.timers_fired;
     timers_live "Timers that are armed." Snapshot::timers_live;
-    ring_enters_total "System calls for the ring." |it| it.ring_enters;
-    ring_submissions_total "Submissions that the kernel took." |it| it.ring_submissions;
+    ring_enters_total "Batches of operations given to the driver." |it| it.ring_enters;
+    ring_submissions_total "Operations given to the driver." |it| it.ring_submissions;
     blocking_calls_total "Calls on blocking threads." |it| it.blocking_calls;
     blocking_calls_live "Blocking calls that are queued or running." Snapshot::blocking_calls_live;
     lookups_total "Host names that were looked up." |it| it.lookups;

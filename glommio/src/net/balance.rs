@@ -227,6 +227,9 @@ impl BalancedTcpListener {
     /// A descriptor of the listening socket, for instance to pass it to another process, and the connections
     /// that executors have accepted and that no executor was left to take. Other clones go on.
     ///
+    /// With [epoll](crate::Driver) the socket is in non-blocking mode if an executor has waited for a
+    /// connection, also for others that own it.
+    ///
     /// # Errors
     ///
     /// What `fcntl(2)` gives: kind `Uncategorized`, `EMFILE`, if no descriptor is left.

@@ -117,6 +117,9 @@ macro_rules! listener_methods {
         /// call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes it. Clients that have not
         /// been accepted stay in the backlog of the socket, and who waits for one there, also in another process, is told.
         ///
+        /// With [epoll](crate::Driver) the socket is in non-blocking mode if the executor has waited for a
+        /// connection, also for others that own it: call `set_nonblocking(false)` before a blocking accept.
+        ///
         /// Suspends only while the kernel is accepting for this listener: until it has stopped.
         ///
         /// # Cancel safety

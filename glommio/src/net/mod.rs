@@ -30,21 +30,21 @@
 //!   read / write / recv / send                      accept, connect
 //!        │                                                │
 //!        ▼            would block                         ▼
-//!   system call ──────────────────▶ readiness ─────▶ reactor (ring)
+//!   system call ──────────────────▶ readiness ─────▶ driver
 //!        ▲                               │
 //!        └───────────────────────────────┘ ready: try again
 //! ```
 //!
 //! Each read and write is a system call of its own that does not wait, straight between the socket
-//! and the caller's slice. The ring reports readiness only, and only after a call would have blocked
-//! (or the last one took everything there was). Connecting and accepting go through the ring as a
-//! whole. So a future that is dropped loses no data, and the kernel never holds the caller's buffer
-//! beyond one call of `poll`.
+//! and the caller's slice. The [driver](crate::Driver) reports readiness only, and only after a call
+//! would have blocked (or the last one took everything there was). With io_uring, connecting and
+//! accepting are operations of their own. So a future that is dropped loses no data, and the kernel
+//! never holds the caller's buffer beyond one call of `poll`.
 //!
 //! A read or write that finds the socket ready is one system call and nothing else; one that waits
-//! adds an operation of the reactor, submitted with all others of the turn. A TCP connection that is
-//! read often has one multishot poll instead (Linux 6.1). A timeout costs one entry in
-//! the timer queue, and only for operations that wait.
+//! adds an operation of the driver: with io_uring it is submitted with all others of the turn, with
+//! epoll it is a system call. A TCP connection that is read often has one multishot poll instead
+//! (Linux 6.1). A timeout costs one entry in the timer queue, and only for operations that wait.
 //!
 //! So that a peer that is always ready does not keep the thread, reads and writes count in the
 //! cooperative budget of their task: when its slice is over, the next one suspends the task once,

@@ -33,8 +33,8 @@
 //!
 //! [`Command::spawn`] blocks the thread until the program is executed, or cannot be: typically less
 //! than a millisecond, longer where the program comes from a slow disk or network. Where that
-//! matters, start programs in an executor of their own. All else waits in the executor's ring: for
-//! the end of a child by a pidfd, of which each child has one until it was waited for. Where pidfds are
+//! matters, start programs in an executor of their own. All else is waited for asynchronously: the
+//! end of a child by a pidfd, of which each child has one until it was waited for. Where pidfds are
 //! missing or forbidden, each child has a pipe and a thread that waits for it instead.
 //!
 //! # Children that are dropped

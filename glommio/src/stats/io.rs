@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sketches_ddsketch::{Config, DDSketch};
 
-/// File I/O since the statistics were last read, by the ring that it went through.
+/// File I/O since the statistics were last read.
 ///
 /// From [`ExecutorProxy::io_stats`](crate::ExecutorProxy::io_stats) and
 /// [`ExecutorProxy::task_queue_io_stats`](crate::ExecutorProxy::task_queue_io_stats). Most programs
@@ -32,7 +32,7 @@ use sketches_ddsketch::{Config, DDSketch};
 /// ```
 #[derive(Debug)]
 pub struct IoStats {
-    /// All file I/O: an executor has one ring.
+    /// All file I/O.
     pub main_ring: RingIoStats,
     /// Always zero: no device is polled for completions.
     pub poll_ring: RingIoStats,

@@ -300,8 +300,9 @@ where
     V: IoVec + Unpin,
     S: Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin,
 {
-    /// How many reads are under way at most, those included whose data was not taken yet. Default:
-    /// the depth of the executor's ring.
+    /// How many reads are under way at most, those included whose data was not taken yet. Default: the
+    /// [`ring_depth`](crate::LocalExecutorBuilder::ring_depth) of the executor, rounded up to a power
+    /// of two.
     ///
     /// # Panics
     ///

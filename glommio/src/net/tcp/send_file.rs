@@ -19,8 +19,9 @@ impl<B: RxBuf> TcpStream<B> {
     /// the file ends before.
     ///
     /// The data goes from the file to the connection through a pipe, within the kernel. That saves
-    /// copies, but each 256 KiB need a worker thread of the kernel, which waits for the device in
-    /// place of this thread. Reading and writing is often as fast; measure it.
+    /// copies, but each 256 KiB need a thread that waits for the device in place of this one: a worker
+    /// of the kernel, or with epoll one of the executor's. Reading and writing is often as fast;
+    /// measure it.
     ///
     /// # Errors
     ///

@@ -101,6 +101,7 @@ descriptor_impls! {
     impl AsFd for UnixListener;
     /// Takes the socket from this executor: nothing is in flight for it any more, and it stays open.
     /// Connections that it has accepted and that no call has returned yet are closed;
-    /// [`into_parts`](Self::into_parts) returns them.
+    /// [`into_parts`](Self::into_parts) returns them. With [epoll](crate::Driver) the socket is in
+    /// non-blocking mode if the executor has waited for a connection, also for others that own it.
     impl IntoRawFd for UnixListener;
 }
