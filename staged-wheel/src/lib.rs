@@ -27,21 +27,22 @@
 //!
 //! # Which queue
 //!
-//! Both have one interface and one behaviour:
+//! Both have one interface, and fire the same timers in the same order:
 //!
 //! | queue | arm, cancel | made of |
 //! |---|---|---|
 //! | [`StagedWheel`] | O(1) | dense arrays, then a hierarchical wheel |
 //! | [`ClassicQueue`] | O(log n) and a hash | an ordered map and a hash map |
 //!
-//! The second is what glommio 0.9 and async-io have. It is here to compare with, and for those who want a
-//! queue whose every part is from the standard library.
+//! The second is the kind of queue that most reactors have: it is here to compare with, and for those
+//! who want a queue whose every part is from the standard library.
 //!
 //! # What is promised
 //!
 //! - **Never early**: a timer fires only at a poll whose `now` is at or past its deadline, to the
 //!   nanosecond.
-//! - **Never late by structure**: it fires at the first such poll, budget permitting.
+//! - **Never late by structure**: it fires at the first such poll, or at one that follows while polls
+//!   return true.
 //! - **In order**: by deadline, then by arming, across polls.
 //! - **The next expiry** is the earliest deadline or a bound before it, and a poll at a bound brings
 //!   the queue on. An owner that sleeps until then, polls, and sleeps again until the next one misses
@@ -50,11 +51,12 @@
 //!   memory nor the end of the queue changes that.
 //! - **Payloads are moved, never dropped**, by any method: a destructor that comes back to the queue
 //!   runs in the caller's hands. Those that are armed when the queue is dropped are dropped with it.
-//! - **A poll does bounded work** and says when something is left.
+//! - **A poll does bounded work**, and returns true when something is left: also with fewer timers
+//!   than its budget.
 //! - **A clock** that stands still or runs backwards does no harm. A deadline 584 years or more after
 //!   the queue's epoch means never.
 //!
-//! Nothing panics but an allocation that fails, and a wheel that is given more than 2^30 timers (51 GB).
+//! Nothing panics but a wheel that is given more than 2^30 timers (51 GB with a `Waker` as payload).
 //!
 //! # How it is made
 //!

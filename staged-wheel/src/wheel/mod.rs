@@ -173,7 +173,10 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     }
 
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline
-    /// and then of arming. True if more are due.
+    /// and then of arming. True if more are due or may be: poll again, at the same time or later.
+    ///
+    /// A poll moves at most 512 timers besides those that fire. So it may return true with fewer than
+    /// `budget` of them, even with none.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
         self.expire_each(now, budget, |_, fired| expired.push(fired.payload))
     }
