@@ -202,6 +202,11 @@ impl<T> Task<T> {
     /// Cancels the task and waits until its future has been dropped. The output if it was done
     /// before.
     ///
+    /// # Panics
+    ///
+    /// With the payload of the panic, if the task has panicked and that was
+    /// [isolated](crate::PanicPolicy::Isolate).
+    ///
     /// # Cancel safety
     ///
     /// Dropping the returned future at any point, even unpolled, still cancels the task.
@@ -281,6 +286,11 @@ impl<T> ScopedTask<'_, T> {
 
     /// Cancels the task and waits until its future has been dropped. The output if it was done
     /// before.
+    ///
+    /// # Panics
+    ///
+    /// With the payload of the panic, if the task has panicked and that was
+    /// [isolated](crate::PanicPolicy::Isolate).
     ///
     /// # Cancel safety
     ///

@@ -101,7 +101,7 @@ impl TaskQueue {
         self.on_panic.set(policy);
     }
 
-    /// Appends a runnable task, behind those that others woke if it `has_yielded`. Periods are
+    /// Appends a runnable task, behind those that others woke if it `has_yielded`. Epochs are
     /// counted up by the executor.
     #[inline]
     pub(super) fn push(&self, epoch: u64, task: Runnable, has_yielded: bool) {

@@ -27,7 +27,7 @@ use crate::sys::block_device::BlockDevice;
 use crate::sys::descriptor::{Descriptor, FdGuard};
 use crate::sys::file::{self, DirectIo, Filesystem, Statx};
 
-/// A descriptor with what is known of its file. SharedFile by the clones of a file, on any thread;
+/// A descriptor with what is known of its file. Shared by the clones of a file, on any thread;
 /// closed with the last of them, or the last operation.
 #[derive(Debug)]
 pub(super) struct SharedFile {
@@ -43,7 +43,7 @@ pub(super) struct SharedFile {
     is_direct: bool,
     /// For direct I/O.
     pub(super) limits: Limits,
-    /// SharedFile with those who have another descriptor of the same open file.
+    /// Shared with those who have another descriptor of the same open file.
     pub(super) lock: Arc<LockState>,
 }
 

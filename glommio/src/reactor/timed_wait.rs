@@ -43,8 +43,8 @@ use crate::tuning;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimerPrecision {
-    /// Polls the clock for deadlines that are at most a few microseconds away, because a sleep would
-    /// take more CPU time.
+    /// Polls the clock for deadlines that are at most a few microseconds away (16 where sleeps end
+    /// late), because a sleep would take more CPU time.
     #[default]
     Balanced,
     /// Ends sleeps before the deadline, by their usual delay, and polls the clock for the rest: at most

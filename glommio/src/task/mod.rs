@@ -24,9 +24,9 @@
 //! ```
 //!
 //! A task is a future on the heap that its executor polls, always on the same thread, and that any
-//! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, when
-//! no waker is left, or with its executor; in each case the future is dropped on
-//! the executor's thread before the awaiting task is woken.
+//! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, or with
+//! its executor. A detached task also ends when neither a handle nor a waker is left. In each case
+//! the future is dropped on the executor's thread before the awaiting task is woken.
 //!
 //! Waking a task on its own thread costs a queue entry, on another thread a remote wake for the
 //! owner, one per task however often it is woken. A waker that outlives its executor does nothing.

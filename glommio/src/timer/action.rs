@@ -134,6 +134,11 @@ impl<T: 'static> TimerActionOnce<T> {
     /// Cancels the action and waits until its future has been dropped. The value of an action that
     /// has finished is dropped.
     ///
+    /// # Panics
+    ///
+    /// With the payload of the panic, if the action has panicked and that was
+    /// [isolated](crate::PanicPolicy::Isolate).
+    ///
     /// # Cancel safety
     ///
     /// Once polled, the action is cancelled whether or not this is awaited to its end.
@@ -151,7 +156,12 @@ impl<T: 'static> TimerActionOnce<T> {
         self.timer.borrow_mut().disarm();
     }
 
-    /// Waits for the action. `None` if it was cancelled or panicked.
+    /// Waits for the action. `None` if it was cancelled, or if its panic ended the call of `run`.
+    ///
+    /// # Panics
+    ///
+    /// With the payload of the panic, if the action has panicked and that was
+    /// [isolated](crate::PanicPolicy::Isolate).
     ///
     /// # Cancel safety
     ///
@@ -271,8 +281,13 @@ impl TimerActionRepeat {
         })
     }
 
-    /// Waits for the end: `Some` if the action said so itself, `None` if it was cancelled or
-    /// panicked.
+    /// Waits for the end: `Some` if the action said so itself, `None` if it was cancelled, or if its
+    /// panic ended the call of `run`.
+    ///
+    /// # Panics
+    ///
+    /// With the payload of the panic, if the action has panicked and that was
+    /// [isolated](crate::PanicPolicy::Isolate).
     ///
     /// # Cancel safety
     ///
@@ -282,6 +297,11 @@ impl TimerActionRepeat {
     }
 
     /// Cancels the action and waits until its future has been dropped.
+    ///
+    /// # Panics
+    ///
+    /// With the payload of the panic, if the action has panicked and that was
+    /// [isolated](crate::PanicPolicy::Isolate).
     ///
     /// # Cancel safety
     ///

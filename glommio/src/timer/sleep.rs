@@ -161,7 +161,8 @@ pub async fn sleep(wait: Duration) {
     Timer::new(wait).await;
 }
 
-/// Suspends the task until `deadline`; not at all if that is past.
+/// Suspends the task until `deadline`. If that is past, it is ready at once, unless the slice of the
+/// task is over.
 ///
 /// # Panics
 ///

@@ -76,6 +76,10 @@ impl Pacer {
 
     /// Waits until `bytes` may be sent, and counts them as sent.
     ///
+    /// # Panics
+    ///
+    /// Panics if it has to wait and no executor runs on this thread.
+    ///
     /// # Cancel safety
     ///
     /// Dropped, the bytes are counted all the same: what follows is sent later for it.
