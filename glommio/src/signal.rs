@@ -91,7 +91,8 @@ impl Signals {
     /// # Errors
     ///
     /// Kind `InvalidInput` if `signals` is empty, or as for [`block`]; what `signalfd(2)` gives,
-    /// for instance `EMFILE`. Nothing is blocked then that was not before.
+    /// for instance `EMFILE`. Kind `Unsupported` in a simulation. Nothing is blocked then that was not
+    /// before.
     ///
     /// # Panics
     ///

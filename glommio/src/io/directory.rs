@@ -155,7 +155,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// As [`std::fs::read_dir`].
+    /// As [`std::fs::read_dir`]. Kind `Unsupported` in a simulation.
     pub fn sync_read_dir(&self) -> Result<std::fs::ReadDir> {
         let path: PathBuf = self.file.to_path().unwrap_or_default();
         let read = needs_kernel("a directory of the standard library");

@@ -218,7 +218,7 @@ impl Command {
     ///
     /// What [`std::process::Command::spawn`] gives, for instance kind `NotFound`. If no pidfd can be
     /// opened, what that gives, `EMFILE` for instance: the program may have begun by then, and is killed
-    /// and reaped before this returns.
+    /// and reaped before this returns. Kind `Unsupported` in a simulation.
     ///
     /// # Panics
     ///

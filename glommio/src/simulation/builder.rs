@@ -124,7 +124,8 @@ impl SimulationBuilder {
     }
 
     /// Adds a node with a number of executors, its shards, each of which runs the future that `main`
-    /// returns. When it [starts again](Fault::PowerCut) `main` is called again for each.
+    /// returns. When it starts again after a [power cut](Fault::PowerCut) or a [kill](Fault::Kill), `main` is
+    /// called again for each.
     ///
     /// A shard whose future ends goes on with the tasks that are left.
     pub fn node<M, F>(self, name: impl Into<String>, shards: usize, main: M) -> Self

@@ -10,8 +10,8 @@ use super::network::Network;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The node loses its power: its tasks are gone at once, without a chance to do anything. It starts
-    /// again after `off_for`.
+    /// The node loses its power: its tasks are gone at once. Their destructors run, but nothing that they
+    /// do reaches the disk or the network. It starts again after `off_for`.
     PowerCut {
         /// Its name.
         node: String,
@@ -65,9 +65,9 @@ pub enum Fault {
         /// How long.
         length: Duration,
     },
-    /// For a while the kernel has no memory for what the rings of the node are asked for: operations on files
-    /// and waits for sockets fail with `ENOMEM`. A node that would start meanwhile gets no ring, and
-    /// starts when there is memory again, as if a supervisor had tried until then.
+    /// For a while the kernel has no memory for I/O of the node: operations on files and waits for sockets
+    /// fail with `ENOMEM`. A node that would start meanwhile fails to, and starts when there is memory
+    /// again, as if a supervisor had tried until then.
     NoMemory {
         /// Its name.
         node: String,
@@ -161,7 +161,7 @@ impl fmt::Display for Fault {
                 write!(f, "no descriptor of {node} is free for {length:?}")
             }
             Fault::NoMemory { node, length } => {
-                write!(f, "no memory for the rings of {node} for {length:?}")
+                write!(f, "no memory for I/O of {node} for {length:?}")
             }
             Fault::Partition { groups } => {
                 let groups: Vec<_> = groups.iter().map(|group| group.join(" ")).collect();

@@ -32,12 +32,14 @@ pub fn elapsed() -> Duration {
     expect().now()
 }
 
-/// How often the node whose code runs has started: 1 until its power is [cut](Fault::PowerCut) for the first
-/// time. Its shards have the [ids](crate::ExecutorProxy::id) 1, 2 and so on, each time it starts.
+/// How often the node whose code runs has started: 1 until its power is [cut](Fault::PowerCut) or it is
+/// [killed](Fault::Kill) for the first time. Its shards have the [ids](crate::ExecutorProxy::id) 1, 2 and so
+/// on, each time it starts.
 ///
 /// # Panics
 ///
-/// Panics outside of a simulation.
+/// Panics outside of a simulation, and where no code of a node runs, as in an
+/// [invariant](super::SimulationBuilder::invariant).
 ///
 /// # Examples
 ///

@@ -45,10 +45,11 @@
 //! | blocking calls | happen at a simulated moment, all at once; one in flight at a power cut has happened by then, without its result having been seen, or never will |
 //! | TCP, UDP and Unix sockets | over a network with [latency, loss and partitions](Network). Nodes have the addresses 10.0.0.1, 10.0.0.2 and so on in the order in which they were added, and their names are host names. Unix sockets pass descriptors; one that is dropped as an `OwnedFd`, without having been made a type of this crate, stays open there. The addresses of Unix sockets are names beside the disk: no files are there |
 //! | files and directories | on a [disk](Disk) of the node's own, which stays when the power is cut and loses what was not synced. Operations in flight have happened by then, or not, or in part |
-//! | [power cuts, killed and stopped processes, paused machines, clocks that drift, partitions, disks that begin to fail, no descriptors, no memory for the ring](Fault) | as [planned](SimulationBuilder::at), [by chance](SimulationBuilder::restarts), or when the [program asks for it](inject) |
+//! | [power cuts, killed and stopped processes, paused machines, clocks that drift, partitions, disks that begin to fail, no descriptors, no memory for I/O](Fault) | as [planned](SimulationBuilder::at), [by chance](SimulationBuilder::restarts), or when the [program asks for it](inject) |
 //!
 //! Not there in a simulation, so that it fails with kind `Unsupported`: child processes, signals, multicast, keep-alives,
-//! deferred accepts, [`sync_read_dir`](crate::io::Directory::sync_read_dir). Nor can a program make executors itself.
+//! deferred accepts, [`sync_read_dir`](crate::io::Directory::sync_read_dir), [`set_transmit_times`](crate::net::UdpSocket::set_transmit_times).
+//! Nor can a program make executors itself.
 //!
 //! What it cannot show: defects of the kernel, the order in which memory of several threads becomes
 //! visible, and how fast a program is. Programs that ask the system themselves (`Instant::now`, `std::fs`,

@@ -97,13 +97,14 @@ impl Network {
         self
     }
 
-    /// How many bytes pass in a second; up to a MiB waits, and what is more is lost. Default: any number.
+    /// How many bytes pass in a second; up to a MiB waits, and what is more is lost. A rate of zero counts as
+    /// one byte. Default: any number.
     pub fn bandwidth(mut self, bytes_per_second: u64) -> Self {
         self.0.bandwidth = Some(bytes_per_second);
         self
     }
 
-    /// The largest packet, in bytes. Default 1500.
+    /// The largest packet, in bytes; less than 576 counts as 576. Default 1500.
     pub fn mtu(mut self, bytes: u32) -> Self {
         self.0.mtu = bytes;
         self
@@ -146,9 +147,9 @@ impl Network {
             }
         }
         match &self.0.latency {
-            Latency::Uniform(range) if range.start > range.end => {
-                Err(format!("a latency of {range:?} is less than nothing"))
-            }
+            Latency::Uniform(range) if range.start > range.end => Err(format!(
+                "the range of latencies {range:?} ends before it begins"
+            )),
             _ => Ok(()),
         }
     }

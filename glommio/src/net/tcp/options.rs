@@ -115,7 +115,7 @@ impl<B: RxBuf> TcpStream<B> {
     /// # Errors
     ///
     /// Kind `InvalidInput`, `EINVAL`, if `idle` is zero or more than 32,767 seconds. After an error
-    /// it is on if it was before, and off if it was off.
+    /// it is on if it was before, and off if it was off. Kind `Unsupported` in a simulation.
     pub fn set_keepalive(&self, idle: Option<Duration>) -> Result<()> {
         let socket = self.socket();
         let Some(idle) = idle else {
@@ -191,7 +191,8 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Kind `InvalidInput` if `patience` is zero, or more than an `int` of seconds.
+    /// Kind `InvalidInput` if `patience` is zero, or more than an `int` of seconds. Kind
+    /// `Unsupported` in a simulation.
     ///
     /// # Examples
     ///

@@ -15,7 +15,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// What `setsockopt(2)` gives.
+    /// What `setsockopt(2)` gives. Kind `Unsupported` in a simulation.
     ///
     /// # Examples
     ///
@@ -50,7 +50,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// What `setsockopt(2)` gives.
+    /// What `setsockopt(2)` gives. Kind `Unsupported` in a simulation.
     pub fn join_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
         Ok(self.socket().join_multicast_v6(multiaddr, interface)?)
     }
