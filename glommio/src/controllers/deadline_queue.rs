@@ -202,8 +202,8 @@ impl<T: 'static> DeadlineQueue<T> {
             let text = "the worker of the queue is gone: an action has panicked";
             io::Error::new(io::ErrorKind::BrokenPipe, text)
         })?;
-        let no_answer = |_| io::Error::other("no response from response channel");
-        answer.await.map_err(no_answer)
+        let text = "the worker of the queue has ended: an action has panicked";
+        answer.await.map_err(|_| io::Error::other(text))
     }
 
     /// The task queue, to spawn helpers into it or to read its statistics.

@@ -187,7 +187,10 @@ impl fmt::Display for BuilderErrorKind {
                 required,
             } => write!(f, "found {available} of {required} required CPUs"),
             BuilderErrorKind::NonExistentCpus { cpu } => {
-                write!(f, "CPU {cpu} was asked for, but this host has no such CPU")
+                write!(
+                    f,
+                    "CPU {cpu} was asked for, but this host has no such CPU, or it is offline"
+                )
             }
         }
     }

@@ -100,8 +100,8 @@ impl LocalExecutorBuilder {
     /// # Errors
     ///
     /// `BuilderError` if the placement cannot be met; `IoError` of kind `InvalidInput` if the
-    /// [timer slack](Self::timer_slack) is too long, or if the process may use none of the placement's
-    /// CPUs; `IoError` if a resource is missing or, with [`Driver::IoUring`](crate::Driver::IoUring), the kernel has no io_uring or
+    /// [timer slack](Self::timer_slack) is too long, if the name contains a zero byte, or if the process may
+    /// use none of the placement's CPUs; `IoError` if a resource is missing or, with [`Driver::IoUring`](crate::Driver::IoUring), the kernel has no io_uring or
     /// forbids it (the text says what to change); `ReactorError(MemLockLimit)` if locked memory ran out; those of
     /// [`LocalExecutor::detect_stalls`].
     ///

@@ -87,7 +87,8 @@ impl Config {
         cpus: CpuSetGenerator,
     ) -> Result<Planner, ()> {
         if self.name.contains('\0') {
-            return Err(invalid("the name of a thread has no zero byte".into()));
+            let text = "the name of an executor must not contain a zero byte";
+            return Err(invalid(text.into()));
         }
         if self.timer_slack > LONGEST_TIMER_SLACK {
             return Err(invalid(format!(

@@ -236,7 +236,7 @@ impl fmt::Debug for LoadShedder {
 
 /// Builds a [`LoadShedder`]: how much delay is accepted, and for how long.
 #[derive(Clone, Copy, Debug)]
-#[must_use = "`build` makes the shed"]
+#[must_use = "`build` makes the `LoadShedder`"]
 pub struct LoadShedderBuilder {
     target: Duration,
     interval: Duration,

@@ -19,8 +19,9 @@ pub struct StallDetection<'a> {
     /// The stack at the end of the budget, the interrupted function first. The frames have their
     /// names, as far as the program has symbols.
     ///
-    /// Without frames if the queue gave the thread back before the signal came, a little after the
-    /// end of its budget, or if the thread blocks the signal. Cut off after 256 frames.
+    /// Without frames if the queue gave the thread back before the signal came, if the thread blocks
+    /// the signal, or if a later [handler](super::StallDetectionHandler#signals) of the program swallows
+    /// it. Cut off after 256 frames.
     pub trace: Backtrace,
     /// How long the queue could have had the thread: the preemption interval and the threshold.
     pub budget: Duration,
@@ -40,7 +41,9 @@ impl fmt::Display for StallDetection<'_> {
             self.budget,
         )?;
         if self.trace.frames().is_empty() {
-            return f.write_str(", and gave the thread back before its stack could be taken");
+            return f.write_str(
+                "; there is no stack: the queue gave the thread back first, or the signal did not reach this handler",
+            );
         }
         write!(
             f,
