@@ -80,8 +80,8 @@ impl ExecutorMetrics {
     }
 
     /// The metrics now. The executor goes on counting meanwhile, so that numbers of one snapshot
-    /// need not fit together to the last one. All are from the executor's last turn or later; while
-    /// a task keeps the thread, they stand still.
+    /// need not fit together to the last one. `polls`, `first_polls` and `tasks_queued` are those of
+    /// the last turn, and stand still while a task keeps the thread; the others are up to date.
     pub fn snapshot(&self) -> Snapshot {
         let parts = &*self.0;
         let (run, timers, ring) = (&parts.run, &parts.timers, &parts.ring);
@@ -150,8 +150,9 @@ pub struct Snapshot {
     /// Tasks that have panicked and left the others running; see
     /// [`PanicPolicy::Isolate`](crate::PanicPolicy::Isolate).
     pub tasks_panicked: u64,
-    /// Datagrams that [`recv_many`](crate::net::UdpSocket::recv_many) has received, those that came
-    /// as one counted each.
+    /// Datagrams that [`recv_many`](crate::net::UdpSocket::recv_many) and
+    /// [`try_recv_many`](crate::net::UdpSocket::try_recv_many) have received, those that came as one
+    /// counted each.
     pub datagrams_received: u64,
     /// Receives of `recv_many` that found no free buffer in their
     /// [pool](crate::net::DatagramPool), and waited for one.

@@ -36,8 +36,8 @@
 //! ([`unconstrained`](crate::unconstrained) says how to change that). `try_recv` and `try_send` are no
 //! futures: they answer at once, and do not count.
 //!
-//! Only connecting a shared channel, and with it joining a mesh, needs a running executor. Tasks of
-//! any runtime may wait at the others.
+//! Connecting a shared channel, joining a mesh and the methods of [`sharding`] need a running executor.
+//! Tasks of any runtime may wait at the others.
 
 // But for the slots of `spsc_queue`.
 pub mod broadcast;

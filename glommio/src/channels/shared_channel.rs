@@ -201,7 +201,7 @@ impl<T: Send + Sized> ConnectedSender<T> {
     }
 
     /// Sends an item; waits while the channel is full. Tasks that wait are woken first come, first
-    /// served. Does not yield if there is space.
+    /// served. Does not yield if there is space, unless the slice of the task is over.
     ///
     /// # Errors
     ///

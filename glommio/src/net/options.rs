@@ -105,7 +105,7 @@ pub(super) use socket_options;
 /// Options of an internet socket, connected or not, of whatever protocol.
 macro_rules! internet_options {
     () => {
-        /// The time to live (`IP_TTL`) of packets sent from here.
+        /// The time to live (`IP_TTL`) of IPv4 packets sent from here; packets of IPv6 are not affected.
         ///
         /// # Errors
         ///

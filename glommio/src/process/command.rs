@@ -135,15 +135,15 @@ impl Command {
         self
     }
 
-    /// The standard output. Default: that of this process, and a pipe for
-    /// [`output`](Self::output).
+    /// The standard output. Default: that of this process. [`output`](Self::output) replaces it by a
+    /// pipe, also for later calls.
     pub fn stdout(&mut self, stdout: impl Into<Stdio>) -> &mut Self {
         self.std.stdout(stdout);
         self
     }
 
-    /// The standard error. Default: that of this process, and a pipe for
-    /// [`output`](Self::output).
+    /// The standard error. Default: that of this process. [`output`](Self::output) replaces it by a
+    /// pipe, also for later calls.
     pub fn stderr(&mut self, stderr: impl Into<Stdio>) -> &mut Self {
         self.std.stderr(stderr);
         self
@@ -262,8 +262,8 @@ impl Command {
     }
 
     /// Starts the program at once, with its standard output and standard error in pipes, and
-    /// collects both until it has ended. Its standard input is that of this process, unless set
-    /// otherwise.
+    /// collects both until it has ended. What was set for these two is replaced. Its standard input is
+    /// that of this process, unless set otherwise.
     ///
     /// # Errors
     ///

@@ -28,9 +28,9 @@
 //! # Ok::<_, glommio::GlommioError<()>>(())
 //! ```
 //!
-//! None of them uses atomics, none leaves its thread, and none needs a running executor (except
-//! [`Gate::spawn`], [`Gate::spawn_into`] and [`RemoteCancellation::attach`]). There is no
-//! poisoning: what a task held is given back when it panics, as when it ends.
+//! None of them uses atomics or leaves its thread, except [`RemoteCancellation`]. None needs a running
+//! executor, except [`Gate::spawn`], [`Gate::spawn_into`] and [`RemoteCancellation::attach`]. There is
+//! no poisoning: what a task held is given back when it panics, as when it ends.
 //!
 //! # Order
 //!

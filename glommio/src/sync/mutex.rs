@@ -13,7 +13,8 @@ use super::{LockResult, TryLockResult};
 /// served first come, first served. Not reentrant: a task that locks what it holds waits for itself
 /// forever. There is no poisoning.
 ///
-/// Errors name a semaphore with one unit requested and none available.
+/// Errors name a semaphore with one unit requested, and none available unless the lock is closed and
+/// free.
 ///
 /// # Examples
 ///

@@ -15,8 +15,8 @@ pub enum MergedBufferLimit {
     /// As long as the device takes in one piece.
     #[default]
     DeviceMaxSingleRequest,
-    /// So many bytes, rounded down to the alignment of the file: below that, nothing is merged. A
-    /// gigabyte at most.
+    /// So many bytes, rounded down to the alignment of the file: below that, nothing is merged. No more
+    /// than the largest segment of the device, and than a gigabyte.
     Custom(usize),
 }
 

@@ -343,8 +343,8 @@ where
         self
     }
 
-    /// How many bytes may be under way when another read is started: one more than that is read at
-    /// most. Default: any number.
+    /// How many bytes may be under way when another read is started. So at most that many are under
+    /// way, and those of one read more. Default: any number.
     ///
     /// # Panics
     ///
