@@ -121,6 +121,25 @@ fn a_wait_for_what_is_there_already_returns() {
 }
 
 #[test]
+fn what_is_ready_shows_beside_operations_that_complete_at_once() {
+    in_each(4, |ring| {
+        let event = eventfd();
+        let readable = Submission::poll_once(event.as_raw_fd(), libc::POLLIN as u32);
+        push(ring, readable.with_user_data(1));
+        ring.enter(Wait::Now).unwrap();
+        signal(&event);
+        let patience = Instant::now() + Duration::from_secs(20);
+        let mut reaped = Vec::new();
+        while !reaped.iter().any(|it: &Completion| it.user_data == 1) {
+            assert!(Instant::now() < patience, "it is never looked at");
+            push(ring, nop(2));
+            ring.enter(Wait::Forever).unwrap();
+            reaped = reap(ring);
+        }
+    });
+}
+
+#[test]
 fn a_timeout_shows_without_a_system_call_of_the_waiting_thread() {
     in_each(4, |ring| {
         let deadline = Instant::now() + Duration::from_millis(5);

@@ -42,7 +42,8 @@ use crate::clock;
 use crate::stats::{RingCounts, SharedCounts};
 use crate::sys::fork_detect::Origin;
 
-/// A slice that lasts asks epoll so often: as often as it may be ended by what has completed.
+/// A slice that lasts asks epoll so often: as often as it may be ended by what has completed. So does an
+/// executor that does not get to sleep.
 const LOOK_EVERY: Duration = Duration::from_micros(20);
 
 /// The most submissions that wait to be taken, as with io_uring.
@@ -203,9 +204,7 @@ impl EpollRing {
         if self.expire_timeouts(now) {
             return true;
         }
-        let looked_at = self.looked_at.get().unwrap_or(now);
-        if now.saturating_duration_since(looked_at) < LOOK_EVERY {
-            self.looked_at.set(Some(looked_at));
+        if !self.is_look_due(now) {
             return false;
         }
         if let Err(error) = self.look(now) {
@@ -266,6 +265,13 @@ impl EpollRing {
         self.origin.assert_here();
     }
 
+    /// Whether epoll was not asked for [`LOOK_EVERY`], as far as is known.
+    fn is_look_due(&self, now: Instant) -> bool {
+        let looked_at = self.looked_at.get().unwrap_or(now);
+        self.looked_at.set(Some(looked_at));
+        now.saturating_duration_since(looked_at) >= LOOK_EVERY
+    }
+
     /// Takes what is there, without waiting.
     fn look(&self, now: Instant) -> io::Result<()> {
         self.expire_timeouts(now);
@@ -283,7 +289,12 @@ impl EpollRing {
             self.expire_timeouts(now);
         }
         if self.completions_posted() {
-            return Ok(());
+            // What completes as it begins, one operation after the other, must not hide what is ready.
+            let now = now.unwrap_or_else(clock::real);
+            return match self.is_look_due(now) {
+                true => self.look(now),
+                false => Ok(()),
+            };
         }
         let limit = match end.zip(now) {
             Some((end, now)) if end <= now => return self.look(now),
