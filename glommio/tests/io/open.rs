@@ -5,12 +5,14 @@ use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::thread;
 
 use glommio::io::{BufferedFile, DmaFile, OpenOptions, remove, rename, stat};
 use glommio::spawn_local;
 use nix::unistd::mkfifo;
 
 use super::*;
+use crate::common::seccomp::deny_all;
 use crate::common::{descriptors, in_child, in_child_with, panic_of, threads, wait_until};
 
 #[test]
@@ -372,6 +374,26 @@ fn an_executor_ends_while_a_fifo_without_another_end_is_opened() {
             sleep(Duration::from_millis(5)).await;
         });
         drop(executor);
+    });
+}
+
+/// The path may be on a server that does not answer.
+#[test]
+fn an_open_is_given_up_without_a_look_at_its_path_on_the_executors_thread() {
+    with_a_fifo(|path, fifo| {
+        let executors = thread::spawn(move || {
+            let executor = LocalExecutor::default();
+            executor.run(async {
+                // Threads for files are there before this one may not look at any.
+                let file = BufferedFile::open(path).await.expect("it is there");
+                file.close().await.expect("it is open");
+                deny_all(&[libc::SYS_statx, libc::SYS_newfstatat], libc::EIO);
+                spawn_local(BufferedFile::open(fifo)).detach();
+                sleep(Duration::from_millis(5)).await;
+            });
+            drop(executor);
+        });
+        executors.join().expect("it ends");
     });
 }
 

@@ -210,6 +210,42 @@ fn a_read_of_a_pipe_waits_for_data_and_takes_no_thread() {
     }
 }
 
+/// Whether it is in the line then, with a thread, which finds that it is a pipe, or waits for data.
+#[test]
+fn a_read_of_a_pipe_ends_whenever_it_is_given_up() {
+    let ring = ring();
+    let (mut reader, mut writer) = pipe().expect("descriptors are left");
+    let mut unread = [0; 4];
+    for round in 0..500 {
+        let read = Submission::read(reader.as_raw_fd(), &mut unread, 0).with_user_data(1);
+        // SAFETY: the buffer outlives the completion, which is awaited, and a ring whose completion fails to come
+        // has nothing to read into it.
+        unsafe { ring.push(&read) }.expect("there is room");
+        ring.submit_only().expect("epoll works");
+        if round == 0 {
+            while !ring.completions_posted() {
+                std::thread::yield_now();
+            }
+        }
+        (0..round).for_each(|_| std::hint::spin_loop());
+        push(&ring, Submission::cancel(1).with_user_data(2));
+        let mut completed = Vec::new();
+        let patience = Instant::now() + Duration::from_secs(20);
+        while completed.len() < 2 {
+            assert!(Instant::now() < patience, "{round}: {completed:?} alone");
+            completed.extend(look(&ring));
+        }
+        completed.sort_unstable();
+        assert_eq!(completed[0], (1, -libc::ECANCELED));
+        assert_eq!(completed[1].0, 2);
+    }
+    writer.write_all(b"d").expect("there is room");
+    assert_eq!(look(&ring), []);
+    let mut next = [0; 4];
+    assert_eq!(reader.read(&mut next).expect("it was written"), 1);
+    assert_eq!(unread, [0; 4]);
+}
+
 /// Each would never become ready.
 #[test]
 fn what_the_kernel_refuses_at_once_does_not_wait() {

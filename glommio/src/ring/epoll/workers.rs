@@ -4,7 +4,8 @@
 //! use, and end when there has been nothing to do for a while.
 //!
 //! One that opens a FIFO waits for its other end, maybe for ever, and cannot be told to stop. When that is given
-//! up the thread is no longer one of the executor's: it has a copy of the path, and closes what it gets.
+//! up the thread is no longer one of the executor's: it has a copy of the path, and closes what it gets. That it is
+//! one, the thread finds out: a path may be on a server that does not answer.
 
 #![allow(unsafe_code)]
 
@@ -56,8 +57,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Under way, of those that may be left to their threads.
-    opens: Vec<Open>,
+    running: Vec<Running>,
     done: Vec<Done>,
     threads: usize,
     idle: usize,
@@ -66,16 +66,19 @@ struct State {
 }
 
 /// An operation that may block.
+#[derive(Clone, Copy)]
 pub(super) struct Job {
     pub(super) user_data: u64,
     pub(super) operation: Operation,
 }
 
-#[derive(Clone)]
-struct Open {
+/// A job under way.
+struct Running {
     user_data: u64,
-    path: Arc<CStr>,
     thread: ThreadId,
+    /// It may be left to its thread.
+    opens_fifo: bool,
+    is_given_up: bool,
 }
 
 pub(super) struct Done {
@@ -88,8 +91,8 @@ pub(super) struct Done {
 unsafe impl Send for Job {}
 
 impl Job {
-    /// Of an open that needs nothing else of the executor's from now on. A directory may be closed.
-    fn as_open(&mut self) -> Option<Open> {
+    /// The path of an open, which needs nothing else of the executor's from now on. A directory may be closed.
+    fn own_path(&mut self) -> Option<Arc<CStr>> {
         let Operation::Open {
             directory, path, ..
         } = &mut self.operation
@@ -102,11 +105,7 @@ impl Job {
             return None;
         }
         *path = own.as_ptr();
-        Some(Open {
-            user_data: self.user_data,
-            path: own,
-            thread: thread::current().id(),
-        })
+        Some(own)
     }
 
     fn make(&self) -> i32 {
@@ -118,11 +117,18 @@ impl Job {
     }
 }
 
-impl Open {
-    fn is_of_fifo(&self) -> bool {
-        let path = OsStr::from_bytes(self.path.to_bytes());
-        fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo())
+impl Done {
+    /// What would begin anew, as a read of a pipe at a position, is over.
+    fn give_up(&mut self) {
+        if self.result == -libc::ESPIPE {
+            self.result = -libc::ECANCELED;
+        }
     }
+}
+
+fn is_fifo(path: &CStr) -> bool {
+    let path = OsStr::from_bytes(path.to_bytes());
+    fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo())
 }
 
 impl Workers {
@@ -203,18 +209,26 @@ impl Workers {
         let place = state.jobs.iter().position(|it| it.user_data == user_data);
         let is_taken = match place {
             Some(place) => state.jobs.remove(place).is_some(),
-            None => self.leave_thread(&mut state, user_data),
+            None => self.give_up(&mut state, user_data),
         };
         self.outstanding.update(|it| it - usize::from(is_taken));
         is_taken
     }
 
-    /// Leaves the thread alone that opens a FIFO. False if none does.
-    fn leave_thread(&self, state: &mut State, user_data: u64) -> bool {
-        let is_left = |it: &mut Open| it.user_data == user_data && it.is_of_fifo();
-        let Some(left) = state.opens.extract_if(.., is_left).next() else {
+    /// Leaves the thread alone that opens a FIFO. False if none does; another job that has begun goes on to its end.
+    fn give_up(&self, state: &mut State, user_data: u64) -> bool {
+        let State { running, done, .. } = state;
+        if let Some(done) = done.iter_mut().find(|it| it.job.user_data == user_data) {
+            done.give_up();
+        }
+        let Some(place) = running.iter().position(|it| it.user_data == user_data) else {
             return false;
         };
+        if !running[place].opens_fifo {
+            running[place].is_given_up = true;
+            return false;
+        }
+        let left = running.swap_remove(place);
         let mut threads = self.threads.borrow_mut();
         threads.retain(|it| it.thread().id() != left.thread);
         drop(threads);
@@ -293,27 +307,47 @@ impl Shared {
         self.has_done.store(true, Ordering::Release);
     }
 
+    /// Makes the call of a job that is running on `thread`.
+    fn make(&self, mut job: Job, thread: ThreadId) -> i32 {
+        let own_path = job.own_path();
+        if own_path.as_deref().is_some_and(is_fifo) {
+            let mut state = self.lock();
+            let mut running = state.running.iter_mut();
+            match running.find(|it| it.thread == thread) {
+                Some(it) if !it.is_given_up => it.opens_fifo = true,
+                _ => return -libc::ECANCELED,
+            }
+        }
+        job.make()
+    }
+
     fn work(&self) {
+        let thread = thread::current().id();
         let mut state = self.lock();
         // It was counted as idle when it was started.
         state.idle -= 1;
         loop {
-            while let Some(mut job) = state.jobs.pop_front() {
-                let open = job.as_open();
-                state.opens.extend(open.clone());
+            while let Some(job) = state.jobs.pop_front() {
+                state.running.push(Running {
+                    user_data: job.user_data,
+                    thread,
+                    opens_fifo: false,
+                    is_given_up: false,
+                });
                 drop(state);
-                let result = job.make();
+                let result = self.make(job, thread);
                 state = self.lock();
-                if let Some(Open { thread, .. }) = open {
-                    let place = state.opens.iter().position(|it| it.thread == thread);
-                    let Some(place) = place else {
-                        // SAFETY: it was opened for one who has given up.
-                        drop((result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) }));
-                        return;
-                    };
-                    state.opens.swap_remove(place);
+                let place = state.running.iter().position(|it| it.thread == thread);
+                let Some(place) = place else {
+                    // SAFETY: it was opened for one who has given up.
+                    drop((result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) }));
+                    return;
+                };
+                let mut done = Done { job, result };
+                if state.running.swap_remove(place).is_given_up {
+                    done.give_up();
                 }
-                state.done.push(Done { job, result });
+                state.done.push(done);
                 self.has_done.store(true, Ordering::Release);
                 if mem::take(&mut state.is_asleep) {
                     // SAFETY: its owner joins this thread before it closes the descriptor.
