@@ -5,6 +5,7 @@ use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
+use glommio::LocalExecutor;
 use tracing::field::{Field, Visit};
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
@@ -53,6 +54,7 @@ pub fn hearing_everywhere() -> impl Fn() -> Vec<Heard> {
 /// Calls `f` on this thread, where whatever is logged panics, with a payload that panics when it is
 /// dropped. Returns how often that happened.
 pub fn with_panicking_log<R>(f: impl FnOnce() -> R) -> (R, usize) {
+    let_first_executor_log();
     let _another = LazyLock::force(&ANOTHER);
     let log = Panicking::default();
     let result = tracing::subscriber::with_default(log.clone(), f);
@@ -62,9 +64,15 @@ pub fn with_panicking_log<R>(f: impl FnOnce() -> R) -> (R, usize) {
 /// As [`with_panicking_log`], on all threads of this process, which is a child of a test, from now
 /// on.
 pub fn panicking_log_everywhere() -> impl Fn() -> usize {
+    let_first_executor_log();
     let log = Panicking::default();
     tracing::subscriber::set_global_default(log.clone()).expect("a child has no other log");
     move || log.0.load(Ordering::Relaxed)
+}
+
+/// The first executor of a process logs that there is no io_uring. A panic there would end the test.
+fn let_first_executor_log() {
+    drop(LocalExecutor::default());
 }
 
 #[derive(Clone, Default)]

@@ -12,7 +12,7 @@ use glommio::{
 use nix::sys::resource::Resource;
 
 use crate::common::log::{Heard, hearing, hearing_everywhere};
-use crate::common::{in_child, in_child_with, set_limit, watchdog};
+use crate::common::{again_with, in_child, in_child_with, set_limit, watchdog};
 use crate::faults::{basic_workload, deny};
 use crate::missing_calls::{a_connection_echoes, files_are_written_and_read};
 
@@ -79,6 +79,17 @@ fn a_process_says_once_that_it_does_without_io_uring() {
         ] {
             assert!(warning.message.contains(word), "{}", warning.message);
         }
+    });
+}
+
+/// That the first executor says so is not what the tests are about whose log panics.
+#[test]
+fn where_io_uring_is_forbidden_a_log_that_panics_is_contained_as_well() {
+    const NAME: &str =
+        "drivers::where_io_uring_is_forbidden_a_log_that_panics_is_contained_as_well";
+    in_child_with(&[("GLOMMIO_DRIVER", "auto")], || {
+        deny(libc::SYS_io_uring_setup, libc::ENOSYS);
+        again_with(NAME, &[], &["::a_log_that_panics_", "_a_log_that_panic_"]);
     });
 }
 
