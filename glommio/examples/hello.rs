@@ -14,7 +14,7 @@ use glommio::{
 };
 
 fn main() -> ExitCode {
-    // An executor owns one thread. Here it starts a thread of its own, and `join` waits for it and
+    // An executor runs on one thread. Here it starts one of its own, and `join` waits for it and
     // returns the output of the future.
     let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .name("hello")
@@ -24,8 +24,8 @@ fn main() -> ExitCode {
             println!("the executor has ended and returned {answer}");
             ExitCode::SUCCESS
         }
-        // Where io_uring is missing or forbidden, the text says what to change. `main` returning
-        // the error would print its `Debug` form.
+        // Such as too few descriptors: the text says what to change. `main` returning the error
+        // would print its `Debug` form.
         Err(error) => {
             eprintln!("hello: {error}");
             ExitCode::FAILURE

@@ -21,9 +21,9 @@ macro_rules! setting_methods {
         /// An executor that sleeps, or whose tasks [ask](crate::ExecutorProxy::need_preempt) whether to
         /// yield the thread, lets up to `slack` pass after the earliest deadline; all that are due by
         /// then fire together, in their order. When the executor is awake for another reason, what
-        /// is due fires at once. No timer is ever early, and none later than the slack and the
-        /// usual delay of a wake-up. That goes for all deadlines alike: sleeps, `timeout`, timed
-        /// actions, the timeouts of sockets.
+        /// is due fires at once. No timer is ever early. It is late by up to the slack and the
+        /// delay of the wake-up, which is as long as the machine makes it. That goes for all deadlines
+        /// alike: sleeps, `timeout`, timed actions, the timeouts of sockets.
         ///
         /// It saves CPU time where deadlines lie close together. A deadline that comes alone is late by all of
         /// the slack.
