@@ -159,7 +159,7 @@ impl Bench {
         let (begin, load) = (Instant::now(), machine::load());
         let (mut figures, failures) = measure(&rows, &mut columns, rounds);
         figures.setting = format!(
-            "- `{}`\n- {machine}\n- load average {load} before, {} after; {rounds} rounds in {:.1} min\n",
+            "- `{}`\n- {machine}; load average {load} before, {} after; {rounds} rounds in {:.1} min\n",
             self.command(),
             machine::load(),
             begin.elapsed().as_secs_f64() / 60.0,

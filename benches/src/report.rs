@@ -63,8 +63,8 @@ pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     text
 }
 
-/// How many rows our first column has won and lost against each that is not ours, and which were lost. Decided are those in
-/// which the ranges of the rounds do not meet.
+/// How many rows our first column has won and lost against each that is not ours, and which were lost. Undecided are those in
+/// which the ranges of the rounds meet.
 fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     let own = own(bench, figures);
     // With no yardstick, or one of ours, nothing can be won.
@@ -72,7 +72,8 @@ fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
         return String::new();
     };
     let first = format!("{own} to");
-    let mut table = Table::new([&first, "won", "undecided", "lost", "which"]).left(4);
+    let head = [&first, "won", "ranges meet", "lost", "which"];
+    let mut table = Table::new(head).left(4);
     let others = figures.columns.iter();
     for other in others.filter(|it| !bench.ours.contains(&it.as_str())) {
         let (mut won, mut undecided, mut lost) = (0, 0, Vec::new());
@@ -90,10 +91,7 @@ fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
             table.push([other.clone(), won, undecided, count, lost.join("; ")]);
         }
     }
-    format!(
-        "\nWon or lost: the ranges do not meet.\n\n{}",
-        table.markdown()
-    )
+    format!("\n{}", table.markdown())
 }
 
 /// The first of our columns that was measured.
@@ -148,7 +146,8 @@ pub fn ratios(bench: &Bench, rows: &[Row], figures: &Figures, other: &str) -> Op
 fn titled(rows: &[Row]) -> impl Iterator<Item = (&Row, String)> {
     let (mut subject, mut unit, mut case) = ("", "", String::new());
     rows.iter().map(move |row| {
-        let Some(what) = row.title.strip_prefix("same, ") else {
+        let title = row.title.strip_prefix("the ").unwrap_or(&row.title);
+        let Some(what) = title.strip_prefix("same, ") else {
             (subject, unit) = (&row.title, row.unit);
             case.clone_from(&row.title);
             return (row, case.clone());

@@ -40,7 +40,6 @@ pub fn in_batches<Q: TimerQueue>(timers: usize, batch: usize) -> Figures {
         per_timer(in_polls),
         per_timer(in_polls + in_releases),
         quantile(0.5),
-        quantile(0.99),
         quantile(0.999),
     ];
     Figures::of_polls::<Q>(&figures, fired, measured * batch)
