@@ -25,7 +25,7 @@ pub struct Bench {
     pub pictures: &'static [Picture],
     /// A diagram of our first column's ratios to another one: its file, and that column.
     pub ratios: Option<(&'static str, &'static str)>,
-    /// Whether the page says what all rows amount to together.
+    /// Whether the page says what all rows amount to together, and leaves the rows to the file.
     pub has_sum: bool,
     /// Unless the command line says otherwise.
     pub rounds: usize,

@@ -204,7 +204,11 @@ impl Bench {
         docs: &Path,
     ) -> Result<(), Box<dyn Error>> {
         let page = docs.join(self.page).with_extension("md");
-        write_block(&page, self.block, &report::page(self, rows, figures))?;
+        let text = match self.has_sum {
+            true => report::sum_alone(self, rows, figures),
+            false => report::page(self, rows, figures),
+        };
+        write_block(&page, self.block, &text)?;
         self.draw(rows, figures, page.parent().ok_or("a page is in a folder")?)?;
         println!("written to {}", page.display());
         Ok(())

@@ -256,7 +256,11 @@ fn cell(bench: &Bench, figures: &Figures, row: &Row, column: &str) -> String {
     cell
 }
 
-/// Of columns that differ in a feature, what it costs on the whole.
+/// What the page shows of columns that differ in a feature: what that costs on the whole.
+pub fn sum_alone(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
+    figures.setting.clone() + &sum(bench, rows, figures)
+}
+
 fn sum(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     let yardstick = bench.yardstick;
     let others = figures.columns.iter().filter(|it| *it != yardstick);
