@@ -71,9 +71,9 @@ fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     let Some(own) = own.filter(|_| !["", bench.ours[0]].contains(&bench.yardstick)) else {
         return String::new();
     };
-    let first = format!("{own} to");
-    let head = [&first, "won", "ranges meet", "lost", "which"];
-    let mut table = Table::new(head).left(4);
+    // Not aligned, as the last cell may be long.
+    let mut table =
+        format!("\n| {own} to | won | ranges meet | lost | which |\n|---|--:|--:|--:|---|\n");
     let others = figures.columns.iter();
     for other in others.filter(|it| !bench.ours.contains(&it.as_str())) {
         let (mut won, mut undecided, mut lost) = (0, 0, Vec::new());
@@ -85,13 +85,16 @@ fn decided(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
                 None => {}
             }
         }
-        let counts = [won, undecided, lost.len()];
-        if counts.iter().any(|&count| count > 0) {
-            let [won, undecided, count] = counts.map(|count| count.to_string());
-            table.push([other.clone(), won, undecided, count, lost.join("; ")]);
+        let count = lost.len();
+        if won + undecided + count > 0 {
+            let which = lost.join("; ");
+            let _ = writeln!(
+                table,
+                "| {other} | {won} | {undecided} | {count} | {which} |"
+            );
         }
     }
-    format!("\n{}", table.markdown())
+    table
 }
 
 /// The first of our columns that was measured.

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     })
 }
 
-const POPULATIONS: [usize; 2] = [1_000, 100_000];
+const POPULATIONS: [usize; 1] = [100_000];
 
 /// Items that are inserted, reset and removed beside the others.
 const BATCH: usize = 1_000;

@@ -29,10 +29,8 @@ fn main() -> ExitCode {
 fn rows() -> Vec<Row> {
     vec![
         row("timer-1k-5s", "timer-1k-5s", "`Timer`: create, poll once, drop; 1k sleepers, 5 s", "ns", RatioAtMost(0.3)),
-        row("timer-10k-5s", "timer-10k-5s", "same, 10k sleepers, 5 s", "ns", Open),
         row("timer-100k-5s", "timer-100k-5s", "`Timer`: create, poll once, drop; 100k sleepers, 5 s", "ns", RatioAtMost(0.25)),
         row("timer-1k-mixed", "timer-1k-mixed", "same, 1k sleepers, 1 ms to 30 s", "ns", Open),
-        row("timer-10k-mixed", "timer-10k-mixed", "same, 10k sleepers, 1 ms to 30 s", "ns", Open),
         row("timer-100k-mixed", "timer-100k-mixed", "same, 100k sleepers, 1 ms to 30 s", "ns", RatioAtMost(0.15)),
         row("timeout-yield", "timeout-yield", "`timeout` around one yield, 10k sleepers", "ns", RatioAtMost(0.45)),
         row("action-cancel", "action-cancel", "`TimerActionOnce`: arm and `cancel().await`", "ns", RatioAtMost(0.5)),
