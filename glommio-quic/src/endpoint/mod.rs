@@ -153,7 +153,8 @@ impl Endpoint {
         drop(replaced);
     }
 
-    /// Sets what new connections that come in go by; with `None` they are refused.
+    /// Sets what new connections that come in go by. With `None` clients get no usable answer, and give
+    /// up after their idle timeout: to turn them away at once, [`refuse`](crate::Incoming::refuse) them.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
         self.shared.proto().set_server_config(config.map(Arc::new));
     }
