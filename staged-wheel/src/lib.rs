@@ -34,8 +34,8 @@
 //! | [`StagedWheel`] | O(1) | dense arrays, then a hierarchical wheel |
 //! | [`ClassicQueue`] | O(log n) and a hash | an ordered map and a hash map |
 //!
-//! The second is the kind of queue that most reactors have: it is here to compare with, and for those
-//! who want a queue whose every part is from the standard library.
+//! The second is the kind of queue that glommio 0.9 has: it is here to compare with, and for those who
+//! want a queue whose every part is from the standard library.
 //!
 //! # What is promised
 //!

@@ -339,7 +339,8 @@ impl Shared {
                 state = self.lock();
                 let place = state.running.iter().position(|it| it.thread == thread);
                 let Some(place) = place else {
-                    // SAFETY: it was opened for one who has given up.
+                    // SAFETY: only opens of FIFOs are left to their threads. This descriptor is such a one's result,
+                    // and no one else has its number.
                     drop((result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) }));
                     return;
                 };
