@@ -202,7 +202,10 @@ fn a_read_of_a_pipe_waits_for_data_and_takes_no_thread() {
             ring.enter(Wait::Until(end)).expect("epoll works");
         }
         push(&ring, Submission::cancel(2).with_user_data(3));
-        assert_eq!(collect(&ring, 2), [(2, -libc::ECANCELED), (3, 0)]);
+        let ends = collect(&ring, 2);
+        assert_eq!(ends[0], (2, -libc::ECANCELED));
+        // At a position it is with a thread at first, which may not have run yet.
+        assert!(ends[1] == (3, 0) || ends[1] == (3, -libc::ENOENT) && position == 0);
         writer.write_all(b"d").expect("there is room");
         let mut next = [0; 4];
         assert_eq!(reader.read(&mut next).expect("it was written"), 1);
