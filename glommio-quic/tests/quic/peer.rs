@@ -67,7 +67,7 @@ pub async fn pair(server: &Endpoint, client: &Endpoint) -> Result<(Connection, C
 /// Runs a test, with a limit that only a hang exceeds.
 pub fn run(test: impl Future<Output = Result>) -> Result {
     LocalExecutor::default().run(async {
-        let limited = timeout(Duration::from_secs(120), async { Ok(test.await) }).await;
+        let limited = timeout(Duration::from_secs(300), async { Ok(test.await) }).await;
         limited.map_err(|_| "the test hangs")?
     })
 }
