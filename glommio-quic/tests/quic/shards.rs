@@ -2,7 +2,11 @@
 
 use crate::peer::{Result, client, impatient, loopback, pattern, run, server, server_config};
 use futures_lite::future::{or, poll_once, zip};
-use glommio::{LocalExecutorBuilder, Placement, spawn_local};
+use glommio::timer::sleep;
+use glommio::{
+    LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement, ShardExitPolicy,
+    spawn_local,
+};
 use glommio_quic::crypto::ResetKey;
 use glommio_quic::{
     Connection, ConnectionError, Endpoint, EndpointStats, ServerConfig, Shard, ShardOptions,
@@ -382,6 +386,85 @@ fn clients_of_a_dead_shard_hear_of_it_and_it_is_made_again() -> Result {
             .into_iter()
             .try_for_each(|shard| shard.end().map(drop))
     })
+}
+
+/// Its clients hear of it, and further ones come to it again.
+#[test]
+fn a_pool_makes_a_shard_again_that_has_failed() -> Result {
+    const FAIL: usize = 1;
+    const END: usize = 2;
+    #[derive(Default)]
+    struct OfShard {
+        order: AtomicUsize,
+        started: AtomicUsize,
+        accepted: AtomicUsize,
+    }
+    let shards = ShardOptions::new().bind(loopback(), 2)?;
+    let (address, config) = (shards.local_addr(), server_config()?);
+    let all: Arc<[OfShard; 2]> = Arc::default();
+    let ours = Arc::clone(&all);
+    let pool = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
+        .on_shard_end(ShardExitPolicy::Restart { per_minute: 9 })
+        .try_on_all_shards(async move || {
+            let shard = shards.take().map_err(|error| error.to_string())?;
+            let this = &ours[shard.number()];
+            let endpoint = Endpoint::shard(config, shard).map_err(|error| error.to_string())?;
+            this.started.fetch_add(1, Ordering::Relaxed);
+            let accept = async {
+                while let Some(incoming) = endpoint.accept().await {
+                    this.accepted.fetch_add(1, Ordering::Relaxed);
+                    spawn_local(echo(incoming)).detach();
+                }
+                Ok(())
+            };
+            let obey = async {
+                loop {
+                    match this.order.swap(0, Ordering::Relaxed) {
+                        FAIL => return Err("it was told to fail".to_owned()),
+                        END => return Ok(()),
+                        _ => sleep(Duration::from_millis(1)).await,
+                    }
+                }
+            };
+            or(accept, obey).await
+        })?;
+    run(async move {
+        let connect = async || {
+            let mut connections = Vec::new();
+            while (all.iter()).any(|it| it.accepted.load(Ordering::Relaxed) == 0) {
+                let client = client()?;
+                // A silent end would be longer than the test.
+                let config = impatient(Duration::from_secs(600))?;
+                let connection = client.connect_with(config, address, "localhost")?.await?;
+                asked(&connection, b"hello").await?;
+                connections.push((client, connection));
+            }
+            Ok::<_, Box<dyn Error>>(connections)
+        };
+        let before = connect().await?;
+        let died_with = all[0].accepted.swap(0, Ordering::Relaxed);
+        all[0].order.store(FAIL, Ordering::Relaxed);
+        while all[0].started.load(Ordering::Relaxed) < 2 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let mut lost = 0;
+        for (_, connection) in &before {
+            if asked(connection, &[7; 5000]).await.is_err() {
+                assert_eq!(connection.close_reason(), Some(ConnectionError::Reset));
+                lost += 1;
+            }
+        }
+        assert_eq!(lost, died_with);
+        drop(connect().await?);
+        for shard in &*all {
+            shard.order.store(END, Ordering::Relaxed);
+        }
+        Ok(())
+    })?;
+    for ended in pool.join_all() {
+        ended??;
+    }
+    Ok(())
 }
 
 #[test]
