@@ -85,6 +85,8 @@ pub use quinn_proto::{
     EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, StreamId, TransportConfig,
     TransportError, TransportErrorCode, VarInt, Written,
 };
+#[cfg(feature = "qlog")]
+pub use quinn_proto::{QlogConfig, QlogStream};
 pub use rustls;
 
 /// The page of the book, whose example runs with the doc tests.

@@ -8,6 +8,8 @@ mod limits;
 mod lives;
 mod networks;
 mod peer;
+#[cfg(feature = "qlog")]
+mod qlog;
 mod shards;
 mod takeovers;
 mod updates;
