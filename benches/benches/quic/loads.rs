@@ -1,20 +1,45 @@
 //! What server and clients do: a part of the module of each library, whose names it uses.
 
-use super::{Connection, Endpoint, VarInt, block_on, detach, endpoint, sleep, spawn};
-use crate::settings::{self, PIECE};
-use crate::{Clock, Load, Result, WATCHED};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
-pub fn serve(address: &mpsc::Sender<SocketAddr>) -> Result {
+use super::{Connection, Endpoint, VarInt, block_on, detach, endpoint, sleep, spawn};
+use crate::clock::Clock;
+use crate::settings::{self, PIECE};
+use crate::{Load, Result, flood};
+
+/// How long idle connections are watched.
+const WATCHED: Duration = Duration::from_secs(20);
+
+/// Reads streams to their end, and says so.
+pub fn serve(load: Load, address: &mpsc::Sender<SocketAddr>) -> Result {
     block_on(async {
-        let endpoint = endpoint(Some(settings::server()?))?;
+        let endpoint = endpoint(Some(settings::server(load)?))?;
         address.send(endpoint.local_addr()?)?;
+        if load == Load::Flood {
+            detach(spawn::<()>(async {
+                let mut before = flood::cpu()?;
+                loop {
+                    sleep(Duration::from_millis(1)).await;
+                    before = flood::turn(before)?;
+                }
+            }));
+        }
         while let Some(incoming) = endpoint.accept().await {
+            if matches!(load, Load::Retries(_)) && incoming.may_retry() {
+                incoming.retry().map_err(|error| error.to_string())?;
+                continue;
+            }
             detach(spawn(async move {
                 let connection = incoming.await?;
+                // The first is not read, as long as the connection lasts.
+                let _unread = match load {
+                    Load::Unread => Some(connection.accept_uni().await?),
+                    _ => None,
+                };
                 while let Ok(mut stream) = connection.accept_uni().await {
                     let connection = connection.clone();
                     detach(spawn(async move {
@@ -33,7 +58,7 @@ pub fn run(server: SocketAddr, load: Load) -> Result<[f64; 2]> {
     block_on(async {
         #[allow(unused_mut, reason = "of those of quinn it takes `&mut`")]
         let mut endpoint = endpoint(None)?;
-        endpoint.set_default_client_config(settings::client(matches!(load, Load::Idle(_)))?);
+        endpoint.set_default_client_config(settings::client(load)?);
         match load {
             Load::Bulk { connections, bytes } => {
                 let open = connect(&endpoint, server, connections).await?;
@@ -45,7 +70,7 @@ pub fn run(server: SocketAddr, load: Load) -> Result<[f64; 2]> {
                 for one in sending {
                     one.await?;
                 }
-                clock.bulk(connections * bytes)
+                clock.bytes(connections * bytes)
             }
             Load::Handshakes(count) => {
                 connect(&endpoint, server, 1).await?;
@@ -65,8 +90,40 @@ pub fn run(server: SocketAddr, load: Load) -> Result<[f64; 2]> {
                 for worker in workers {
                     worker.await?;
                 }
-                clock.handshakes(count)
+                clock.each(count, 1e3)
             }
+            Load::Retries(count) => {
+                connect(&endpoint, server, 1).await?;
+                let clock = Clock::start()?;
+                let mut connecting = Vec::new();
+                for _ in 0..count {
+                    let one = endpoint.connect(server, "localhost")?;
+                    connecting.push(spawn(async move { Ok(one.await?) }));
+                }
+                let mut open = Vec::new();
+                for one in connecting {
+                    open.push(one.await?);
+                }
+                clock.each(count, 1e3)
+            }
+            Load::Flood => flood::send(server),
+            Load::Unread => {
+                let connection = connect(&endpoint, server, 1).await?.remove(0);
+                let before = support::process::resident_bytes()?;
+                let clock = Clock::start()?;
+                let mut unread = connection.open_uni().await?;
+                unread.write_all(&[7; 1000]).await?;
+                let mut read = connection.open_uni().await?;
+                for _ in 1..12_000 {
+                    read.write_all(&[7; 40_000]).await?;
+                    unread.write_all(&[7; 1000]).await?;
+                }
+                read.finish()?;
+                connection.accept_uni().await?.read_to_end(0).await?;
+                let kept = support::process::resident_bytes()? - before;
+                Ok([kept as f64 / 1e6, clock.stop()?[1]])
+            }
+            Load::Http3(_) => Err("it has a client of its own".into()),
             Load::Idle(count) => {
                 let before = support::process::resident_bytes()?;
                 let open = connect(&endpoint, server, count).await?;
@@ -79,7 +136,7 @@ pub fn run(server: SocketAddr, load: Load) -> Result<[f64; 2]> {
                     open.iter().all(|one| one.close_reason().is_none()),
                     "all are alive"
                 );
-                Ok([resident as f64 / count as f64, cpu / wall * 1e3])
+                Ok([resident as f64 / count as f64 / 1e3, cpu / wall * 1e3])
             }
         }
     })
