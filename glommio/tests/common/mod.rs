@@ -30,19 +30,25 @@ pub mod rationed;
 pub mod seccomp;
 pub mod skipped;
 
+/// So much longer on a machine that is `GLOMMIO_TEST_PATIENCE` times as slow as most, such as an emulated one.
+pub fn patient(time: Duration) -> Duration {
+    let factor = std::env::var("GLOMMIO_TEST_PATIENCE");
+    time * factor.map_or(1, |it| it.parse().expect("a factor"))
+}
+
 /// Ends the process if it lives too long: a test that hangs says which one it is.
 #[must_use]
 pub struct Watchdog(#[expect(dead_code, reason = "its drop is the message")] Sender<()>);
 
 /// Starts a watchdog for the current test.
 pub fn watchdog() -> Watchdog {
-    const PATIENCE: Duration = Duration::from_secs(300);
+    let patience = patient(Duration::from_secs(300));
     let test = thread::current().name().unwrap_or("a test").to_owned();
     let (alive, death) = channel();
     thread::Builder::new()
         .name("watchdog".into())
         .spawn(move || {
-            if death.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if death.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
                 // Not `eprintln`, which the test harness keeps to itself until the test ends.
                 let _ = writeln!(std::io::stderr(), "{test}: hangs, aborting");
                 std::process::abort();
@@ -272,13 +278,14 @@ fn succeeded(test: &str, output: Output) -> String {
 
 /// Runs `child` in a forked child of this process, which is a child of a test, and asserts that it ended well.
 pub fn fork(child: impl FnOnce()) {
+    let patience = patient(Duration::from_secs(100)).as_secs();
     // SAFETY: the child runs what the test needs: memory, the log of a panic, descriptors, a ring. None of the other
     // threads of this process, which are asleep, holds a lock that these take.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {
         // SAFETY: it takes a number. The watchdog is not in this process.
-        unsafe { libc::alarm(100) };
+        unsafe { libc::alarm(patience.try_into().expect("a few hours")) };
         let is_well = catch_unwind(AssertUnwindSafe(child)).is_ok();
         // SAFETY: always allowed. No destructors of what belongs to the parent.
         unsafe { libc::_exit(if is_well { FORK_ENDED_WELL } else { 1 }) };
@@ -318,13 +325,21 @@ pub fn threads() -> usize {
 
 /// Resident memory of this process in bytes.
 pub fn resident_bytes() -> usize {
+    memory_bytes(1)
+}
+
+/// Address space of this process in bytes.
+pub fn mapped_bytes() -> usize {
+    memory_bytes(0)
+}
+
+fn memory_bytes(column: usize) -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
-    let pages: usize = statm
-        .split_whitespace()
-        .nth(1)
-        .and_then(|pages| pages.parse().ok())
-        .expect("the second column is resident pages");
-    pages * 4096
+    let pages = statm.split_whitespace().nth(column);
+    let pages: usize = pages.and_then(|it| it.parse().ok()).expect("a number");
+    // SAFETY: it takes a number.
+    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages * usize::try_from(page_bytes).expect("a page has a size")
 }
 
 /// The CPUs that the calling thread may run on, in ascending order.

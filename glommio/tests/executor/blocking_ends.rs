@@ -19,7 +19,7 @@ use nix::sys::resource::Resource;
 use crate::blocking::with_threads;
 use crate::common::log::panicking_log_everywhere;
 use crate::common::{
-    bomb, in_child, in_child_with, on_drop, panic_of, set_limit, wait_until, watchdog,
+    bomb, in_child, in_child_with, mapped_bytes, on_drop, panic_of, set_limit, wait_until, watchdog,
 };
 
 type Call<R> = Pin<Box<dyn Future<Output = R>>>;
@@ -177,11 +177,8 @@ pub(crate) fn no_threads() -> impl Drop {
             set_limit(Resource::RLIMIT_AS, self.0);
         }
     }
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
-    let pages = statm.split_whitespace().next();
-    let pages: u64 = pages.and_then(|it| it.parse().ok()).expect("a number");
     let (before, _) = nix::sys::resource::getrlimit(Resource::RLIMIT_AS).expect("it exists");
-    set_limit(Resource::RLIMIT_AS, pages * 4096 + STACK_BYTES / 2);
+    set_limit(Resource::RLIMIT_AS, mapped_bytes() as u64 + STACK_BYTES / 2);
     std::thread::Builder::new()
         .spawn(|| ())
         .expect_err("there is no memory for a stack");

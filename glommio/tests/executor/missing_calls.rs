@@ -54,7 +54,6 @@ fn without_the_calls_that_may_be_missing_all_work_is_done() {
 
 /// Without those that have come since, which have higher numbers.
 #[test]
-#[cfg(target_arch = "x86_64")]
 fn the_calls_of_linux_4_18_are_enough_for_epoll() {
     in_child_with(&[("GLOMMIO_DRIVER", "auto")], || {
         deny_from(libc::SYS_rseq + 1, libc::ENOSYS);

@@ -15,8 +15,8 @@ use glommio::{
 use nix::sys::resource::Resource;
 
 use crate::common::{
-    descriptors, in_child, in_child_with, panic_of, permitted_cpus, set_limit, threads, wait_until,
-    watchdog,
+    descriptors, in_child, in_child_with, mapped_bytes, panic_of, permitted_cpus, set_limit,
+    threads, wait_until, watchdog,
 };
 use crate::pool::{outputs, unbound};
 
@@ -185,10 +185,10 @@ const STACK_BYTES: u64 = 256 << 20;
 fn shards_give_up_if_the_thread_of_one_cannot_be_created() {
     let stack = STACK_BYTES.to_string();
     in_child_with(&[("RUST_MIN_STACK", &stack)], || {
-        let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
-        let pages = statm.split_whitespace().next();
-        let pages: u64 = pages.and_then(|it| it.parse().ok()).expect("a number");
-        set_limit(Resource::RLIMIT_AS, pages * 4096 + STACKS * STACK_BYTES);
+        set_limit(
+            Resource::RLIMIT_AS,
+            mapped_bytes() as u64 + STACKS * STACK_BYTES,
+        );
         let (fds, threads_before) = (descriptors(), threads());
         // Also when it is not the first time.
         for _ in 0..3 {

@@ -7,7 +7,7 @@ use glommio::{
     allocate_dma_buffer,
 };
 
-use crate::common::{in_child, resident_bytes};
+use crate::common::{in_child, mapped_bytes, resident_bytes};
 
 /// So large that everything else that a process maps is small beside it.
 const ARENA_BYTES: usize = 1 << 30;
@@ -15,17 +15,6 @@ const ARENA_BYTES: usize = 1 << 30;
 /// What else may be mapped, unmapped or become resident meanwhile: the allocator maps 128 MiB for
 /// each thread and returns a part of it.
 const TOLERANCE_BYTES: usize = ARENA_BYTES / 2;
-
-/// Address space of this process in bytes.
-fn mapped_bytes() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
-    let pages: usize = statm
-        .split_whitespace()
-        .next()
-        .and_then(|pages| pages.parse().ok())
-        .expect("the first column is mapped pages");
-    pages * 4096
-}
 
 fn executor() -> LocalExecutor {
     LocalExecutorBuilder::default()

@@ -47,7 +47,7 @@ mod unix_full_queue;
 mod unix_listener;
 mod unix_stream;
 
-use common::{in_child, leaves_no_descriptor};
+use common::{in_child, leaves_no_descriptor, patient};
 use deaf::closed_port;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
@@ -58,7 +58,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs a test on an executor of its own.
 fn run<T>(test: impl Future<Output = Result<T>>) -> T {
     LocalExecutor::default()
-        .run(async { timeout(PATIENCE, test).await })
+        .run(async { timeout(patient(PATIENCE), test).await })
         .expect("the test's operations succeed in time")
 }
 

@@ -30,7 +30,7 @@ mod fastopen;
 mod idle;
 mod shared_socket;
 
-use common::descriptors as open_descriptors;
+use common::{descriptors as open_descriptors, patient};
 use deaf::Deaf;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn run<T>(test: impl Future<Output = Result<T>>) -> T {
     LocalExecutor::default()
-        .run(async { timeout(PATIENCE, test).await })
+        .run(async { timeout(patient(PATIENCE), test).await })
         .expect("the test's operations succeed in time")
 }
 
