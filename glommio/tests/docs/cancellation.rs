@@ -57,15 +57,7 @@ fn is_awaited(line: &str) -> bool {
 }
 
 /// What is polled.
-const POLLED: [&str; 7] = [
-    "Future",
-    "Stream",
-    "Sink",
-    "AsyncRead",
-    "AsyncBufRead",
-    "AsyncWrite",
-    "AsyncSeek",
-];
+const POLLED: &str = "Future Stream Sink AsyncRead AsyncBufRead AsyncWrite AsyncSeek";
 
 /// The type that is polled by the `impl` that begins in `line`.
 fn polled(line: &str) -> Option<&str> {
@@ -77,14 +69,15 @@ fn polled(line: &str) -> Option<&str> {
         .split(|it| !is_word(it))
         .next()?;
     let of = of.split('<').next()?;
-    (POLLED.contains(&of) && !name.is_empty()).then_some(name)
+    let is_polled = POLLED.split(' ').any(|it| it == of);
+    (is_polled && !name.is_empty()).then_some(name)
 }
 
 /// The macros that implement something that is polled for the types that they are given.
 fn implementing(sources: &BTreeMap<String, String>) -> BTreeSet<&str> {
     let macros = (sources.values()).flat_map(|text| text.split("macro_rules! ").skip(1));
     let implements =
-        |body: &str| (POLLED.iter()).any(|it| body.contains(&format!("impl {it} for $")));
+        |body: &str| (POLLED.split(' ')).any(|it| body.contains(&format!("impl {it} for $")));
     macros
         .filter_map(|text| text.split_once("\n}")?.0.split_once(' '))
         .filter(|(_, body)| implements(body))
@@ -101,8 +94,8 @@ pub(crate) fn awaited(sources: &BTreeMap<String, String>) -> BTreeSet<Awaited> {
     let implementing = implementing(sources);
     let mut found = BTreeSet::new();
     for (file, text) in sources {
-        let top = file.split('/').next().unwrap_or(file);
-        if !exported.modules.contains(top.trim_end_matches(".rs")) {
+        let top = file.split(['/', '.']).next().unwrap_or(file);
+        if !exported.modules.contains(top) {
             continue;
         }
         let mut of_type = None::<&str>;

@@ -1,7 +1,7 @@
 //! The server of the first page of the book.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +9,7 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::timeout;
 use glommio::{GlommioError, LocalExecutor, spawn_local};
 
-use crate::{pages, root};
+use crate::{files_below, pages, root};
 
 #[allow(dead_code, reason = "its `main` serves for ever")]
 mod program {
@@ -58,7 +58,7 @@ fn it_echoes_and_disconnects_a_silent_client() {
 #[test]
 fn accept_loops_go_on_after_errors() {
     let mut files: Vec<PathBuf> = pages().iter().map(|it| root().join(it)).collect();
-    sources_below(&root().join("examples/src"), &mut files);
+    files_below(&root().join("examples/src"), "rs", &mut files).expect("it is there");
     for file in files {
         let text = fs::read_to_string(&file).expect("it is text");
         let mut before = "";
@@ -74,17 +74,6 @@ fn accept_loops_go_on_after_errors() {
             let is_fine = !ends_loop && !leaves_loop && !leaves_match;
             assert!(is_fine, "{}:{}: {line}", file.display(), number + 1);
             before = line;
-        }
-    }
-}
-
-fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("it is there") {
-        let path = entry.expect("it can be read").path();
-        if path.is_dir() {
-            sources_below(&path, found);
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            found.push(path);
         }
     }
 }

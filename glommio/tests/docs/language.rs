@@ -1,12 +1,16 @@
 //! Rules of language that a machine can check: `CONTRIBUTING.md` has all of them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
 
 use crate::{files_below, pages, root};
 
 /// Words in one sentence.
 const MOST_WORDS: usize = 40;
+
+const OBJECT_FIRST: &str = "begins with its object: subject, verb, object";
 
 /// Not on a page for readers, and what to write there.
 const PHRASES: [(&str, &str); 9] = [
@@ -101,6 +105,9 @@ fn faults_of_pages(sentence: &str) -> Vec<String> {
     if sentence.starts_with("What ") && !sentence.trim_end().ends_with(['?', ':']) {
         faults.push("begins with \"What\": name the thing".to_owned());
     }
+    if sentence.starts_with("Of ") || sentence.starts_with("To it ") {
+        faults.push(OBJECT_FIRST.to_owned());
+    }
     let unquoted: String = sentence.split('"').step_by(2).collect();
     let letters = unquoted.to_lowercase();
     let words: Vec<_> = letters
@@ -132,26 +139,30 @@ fn in_file(path: &Path, text: &str, faults: impl Fn(&str) -> Vec<String>) -> Vec
 fn pages_keep_to_the_rules_of_language() {
     let faults = pages().into_iter().flat_map(|page| {
         let text = fs::read_to_string(root().join(&page)).expect("it is there");
-        in_file(&page, &text, faults_of_pages)
+        let mut faults = in_file(&page, &text, faults_of_pages);
+        if page.starts_with("timelog") {
+            // Its pages are older than this rule.
+            faults.retain(|it| !it.contains(OBJECT_FIRST));
+        }
+        faults
     });
     assert_none(faults.collect());
 }
 
-#[test]
-fn documentation_in_code_has_no_long_sentences() {
+/// The sources of the crates that programs use.
+fn sources() -> Vec<PathBuf> {
     let mut sources = Vec::new();
-    for package in [
-        "glommio",
-        "glommio-hyper",
-        "glommio-h3",
-        "glommio-quic",
-        "glommio-tokio",
-        "staged-wheel",
-        "timelog",
-    ] {
+    let packages =
+        "glommio glommio-hyper glommio-h3 glommio-quic glommio-tokio staged-wheel timelog";
+    for package in packages.split(' ') {
         files_below(&root().join(package).join("src"), "rs", &mut sources).expect("it is there");
     }
-    let faults = sources.into_iter().flat_map(|path| {
+    sources
+}
+
+#[test]
+fn documentation_in_code_has_no_long_sentences() {
+    let faults = sources().into_iter().flat_map(|path| {
         let text = fs::read_to_string(&path).expect("it is there");
         let mut documentation = String::new();
         for line in text.lines() {
@@ -163,6 +174,41 @@ fn documentation_in_code_has_no_long_sentences() {
         in_file(&path, &documentation, faults)
     });
     assert_none(faults.collect());
+}
+
+/// The strings in a source, each as a paragraph. A line that ends with a backslash goes on in the next one.
+fn strings(tokens: TokenStream) -> String {
+    let of_token = |token| match token {
+        TokenTree::Group(group) => strings(group.stream()),
+        TokenTree::Literal(it) if it.to_string().starts_with('"') => {
+            it.to_string().replace("\\\n", "") + "\n\n"
+        }
+        _ => String::new(),
+    };
+    tokens.into_iter().map(of_token).collect()
+}
+
+#[test]
+fn errors_and_lines_of_the_log_have_no_long_sentences() {
+    let mut count = 0;
+    let faults = sources().into_iter().flat_map(|path| {
+        let text = fs::read_to_string(&path).expect("it is there");
+        let texts = strings(text.parse().expect("it is Rust"));
+        count += texts.matches("\n\n").count();
+        in_file(&path, &texts, faults)
+    });
+    assert_none(faults.collect());
+    assert!(count > 2000, "only {count} strings were found");
+}
+
+/// Words with a sense of their own here, that a reader may not know or may take for something else.
+#[test]
+fn own_words_are_in_the_glossary() {
+    let words = "budget,driver,in flight,latency,mesh,ordered map,park,placement,planted defect,reactor,round,shard,shares,slack,slice,turn";
+    let glossary = fs::read_to_string(root().join("docs/glossary.md")).expect("it is there");
+    for word in words.split(',') {
+        assert!(glossary.contains(&format!("\n| {word} ")), "{word}");
+    }
 }
 
 #[test]
@@ -182,5 +228,6 @@ fn a_fault_of_each_kind_is_seen() {
         0
     );
     assert_eq!(seen("It waits\nfor ever."), 1);
+    assert_eq!(seen("Of a million timers one was late."), 1);
     assert_eq!(seen("`for ever` is code, for everybody."), 0);
 }

@@ -137,6 +137,24 @@ fn every_page_is_in_the_table_of_contents_once() {
     assert_eq!(listed, pages);
 }
 
+/// The table of contents alone is not enough: a reader comes from a page about something near to it.
+#[test]
+fn every_page_is_linked_from_another_page() {
+    let mut linked: BTreeSet<_> = ["docs/README.md", "docs/SUMMARY.md"]
+        .map(PathBuf::from)
+        .into();
+    for page in pages().iter().filter(|it| !it.ends_with("SUMMARY.md")) {
+        let text = fs::read_to_string(root().join(page)).expect("a page");
+        for target in targets(&text) {
+            let path = target.split('#').next().unwrap_or_default();
+            linked.insert(plain(&page.with_file_name(path)));
+        }
+    }
+    let mut alone = pages();
+    alone.retain(|page| page.starts_with("docs") && !linked.contains(page));
+    assert!(alone.is_empty(), "no page leads to {alone:?}");
+}
+
 /// The benches replace what is between two marks, which have to be there, once and in order.
 #[test]
 fn marks_of_blocks_come_in_pairs() {

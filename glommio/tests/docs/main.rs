@@ -27,16 +27,10 @@ fn root() -> PathBuf {
 /// The Markdown files that readers find, relative to the root.
 fn pages() -> Vec<PathBuf> {
     let root = root();
-    let mut pages: Vec<PathBuf> = [
-        "README.md",
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-        "RELEASING.md",
-        "ROADMAP.md",
-        "SECURITY.md",
-    ]
-    .map(PathBuf::from)
-    .into();
+    let names = "README CONTRIBUTING CHANGELOG RELEASING ROADMAP SECURITY";
+    let mut pages: Vec<_> = (names.split(' '))
+        .map(|it| PathBuf::from(it).with_extension("md"))
+        .collect();
     for folder in ["docs", "timelog/docs"] {
         files_below(&root.join(folder), "md", &mut pages).expect("the documents are there");
     }

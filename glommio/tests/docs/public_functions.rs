@@ -159,11 +159,7 @@ fn functions(
     let mut functions = Vec::new();
     let mut docs_of = BTreeMap::new();
     for (file, text) in sources {
-        let top = file
-            .split('/')
-            .next()
-            .unwrap_or(file)
-            .trim_end_matches(".rs");
+        let top = file.split(['/', '.']).next().unwrap_or(file);
         if !exported.modules.contains(top) {
             continue;
         }
@@ -188,6 +184,12 @@ fn functions(
                 } else if line.starts_with('}') {
                     of_type = None;
                 }
+                let function = |of_type: &str, name: &str| Function {
+                    file: file.clone(),
+                    of_type: of_type.to_owned(),
+                    name: name.to_owned(),
+                    docs: docs.clone(),
+                };
                 let method = line.strip_prefix("    ").filter(|it| !it.starts_with(' '));
                 if let (Some(item), Some(of_type)) = (method, &of_type)
                     && !is_hidden
@@ -195,23 +197,13 @@ fn functions(
                     && let Some(name) = definition(item)
                     && exported.names.contains(of_type)
                 {
-                    functions.push(Function {
-                        file: file.clone(),
-                        of_type: of_type.clone(),
-                        name: name.to_owned(),
-                        docs: docs.clone(),
-                    });
+                    functions.push(function(of_type, name));
                 }
                 if let Some(name) = definition(line)
                     && exported.names.contains(name)
                 {
                     if line.contains("fn ") {
-                        functions.push(Function {
-                            file: file.clone(),
-                            of_type: String::new(),
-                            name: name.to_owned(),
-                            docs: docs.clone(),
-                        });
+                        functions.push(function("", name));
                     } else {
                         docs_of.insert((file.clone(), name.to_owned()), docs.clone());
                     }
@@ -247,17 +239,10 @@ fn without_example() -> BTreeSet<String> {
     };
     (functions.iter())
         .filter(|function| !is_shown(function))
-        .map(
-            |Function {
-                 file,
-                 of_type,
-                 name,
-                 ..
-             }| match &of_type[..] {
-                "" => format!("{file} {name}"),
-                of_type => format!("{file} {of_type}::{name}"),
-            },
-        )
+        .map(|it| match &it.of_type[..] {
+            "" => format!("{} {}", it.file, it.name),
+            of_type => format!("{} {of_type}::{}", it.file, it.name),
+        })
         .collect()
 }
 

@@ -65,9 +65,9 @@ fn of_this_crate() -> BTreeSet<String> {
         }
     }
     // A macro, though imported like a function.
-    names
-        .remove("select")
-        .then(|| names.insert("select!".to_owned()));
+    if names.remove("select") {
+        names.insert("select!".to_owned());
+    }
     names
 }
 
@@ -95,12 +95,8 @@ fn the_page_on_compatibility_names_each_new_name_at_the_root() {
         .expect("the row");
     let (names, _) = row.split_once(" | ").expect("its second column");
     let features = ["debugging", "macros", "metrics", "simulation"];
-    let told: BTreeSet<String> = names
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .map(str::to_owned)
-        .collect();
+    let told = names.split('`').skip(1).step_by(2).map(str::to_owned);
+    let told: BTreeSet<String> = told.collect();
     let missing: Vec<_> = new.difference(&told).collect();
     let gone: Vec<_> = told
         .difference(&new)
