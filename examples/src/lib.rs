@@ -6,3 +6,14 @@
 pub mod broker;
 pub mod reliable_udp;
 pub mod serving;
+
+/// The recipes whose code needs more crates than the library has, compiled with the doc tests. Those of the others are in `book.rs` there.
+#[cfg(doctest)]
+mod recipes {
+    #[doc = include_str!("../../docs/recipes/axum.md")]
+    mod axum {}
+    #[doc = include_str!("../../docs/recipes/http.md")]
+    mod http {}
+    #[doc = include_str!("../../docs/recipes/tls.md")]
+    mod tls {}
+}

@@ -45,14 +45,12 @@ pages! {
     connection_pool: "docs/recipes/connection-pool.md";
     cron: "docs/recipes/cron.md";
     moving_connections: "docs/recipes/moving-connections.md";
-    tls: "docs/recipes/tls.md";
-    http: "docs/recipes/http.md";
-    axum: "docs/recipes/axum.md";
     grpc: "docs/recipes/grpc.md";
 
     kernels: "docs/operations/kernels.md";
     containers: "docs/operations/containers.md";
     metrics: "docs/operations/metrics.md";
+    upgrading: "docs/operations/upgrading.md";
 
     cancellation: "docs/reference/cancellation.md";
 }
