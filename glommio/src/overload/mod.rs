@@ -1,10 +1,10 @@
 //! Refusing work when the executor is late.
 //!
-//! A server that is asked for more than it can do becomes late, and then later: requests wait in
-//! the queue of runnable tasks and in the buffers of their sockets, until their clients have given
-//! up, and the time that they take then is wasted. A [`LoadShedder`] measures how long a task of the
-//! executor waits until it is polled, and refuses requests while that is too long, so that those
-//! that are served are served in time.
+//! A server that gets more requests than it can serve becomes later and later: requests wait in the
+//! queue of runnable tasks and in the buffers of their sockets. When their clients have given up,
+//! the time that such requests take is wasted. A [`LoadShedder`] measures how long a task of the
+//! executor waits until it is polled, and refuses requests while that is too long. The others
+//! are then answered in time.
 //!
 //! ```
 //! use glommio::overload::LoadShedder;
@@ -35,22 +35,22 @@
 //! [`admit`](LoadShedder::admit) has a task arm a timer that is due in a millisecond. When the task is
 //! polled then, it is as late as any task that became runnable with it, because a socket was ready
 //! for instance: the time until the executor looks, the tasks ahead of it, and the turns of other
-//! task queues by their shares are all in it. What the executor sleeps meanwhile is not, as the
-//! [slack](crate::LocalExecutorBuilder::timer_slack) of its timers has it do. There is one measurement
-//! at a time, and none without requests. What requests wait for, such as a disk or another server, is not measured, and a
-//! request waits anew for each of its polls; for that, limit how many there are at a time, with a
+//! task queues by their shares are all in it. Time that the executor sleeps meanwhile, because of
+//! the [slack](crate::LocalExecutorBuilder::timer_slack) of its timers, is left out. There is one measurement
+//! at a time, and none without requests. Waits for a disk or another server are not measured, and
+//! a request waits anew for each of its polls: limit how many requests there are at a time, with a
 //! [`Semaphore`](crate::sync::Semaphore).
 //!
 //! # When requests are refused
 //!
 //! The executor is overloaded when every delay for 100 ms (the interval) was above 5 ms (the
-//! target), and it has hardly slept meanwhile: the rule of CoDel, by which a burst that the
-//! executor works off is none. Then requests are refused for as long as the delay is above the
+//! target), and it has hardly slept meanwhile. By this rule of CoDel, a burst that the executor works
+//! off is no overload. Then requests are refused for as long as the delay is above the
 //! target, and admitted when it is below. This ends when there was no delay above the target for an interval, or
 //! when the executor has slept for as long as the target.
-//! CoDel itself would drop at an increasing pace, which is made for senders that slow down when
-//! they lose packets. Clients of a server do not, so that requests are refused by how long they have
-//! waited, as in "Fail at Scale".
+//! CoDel itself drops at an increasing pace, for senders that slow down when they lose packets.
+//! Clients of a server do not, so requests are refused by how long they have waited, as in "Fail at
+//! Scale".
 //!
 //! - K. Nichols and V. Jacobson, *Controlling Queue Delay*, ACM Queue 10 (5), 2012; RFC 8289.
 //! - B. Maurer, *Fail at Scale*, ACM Queue 13 (8), 2015: adaptive time limits in queues.

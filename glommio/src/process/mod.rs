@@ -33,16 +33,16 @@
 //!
 //! [`Command::spawn`] blocks the thread until the program is executed, or cannot be: typically less
 //! than a millisecond, longer where the program comes from a slow disk or network. Where that
-//! matters, start programs in an executor of their own. All else is waited for asynchronously: the
-//! end of a child by a pidfd, of which each child has one until it was waited for. Where pidfds are
-//! missing or forbidden, each child has a pipe and a thread that waits for it instead.
+//! matters, start programs in an executor of their own. All other waits are asynchronous. Each child has
+//! a pidfd until its end was awaited; where pidfds are missing or forbidden, it has a pipe and a
+//! thread instead.
 //!
 //! # Children that are dropped
 //!
 //! A [`Child`] that is dropped runs on, unless [`kill_on_drop`](Command::kill_on_drop) is set.
-//! Either way the executor waits for it in the background, so that no zombie remains. What the
-//! executor has not reaped when it ends is reaped when the process next starts or drops a child, in
-//! any executor.
+//! Either way the executor waits for it in the background, so that no zombie remains. Children that
+//! the executor has not reaped when it ends are reaped when the process next starts or drops a child,
+//! in any executor.
 //!
 //! # Signals
 //!
