@@ -50,6 +50,7 @@ pages! {
     kernels: "docs/operations/kernels.md";
     containers: "docs/operations/containers.md";
     metrics: "docs/operations/metrics.md";
+    debugging: "docs/operations/debugging.md";
     upgrading: "docs/operations/upgrading.md";
 
     cancellation: "docs/reference/cancellation.md";
