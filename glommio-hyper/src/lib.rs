@@ -71,7 +71,7 @@
 //! # Upgrades
 //!
 //! A connection goes on with another protocol, such as WebSocket, if its stream is
-//! [`upgradable`](GlommioIo::upgradable) and it is served `with_upgrades`. What comes of it is an
+//! [`upgradable`](GlommioIo::upgradable) and it is served `with_upgrades`. Afterwards it is an
 //! [`UpgradedIo`], whose page has an example.
 
 #![forbid(unsafe_code)]

@@ -36,9 +36,9 @@
 //!
 //! # How long the runtime lives
 //!
-//! Each future of [`with_tokio`] and each [`Tokio`] is a user. What a client of a database or of
-//! HTTP keeps between calls (open connections, tasks, timers) belongs to the runtime and ends with
-//! it. So keep a [`Tokio`] for as long as such a client lives, and use [`Tokio::with`]: this also
+//! Each future of [`with_tokio`] and each [`Tokio`] is a user. Open connections, tasks and timers
+//! that a client of a database or of HTTP keeps between calls belong to the runtime, and end with it.
+//! So keep a [`Tokio`] for as long as such a client lives, and use [`Tokio::with`]: this also
 //! saves a lock and, when there is no other user, the start of a thread.
 //!
 //! ```

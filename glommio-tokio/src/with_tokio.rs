@@ -13,16 +13,15 @@ use crate::Tokio;
 /// Polls `future` inside a tokio context, so that it can use tokio's sockets, timers and `spawn`, as
 /// reqwest, sqlx, redis and others do. It need not be `Send`.
 ///
-/// What is created before the first poll is created outside of the context. Many functions of tokio's
-/// want it already where they are called, `tokio::time::sleep` among them: call them in an `async`
-/// block.
+/// Values that are created before the first poll are created outside of the context. Many functions of
+/// tokio's need it where they are called, such as `tokio::time::sleep`: call them in an `async` block.
 ///
 /// Can be nested, and used where another tokio runtime is current: the inner context counts. What it
 /// returns is used and dropped outside of the context, unless it is [kept](Tokio::keep) in it.
 ///
 /// While it is pending, a [paused clock](glommio::time#paused-clocks) of its executor stands still, as
-/// for a blocking call: time limits of tests do not end what runs in tokio. What waits for timers of
-/// glommio itself belongs in [`Tokio::scope`], or a paused clock never reaches them.
+/// for a blocking call: time limits of tests do not end what runs in tokio. Futures that wait for
+/// timers of glommio belong in [`Tokio::scope`], or a paused clock never reaches them.
 ///
 /// # Panics
 ///

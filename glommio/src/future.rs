@@ -10,8 +10,8 @@
 //! });
 //! ```
 //!
-//! The future is dropped when the time is over. What that means for an operation stands under
-//! *Cancel safety* in its documentation.
+//! The future is dropped when the time is over. *Cancel safety* in the documentation of an operation
+//! says what that means for it.
 //!
 //! | function | takes | for so long, or until |
 //! |---|---|---|

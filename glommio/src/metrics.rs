@@ -175,11 +175,11 @@ pub struct Snapshot {
     pub ring_submissions: u64,
     /// Calls given to the blocking threads, with those on files that the driver cannot do.
     pub blocking_calls: u64,
-    /// Of these, those that are over.
+    /// Blocking calls that are over.
     pub blocking_calls_done: u64,
     /// Host names given to the threads that look them up.
     pub lookups: u64,
-    /// Of these, those that are over.
+    /// Look-ups that are over.
     pub lookups_done: u64,
 }
 

@@ -72,8 +72,8 @@ pub enum Latency {
 
 /// The weight of a task queue against the other queues of its executor.
 ///
-/// Of the queues that have work, each gets `shares / sum of shares` of the time;
-/// a queue alone gets all of it. Weights are clamped to 1..=1000: 0 acts as 1 and
+/// Each queue that has work gets `shares / sum of shares` of the time; the sum is over these
+/// queues, and a queue alone gets all. Weights are clamped to 1..=1000: 0 acts as 1 and
 /// 5000 as 1000, so a queue can ask for less than others but not for more
 /// than the most.
 ///

@@ -34,8 +34,8 @@
 //!
 //! # What the kernel does with signals
 //!
-//! - A signal goes to one reader. Of several [`Signals`] with the same number, in one executor or
-//!   in several, each signal is received by one.
+//! - A signal goes to one reader, also if several [`Signals`] have its number, in one executor or in
+//!   several.
 //! - Signals of one number that come before the first of them is received are one signal; only
 //!   real-time signals queue.
 //! - A signal that is sent to a thread (`pthread_kill`) is received on that thread only.
@@ -109,8 +109,8 @@ impl Signals {
         Ok(Signals { fd })
     }
 
-    /// The number of the next signal. Of several that are pending, those of the process and of this
-    /// thread, the kernel chooses; any number of tasks may wait, and each signal goes to one.
+    /// The number of the next signal. If several are pending, for the process and for this thread, the
+    /// kernel chooses. Any number of tasks may wait, and each signal goes to one.
     ///
     /// # Errors
     ///

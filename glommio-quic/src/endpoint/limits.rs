@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 /// What clients may take of an [`Endpoint`](crate::Endpoint), for
-/// [`set_limits`](crate::Endpoint::set_limits). What each connection may take is limited by its
+/// [`set_limits`](crate::Endpoint::set_limits). The limits of each connection are in its
 /// [`TransportConfig`](crate::TransportConfig).
 ///
 /// # Examples

@@ -170,7 +170,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// At once: the endpoint is closed, there is no configuration, the name or the address is none
-    /// to connect to. What the network and the server do is the result of the [`Connecting`].
+    /// to connect to. Errors of the network and the server are results of the [`Connecting`].
     pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
         let config = self.client.borrow().clone();
         let config = config.ok_or(ConnectError::NoDefaultClientConfig)?;
@@ -248,7 +248,7 @@ impl Endpoint {
     }
 
     /// Goes on with another socket, as when the machine has moved to another network: connections
-    /// of clients migrate to it. What arrives at the old one is lost.
+    /// of clients migrate to it. Packets that arrive at the old one are lost.
     ///
     /// A connection must not migrate before its handshake is confirmed (RFC 9000, section 9), and may
     /// be lost if it does.

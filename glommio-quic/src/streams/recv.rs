@@ -43,7 +43,7 @@ impl RecvStream {
     ///
     /// # Errors
     ///
-    /// The peer has reset the stream, or the connection is lost. What was received before the
+    /// The peer has reset the stream, or the connection is lost. Data that came before the
     /// connection was lost is read first.
     ///
     /// # Cancel safety
@@ -61,7 +61,7 @@ impl RecvStream {
     ///
     /// # Cancel safety
     ///
-    /// What it has read is lost when it is dropped.
+    /// If the future is dropped, the data that it has read is lost.
     pub async fn read_exact(&mut self, buf: &mut [u8]) -> Result<(), ReadExactError> {
         let mut filled = 0;
         while filled < buf.len() {
@@ -145,7 +145,7 @@ impl RecvStream {
     ///
     /// # Cancel safety
     ///
-    /// What it has read is lost when it is dropped.
+    /// If the future is dropped, the data that it has read is lost.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(usize::MAX, true).await? {

@@ -237,7 +237,7 @@ impl SendStream {
         stopped(Rc::clone(self.state()), self.id)
     }
 
-    /// Sets the priority among the streams of this side, 0 at first. What waits of streams with a
+    /// Sets the priority among the streams of this side, 0 at first. Data of streams with a
     /// higher one is sent first.
     ///
     /// # Errors

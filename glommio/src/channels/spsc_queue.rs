@@ -326,7 +326,7 @@ impl<T> Consumer<T> {
 
     /// Whether the producer has disconnected. There may be values left.
     ///
-    /// What it stored before is there for the [`try_pop`](Self::try_pop) that follows this.
+    /// Values that it stored before are there for the [`try_pop`](Self::try_pop) that follows this.
     #[inline]
     pub fn producer_disconnected(&self) -> bool {
         self.end.producer_disconnected()

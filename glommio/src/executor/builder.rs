@@ -126,8 +126,8 @@ impl LocalExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// Those of the placement and of the settings, and of creating the thread. What fails on the
-    /// new thread comes from [`ExecutorJoinHandle::join`].
+    /// Those of the placement and of the settings, and of creating the thread. Errors on the
+    /// new thread come from [`ExecutorJoinHandle::join`].
     #[must_use = "the executor is not running if this failed"]
     pub fn spawn<G, F, T>(self, fut_gen: G) -> Result<ExecutorJoinHandle<T>, ()>
     where

@@ -86,8 +86,8 @@ impl LocalExecutorPoolBuilder {
     /// `None`: stalls are not detected.
     ///
     /// `handler_gen` is called once per shard, on the thread that calls
-    /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the
-    /// shard's thread, for example because the handler's signal is not a valid signal number,
+    /// [`on_all_shards`](Self::on_all_shards) and before there are others. An error on
+    /// the shard's thread, for example because the handler's signal is not a valid signal number,
     /// is the shard's entry in [`PoolThreadHandles::join_all`].
     #[must_use]
     pub fn detect_stalls(

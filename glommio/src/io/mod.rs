@@ -29,8 +29,8 @@
 //!
 //! A file belongs to the executor in which it was opened and stays on its thread; an
 //! [`OwnedDmaFile`] is the form in which it travels. No operation blocks the thread, unless its
-//! name or its documentation says so. What io_uring cannot do asynchronously is done on threads of
-//! the executor, others than those for blocking calls of the program. Moving more than 1 MiB takes
+//! name or its documentation says so. Operations that io_uring cannot do asynchronously run on
+//! threads of the executor, others than those for blocking calls of the program. Moving more than 1 MiB takes
 //! a worker thread of the kernel. With [epoll](crate::Driver) up to 8 threads of the executor do
 //! all that the page cache does not answer. All operations start when their futures are first
 //! polled.

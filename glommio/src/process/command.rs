@@ -262,7 +262,7 @@ impl Command {
     }
 
     /// Starts the program at once, with its standard output and standard error in pipes, and
-    /// collects both until it has ended. What was set for these two is replaced. Its standard input is
+    /// collects both until it has ended. Settings of these two are replaced. Its standard input is
     /// that of this process, unless set otherwise.
     ///
     /// # Errors

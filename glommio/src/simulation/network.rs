@@ -10,8 +10,8 @@ use crate::simulated::network::{Latency, Link};
 /// What the network between nodes is like, or one direction of one link; see
 /// [`SimulationBuilder::network`](super::SimulationBuilder::network).
 ///
-/// By default a packet takes 100 µs and none is lost. What a node sends to itself arrives at once, and is
-/// never lost.
+/// By default a packet takes 100 µs and none is lost. Packets of a node to itself arrive at once, and
+/// are never lost.
 ///
 /// Loss, duplicates and another order show in datagrams as they are; in TCP they show as time, since it
 /// sends again what was lost.

@@ -157,7 +157,7 @@ impl Summary {
         &self.failed
     }
 
-    /// Of the failures that with the fewest faults, without those that it does not need.
+    /// The failure with the fewest faults, without those that it does not need.
     pub fn shortest(&self) -> Option<&Minimised> {
         self.shortest.as_ref()
     }

@@ -34,8 +34,8 @@ use crate::shares::TaskQueueHandle;
 ///
 /// The handler for the signal is installed for the whole process when the first executor uses it,
 /// and stays until the process ends, doing nothing when no executor uses it any more. A handler
-/// that the program had installed before is called as well. What a signal without a handler would
-/// do, for most signals end the process, does not happen from then on. A program that installs a
+/// that the program had installed before is called as well. From then on the default action of the
+/// signal, which for most of them ends the process, does not happen. A program that installs a
 /// handler of its own later, and does not call the one that was there, gets its detections without
 /// stacks.
 ///

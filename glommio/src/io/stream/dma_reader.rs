@@ -294,7 +294,7 @@ impl DmaStreamReader {
     ///
     /// # Errors
     ///
-    /// What reading the block gives, when all before it was taken; and again if it is asked again.
+    /// Those of reading the block, when all before it was taken; and again if it is asked again.
     ///
     /// # Cancel safety
     ///

@@ -308,7 +308,7 @@ impl DmaStreamWriter {
     ///
     /// # Cancel safety
     ///
-    /// What is being written goes on being written when it is dropped.
+    /// If the future is dropped, writes that have begun go on.
     pub async fn flush_aligned(&self) -> Result<u64> {
         budget::consume().await;
         let mut goal = None;
@@ -330,7 +330,7 @@ impl DmaStreamWriter {
     ///
     /// # Cancel safety
     ///
-    /// What is being written goes on being written when it is dropped.
+    /// If the future is dropped, writes that have begun go on.
     pub async fn sync_aligned(&self) -> Result<u64> {
         self.flush_aligned().await?;
         self.sync_flushed().await
@@ -345,7 +345,7 @@ impl DmaStreamWriter {
     ///
     /// # Cancel safety
     ///
-    /// What is being written goes on being written when it is dropped.
+    /// If the future is dropped, writes that have begun go on.
     pub async fn sync(&self) -> Result<u64> {
         budget::consume().await;
         let mut goal = None;

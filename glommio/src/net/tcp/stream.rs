@@ -27,7 +27,7 @@ use crate::sys::splice::Pipe;
 /// and [`AsyncBufRead`](futures_io::AsyncBufRead). A read or write that finds the socket ready does
 /// not suspend.
 ///
-/// Of several tasks that wait in the same direction, the last to poll is woken. Dropping the stream
+/// If several tasks wait in the same direction, the last to poll is woken. Dropping the stream
 /// closes the connection; what was written is still sent.
 ///
 /// # Examples
@@ -81,8 +81,8 @@ impl TcpStream {
     }
 
     /// As [`connect`](Self::connect), in no more than `duration`, which bounds the resolving of a
-    /// name and all attempts together. What is left of the time is divided evenly among the
-    /// addresses that are left, so that one that does not answer leaves time for the next.
+    /// name and all attempts together. The remaining time is divided evenly among the remaining
+    /// addresses, so that one that does not answer leaves time for the next.
     ///
     /// # Errors
     ///

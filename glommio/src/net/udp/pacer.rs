@@ -63,7 +63,7 @@ impl Pacer {
     }
 
     /// Counts `bytes` as sent, and tells when they may be: now, if the burst allows it, or later.
-    /// What is larger than the burst may go whole once all before it has left at the rate.
+    /// Data larger than the burst may go whole once all before it has left at the rate.
     pub fn reserve(&mut self, bytes: u64) -> Instant {
         let now = clock::now();
         let time = self.time_of(bytes);

@@ -31,7 +31,7 @@ use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 /// Buffers for [`UdpSocket::recv_many`](super::UdpSocket::recv_many), a given number of a given
 /// size. Any number of sockets of an executor may share them; clones are the same pool.
 ///
-/// What was received keeps its buffer until it is dropped. While none is free, nothing is received:
+/// Received datagrams keep their buffer until they are dropped. While none is free, nothing is received:
 /// datagrams wait in the socket, whose receive buffer bounds them.
 ///
 /// # Examples
