@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod entry;
+mod run_test;
 mod select;
 
 use proc_macro::TokenStream;
@@ -18,6 +19,15 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::expand(entry::Kind::Test, arguments.into(), item.into()).into()
+}
+
+/// A test of glommio. `#[run_test(f(1))] fn test(a: A) { .. }` is the test `f(1, |a: A| { .. })`, and so is an `async fn` with an
+/// async closure. Without arguments an `async fn` is the test `run(async { .. })`, and an `fn` `with_watchdog(|| { .. })`.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn run_test(runner: TokenStream, item: TokenStream) -> TokenStream {
+    let test = run_test::expand(runner.into(), item.into());
+    test.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 /// See `glommio::select`.

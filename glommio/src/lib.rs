@@ -84,6 +84,10 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("glommio needs Linux: it waits with io_uring or epoll");
 
+#[cfg(test)]
+#[macro_use(run_test)]
+extern crate glommio_macros;
+
 #[cfg(feature = "audit")]
 #[doc(hidden)]
 pub mod audit;

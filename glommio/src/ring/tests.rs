@@ -54,18 +54,16 @@ fn signal(eventfd: &EventFd) {
     eventfd.write(1).expect("an eventfd takes a small number");
 }
 
-#[test]
-fn what_is_pushed_completes_once_under_its_name() {
-    in_each(8, |ring| {
-        (1..=5).for_each(|name| push(ring, nop(name)));
-        assert_eq!(ring.queued(), 5);
-        let mut names: Vec<_> = collect(ring, 5).iter().map(|it| it.user_data).collect();
-        names.sort_unstable();
-        assert_eq!(names, [1, 2, 3, 4, 5]);
-        assert_eq!(ring.queued(), 0);
-        ring.enter(Wait::Now).unwrap();
-        assert!(reap(ring).is_empty(), "nothing completes twice");
-    });
+#[run_test(in_each(8))]
+fn what_is_pushed_completes_once_under_its_name(ring: &Ring) {
+    (1..=5).for_each(|name| push(ring, nop(name)));
+    assert_eq!(ring.queued(), 5);
+    let mut names: Vec<_> = collect(ring, 5).iter().map(|it| it.user_data).collect();
+    names.sort_unstable();
+    assert_eq!(names, [1, 2, 3, 4, 5]);
+    assert_eq!(ring.queued(), 0);
+    ring.enter(Wait::Now).unwrap();
+    assert!(reap(ring).is_empty(), "nothing completes twice");
 }
 
 #[test]
@@ -83,229 +81,205 @@ fn a_full_queue_says_so_and_takes_more_after_an_enter() {
     }
 }
 
-#[test]
-fn errors_keep_their_errno() {
-    in_each(4, |ring| {
-        push(
-            ring,
-            Submission::poll_once(-1, libc::POLLIN as u32).with_user_data(7),
-        );
-        let failed = collect(ring, 1).remove(0);
-        assert_eq!(failed.user_data, 7);
-        let error = failed.outcome.result().unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::EBADF));
-    });
+#[run_test(in_each(4))]
+fn errors_keep_their_errno(ring: &Ring) {
+    push(
+        ring,
+        Submission::poll_once(-1, libc::POLLIN as u32).with_user_data(7),
+    );
+    let failed = collect(ring, 1).remove(0);
+    assert_eq!(failed.user_data, 7);
+    let error = failed.outcome.result().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EBADF));
 }
 
-#[test]
-fn a_wait_ends_at_its_deadline_and_not_before() {
-    in_each(4, |ring| {
-        let deadline = Instant::now() + Duration::from_millis(5);
-        while Instant::now() < deadline {
-            ring.enter(Wait::Until(deadline)).unwrap();
-        }
-        assert!(reap(ring).is_empty(), "a deadline is not a completion");
-        // The past is no wait at all, and no error.
+#[run_test(in_each(4))]
+fn a_wait_ends_at_its_deadline_and_not_before(ring: &Ring) {
+    let deadline = Instant::now() + Duration::from_millis(5);
+    while Instant::now() < deadline {
         ring.enter(Wait::Until(deadline)).unwrap();
-    });
+    }
+    assert!(reap(ring).is_empty(), "a deadline is not a completion");
+    // The past is no wait at all, and no error.
+    ring.enter(Wait::Until(deadline)).unwrap();
 }
 
-#[test]
-fn a_wait_for_what_is_there_already_returns() {
-    in_each(4, |ring| {
-        push(ring, nop(1));
-        ring.enter(Wait::Now).unwrap();
+#[run_test(in_each(4))]
+fn a_wait_for_what_is_there_already_returns(ring: &Ring) {
+    push(ring, nop(1));
+    ring.enter(Wait::Now).unwrap();
+    ring.enter(Wait::Forever).unwrap();
+    assert_eq!(reap(ring).len(), 1);
+}
+
+#[run_test(in_each(4))]
+fn what_is_ready_shows_beside_operations_that_complete_at_once(ring: &Ring) {
+    let event = eventfd();
+    let readable = Submission::poll_once(event.as_raw_fd(), libc::POLLIN as u32);
+    push(ring, readable.with_user_data(1));
+    ring.enter(Wait::Now).unwrap();
+    signal(&event);
+    let patience = Instant::now() + Duration::from_secs(20);
+    let mut reaped = Vec::new();
+    while !reaped.iter().any(|it: &Completion| it.user_data == 1) {
+        assert!(Instant::now() < patience, "it is never looked at");
+        push(ring, nop(2));
         ring.enter(Wait::Forever).unwrap();
-        assert_eq!(reap(ring).len(), 1);
-    });
+        reaped = reap(ring);
+    }
 }
 
-#[test]
-fn what_is_ready_shows_beside_operations_that_complete_at_once() {
-    in_each(4, |ring| {
-        let event = eventfd();
-        let readable = Submission::poll_once(event.as_raw_fd(), libc::POLLIN as u32);
-        push(ring, readable.with_user_data(1));
-        ring.enter(Wait::Now).unwrap();
-        signal(&event);
-        let patience = Instant::now() + Duration::from_secs(20);
-        let mut reaped = Vec::new();
-        while !reaped.iter().any(|it: &Completion| it.user_data == 1) {
-            assert!(Instant::now() < patience, "it is never looked at");
-            push(ring, nop(2));
-            ring.enter(Wait::Forever).unwrap();
-            reaped = reap(ring);
-        }
-    });
+#[run_test(in_each(4))]
+fn a_timeout_shows_without_a_system_call_of_the_waiting_thread(ring: &Ring) {
+    let deadline = Instant::now() + Duration::from_millis(5);
+    ring.push_timeout(SLICE, deadline, 3).unwrap();
+    ring.submit_only().unwrap();
+    assert!(!ring.work_pending() || Instant::now() >= deadline);
+    let patience = deadline + Duration::from_secs(20);
+    while !ring.work_pending() {
+        assert!(Instant::now() < patience, "the timeout never showed");
+        std::hint::spin_loop();
+    }
+    assert!(Instant::now() >= deadline);
+    let fired = collect(ring, 1).remove(0);
+    assert_eq!((fired.user_data, fired.outcome.raw), (3, -libc::ETIME));
 }
 
-#[test]
-fn a_timeout_shows_without_a_system_call_of_the_waiting_thread() {
-    in_each(4, |ring| {
-        let deadline = Instant::now() + Duration::from_millis(5);
-        ring.push_timeout(SLICE, deadline, 3).unwrap();
-        ring.submit_only().unwrap();
-        assert!(!ring.work_pending() || Instant::now() >= deadline);
-        let patience = deadline + Duration::from_secs(20);
-        while !ring.work_pending() {
-            assert!(Instant::now() < patience, "the timeout never showed");
-            std::hint::spin_loop();
-        }
-        assert!(Instant::now() >= deadline);
-        let fired = collect(ring, 1).remove(0);
-        assert_eq!((fired.user_data, fired.outcome.raw), (3, -libc::ETIME));
-    });
-}
+#[run_test(in_each(4))]
+fn a_timeout_is_moved_both_ways(ring: &Ring) {
+    let hour = Duration::from_secs(3600);
+    ring.push_timeout(SLICE, Instant::now() + hour, 3).unwrap();
+    ring.submit_only().unwrap();
+    let soon = Instant::now() + Duration::from_millis(2);
+    ring.push_timeout_move(SLICE, soon, 3, 4).unwrap();
+    let completions = collect(ring, 2);
+    assert!(Instant::now() >= soon);
+    let moved = completions.iter().find(|it| it.user_data == 4).unwrap();
+    assert_eq!(moved.outcome.raw, 0);
+    let fired = completions.iter().find(|it| it.user_data == 3).unwrap();
+    assert_eq!(fired.outcome.raw, -libc::ETIME);
 
-#[test]
-fn a_timeout_is_moved_both_ways() {
-    in_each(4, |ring| {
-        let hour = Duration::from_secs(3600);
-        ring.push_timeout(SLICE, Instant::now() + hour, 3).unwrap();
-        ring.submit_only().unwrap();
-        let soon = Instant::now() + Duration::from_millis(2);
-        ring.push_timeout_move(SLICE, soon, 3, 4).unwrap();
-        let completions = collect(ring, 2);
-        assert!(Instant::now() >= soon);
-        let moved = completions.iter().find(|it| it.user_data == 4).unwrap();
-        assert_eq!(moved.outcome.raw, 0);
-        let fired = completions.iter().find(|it| it.user_data == 3).unwrap();
-        assert_eq!(fired.outcome.raw, -libc::ETIME);
-
-        ring.push_timeout(SLICE, Instant::now() + Duration::from_millis(2), 5)
+    ring.push_timeout(SLICE, Instant::now() + Duration::from_millis(2), 5)
+        .unwrap();
+    ring.submit_only().unwrap();
+    ring.push_timeout_move(SLICE, Instant::now() + hour, 5, 6)
+        .unwrap();
+    let first = collect(ring, 1).remove(0);
+    if first.user_data == 6 && first.outcome.raw == 0 {
+        ring.enter(Wait::Until(Instant::now() + Duration::from_millis(5)))
             .unwrap();
-        ring.submit_only().unwrap();
-        ring.push_timeout_move(SLICE, Instant::now() + hour, 5, 6)
-            .unwrap();
-        let first = collect(ring, 1).remove(0);
-        if first.user_data == 6 && first.outcome.raw == 0 {
-            ring.enter(Wait::Until(Instant::now() + Duration::from_millis(5)))
-                .unwrap();
-            assert!(reap(ring).is_empty(), "it fired where it stood before");
-        }
-    });
+        assert!(reap(ring).is_empty(), "it fired where it stood before");
+    }
 }
 
-#[test]
-fn a_timeout_taken_back_completes_as_cancelled() {
-    in_each(4, |ring| {
-        ring.push_timeout(SLICE, Instant::now() + Duration::from_secs(3600), 3)
-            .unwrap();
-        ring.submit_only().unwrap();
-        ring.push_timeout_removal(3, 4).unwrap();
-        let mut results: Vec<_> = collect(ring, 2)
-            .iter()
-            .map(|it| (it.user_data, it.outcome.raw))
-            .collect();
-        results.sort_unstable();
-        assert_eq!(results, [(3, -libc::ECANCELED), (4, 0)]);
-    });
+#[run_test(in_each(4))]
+fn a_timeout_taken_back_completes_as_cancelled(ring: &Ring) {
+    ring.push_timeout(SLICE, Instant::now() + Duration::from_secs(3600), 3)
+        .unwrap();
+    ring.submit_only().unwrap();
+    ring.push_timeout_removal(3, 4).unwrap();
+    let mut results: Vec<_> = collect(ring, 2)
+        .iter()
+        .map(|it| (it.user_data, it.outcome.raw))
+        .collect();
+    results.sort_unstable();
+    assert_eq!(results, [(3, -libc::ECANCELED), (4, 0)]);
 }
 
-#[test]
-fn removing_or_moving_a_timeout_that_has_fired_is_an_error_and_nothing_else() {
-    in_each(4, |ring| {
-        ring.push_timeout(SLICE, Instant::now(), 3).unwrap();
-        assert_eq!(collect(ring, 1)[0].user_data, 3);
-        ring.push_timeout_removal(3, 4).unwrap();
-        ring.push_timeout_move(SLICE, Instant::now(), 3, 5).unwrap();
-        for late in collect(ring, 2) {
-            assert_eq!(late.outcome.raw, -libc::ENOENT, "{late:?}");
-        }
-    });
+#[run_test(in_each(4))]
+fn removing_or_moving_a_timeout_that_has_fired_is_an_error_and_nothing_else(ring: &Ring) {
+    ring.push_timeout(SLICE, Instant::now(), 3).unwrap();
+    assert_eq!(collect(ring, 1)[0].user_data, 3);
+    ring.push_timeout_removal(3, 4).unwrap();
+    ring.push_timeout_move(SLICE, Instant::now(), 3, 5).unwrap();
+    for late in collect(ring, 2) {
+        assert_eq!(late.outcome.raw, -libc::ENOENT, "{late:?}");
+    }
 }
 
-#[test]
-fn deadlines_that_the_kernel_cannot_count_to_are_accepted() {
-    in_each(4, |ring| {
-        let never = crate::reactor::deadline_after(Instant::now(), Duration::MAX);
-        ring.push_timeout(SLICE, never, 3).unwrap();
-        ring.submit_only().unwrap();
-        push(ring, nop(1));
-        ring.enter(Wait::Until(never)).unwrap();
-        let reaped = reap(ring);
-        assert_eq!(reaped.len(), 1, "only the no-op is done: {reaped:?}");
-        assert_eq!(reaped[0].user_data, 1);
-    });
+#[run_test(in_each(4))]
+fn deadlines_that_the_kernel_cannot_count_to_are_accepted(ring: &Ring) {
+    let never = crate::reactor::deadline_after(Instant::now(), Duration::MAX);
+    ring.push_timeout(SLICE, never, 3).unwrap();
+    ring.submit_only().unwrap();
+    push(ring, nop(1));
+    ring.enter(Wait::Until(never)).unwrap();
+    let reaped = reap(ring);
+    assert_eq!(reaped.len(), 1, "only the no-op is done: {reaped:?}");
+    assert_eq!(reaped[0].user_data, 1);
 }
 
-#[test]
-fn a_poll_completes_once_and_a_watch_again_and_again() {
-    in_each(8, |ring| {
-        let (once, always) = (eventfd(), eventfd());
-        let events = libc::POLLIN as u32;
-        push(
-            ring,
-            Submission::poll_once(once.as_raw_fd(), events).with_user_data(1),
-        );
-        push(
-            ring,
-            Submission::poll_always(always.as_raw_fd(), events).with_user_data(2),
-        );
-        ring.enter(Wait::Now).unwrap();
-        assert!(reap(ring).is_empty());
-        signal(&once);
+#[run_test(in_each(8))]
+fn a_poll_completes_once_and_a_watch_again_and_again(ring: &Ring) {
+    let (once, always) = (eventfd(), eventfd());
+    let events = libc::POLLIN as u32;
+    push(
+        ring,
+        Submission::poll_once(once.as_raw_fd(), events).with_user_data(1),
+    );
+    push(
+        ring,
+        Submission::poll_always(always.as_raw_fd(), events).with_user_data(2),
+    );
+    ring.enter(Wait::Now).unwrap();
+    assert!(reap(ring).is_empty());
+    signal(&once);
+    let completion = collect(ring, 1).remove(0);
+    assert_eq!(
+        (completion.user_data, completion.outcome.has_more()),
+        (1, false)
+    );
+    // Never read, as the reactor does it: each signal is an event of its own.
+    for _ in 0..3 {
+        signal(&always);
         let completion = collect(ring, 1).remove(0);
         assert_eq!(
             (completion.user_data, completion.outcome.has_more()),
-            (1, false)
+            (2, true)
         );
-        // Never read, as the reactor does it: each signal is an event of its own.
-        for _ in 0..3 {
-            signal(&always);
-            let completion = collect(ring, 1).remove(0);
-            assert_eq!(
-                (completion.user_data, completion.outcome.has_more()),
-                (2, true)
-            );
-        }
-        signal(&once);
-        ring.enter(Wait::Now).unwrap();
-        assert!(reap(ring).is_empty(), "a one-shot poll is over");
-    });
+    }
+    signal(&once);
+    ring.enter(Wait::Now).unwrap();
+    assert!(reap(ring).is_empty(), "a one-shot poll is over");
 }
 
-#[test]
-fn one_submission_accepts_one_connection() {
-    in_each(8, |ring| {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-        let address = listener.local_addr().expect("it is bound");
-        push(
-            ring,
-            Submission::accept(listener.as_raw_fd()).with_user_data(1),
-        );
-        let clients = [(); 2].map(|()| std::net::TcpStream::connect(address));
-        let completion = collect(ring, 1).remove(0);
-        assert_eq!(completion.user_data, 1);
-        assert!(!completion.outcome.has_more());
-        // SAFETY: the kernel has just opened it for us.
-        let server = unsafe { std::net::TcpStream::from_raw_fd(completion.outcome.raw) };
-        let flags = nix::fcntl::fcntl(&server, nix::fcntl::FcntlArg::F_GETFD);
-        assert_eq!(flags, Ok(libc::FD_CLOEXEC));
-        let [first, second] = clients.map(|it| it.expect("it listens").local_addr().ok());
-        assert_eq!(server.peer_addr().ok(), first);
-        let (_, other) = listener.accept().expect("it is left in the backlog");
-        assert_eq!(Some(other), second);
-    });
+#[run_test(in_each(8))]
+fn one_submission_accepts_one_connection(ring: &Ring) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("it is bound");
+    push(
+        ring,
+        Submission::accept(listener.as_raw_fd()).with_user_data(1),
+    );
+    let clients = [(); 2].map(|()| std::net::TcpStream::connect(address));
+    let completion = collect(ring, 1).remove(0);
+    assert_eq!(completion.user_data, 1);
+    assert!(!completion.outcome.has_more());
+    // SAFETY: the kernel has just opened it for us.
+    let server = unsafe { std::net::TcpStream::from_raw_fd(completion.outcome.raw) };
+    let flags = nix::fcntl::fcntl(&server, nix::fcntl::FcntlArg::F_GETFD);
+    assert_eq!(flags, Ok(libc::FD_CLOEXEC));
+    let [first, second] = clients.map(|it| it.expect("it listens").local_addr().ok());
+    assert_eq!(server.peer_addr().ok(), first);
+    let (_, other) = listener.accept().expect("it is left in the backlog");
+    assert_eq!(Some(other), second);
 }
 
-#[test]
-fn a_cancelled_poll_completes_as_cancelled() {
-    in_each(8, |ring| {
-        let quiet = eventfd();
-        push(
-            ring,
-            Submission::poll_once(quiet.as_raw_fd(), libc::POLLIN as u32).with_user_data(1),
-        );
-        push(ring, Submission::cancel(1).with_user_data(2));
-        push(ring, Submission::cancel(77).with_user_data(3));
-        let mut results: Vec<_> = collect(ring, 3)
-            .iter()
-            .map(|it| (it.user_data, it.outcome.raw))
-            .collect();
-        results.sort_unstable();
-        assert_eq!(results, [(1, -libc::ECANCELED), (2, 0), (3, -libc::ENOENT)]);
-    });
+#[run_test(in_each(8))]
+fn a_cancelled_poll_completes_as_cancelled(ring: &Ring) {
+    let quiet = eventfd();
+    push(
+        ring,
+        Submission::poll_once(quiet.as_raw_fd(), libc::POLLIN as u32).with_user_data(1),
+    );
+    push(ring, Submission::cancel(1).with_user_data(2));
+    push(ring, Submission::cancel(77).with_user_data(3));
+    let mut results: Vec<_> = collect(ring, 3)
+        .iter()
+        .map(|it| (it.user_data, it.outcome.raw))
+        .collect();
+    results.sort_unstable();
+    assert_eq!(results, [(1, -libc::ECANCELED), (2, 0), (3, -libc::ENOENT)]);
 }
 
 #[test]

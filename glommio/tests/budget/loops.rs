@@ -23,159 +23,147 @@ async fn ends(name: &str, mut operation: impl AsyncFnMut()) {
     assert!(limited.is_err(), "{name}: it is endless");
 }
 
-#[test]
-fn loops_over_tasks_that_are_done_at_once_end_with_their_time_limits() {
-    run(async {
-        ends("spawned", async || spawn_local(async {}).await).await;
-        let (sender, receiver) = local_channel::new_unbounded();
-        let receiver = Rc::new(receiver);
-        ends("spawned, receiving", async || {
-            sender.try_send(7).unwrap();
-            let receiver = receiver.clone();
-            assert_eq!(
-                spawn_local(async move { receiver.recv().await }).await,
-                Some(7)
-            );
-        })
-        .await;
-        ends("detached", async || {
-            assert_eq!(spawn_local(async {}).detach().await, Some(()));
-        })
-        .await;
-        ends("cancelled", async || {
-            assert_eq!(spawn_local(async {}).cancel().await, Some(()));
-        })
-        .await;
-    });
+#[run_test]
+async fn loops_over_tasks_that_are_done_at_once_end_with_their_time_limits() {
+    ends("spawned", async || spawn_local(async {}).await).await;
+    let (sender, receiver) = local_channel::new_unbounded();
+    let receiver = Rc::new(receiver);
+    ends("spawned, receiving", async || {
+        sender.try_send(7).unwrap();
+        let receiver = receiver.clone();
+        assert_eq!(
+            spawn_local(async move { receiver.recv().await }).await,
+            Some(7)
+        );
+    })
+    .await;
+    ends("detached", async || {
+        assert_eq!(spawn_local(async {}).detach().await, Some(()));
+    })
+    .await;
+    ends("cancelled", async || {
+        assert_eq!(spawn_local(async {}).cancel().await, Some(()));
+    })
+    .await;
 }
 
-#[test]
-fn loops_over_calls_that_need_not_wait_end_with_their_time_limits() {
-    run(async {
-        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let (udp, address) = (
-            UdpSocket::bind("127.0.0.1:0").unwrap(),
-            peer.local_addr().unwrap(),
-        );
-        let unix = UnixDatagram::unbound().unwrap();
-        let (stream, _peer) = UnixStream::pair().unwrap();
-        let mut pacer = Pacer::new(u64::MAX, u64::MAX);
-        ends("lookup", async || drop(lookup_host("127.0.0.1:80").await)).await;
-        ends("UDP", async || udp.connect(address).await.unwrap()).await;
-        ends("Unix", async || {
-            drop(unix.connect("/nothing/here").await.unwrap_err())
-        })
-        .await;
-        ends("shutdown", async || {
-            stream.shutdown(Shutdown::Write).await.unwrap()
-        })
-        .await;
-        ends("pacer", async || pacer.wait(1).await).await;
-        ends("past", async || sleep_until(past()).await).await;
-        let path = std::env::current_exe().unwrap();
-        let buffered = BufferedFile::open(&path).await.unwrap();
-        ends("nothing", async || {
-            drop(buffered.read_at(0, 0).await.unwrap())
-        })
-        .await;
-        let direct = DmaFile::open(&path).await.unwrap();
-        ends("nothing, direct", async || {
-            drop(direct.read_at(0, 0).await.unwrap())
-        })
-        .await;
-    });
+#[run_test]
+async fn loops_over_calls_that_need_not_wait_end_with_their_time_limits() {
+    let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (udp, address) = (
+        UdpSocket::bind("127.0.0.1:0").unwrap(),
+        peer.local_addr().unwrap(),
+    );
+    let unix = UnixDatagram::unbound().unwrap();
+    let (stream, _peer) = UnixStream::pair().unwrap();
+    let mut pacer = Pacer::new(u64::MAX, u64::MAX);
+    ends("lookup", async || drop(lookup_host("127.0.0.1:80").await)).await;
+    ends("UDP", async || udp.connect(address).await.unwrap()).await;
+    ends("Unix", async || {
+        drop(unix.connect("/nothing/here").await.unwrap_err())
+    })
+    .await;
+    ends("shutdown", async || {
+        stream.shutdown(Shutdown::Write).await.unwrap()
+    })
+    .await;
+    ends("pacer", async || pacer.wait(1).await).await;
+    ends("past", async || sleep_until(past()).await).await;
+    let path = std::env::current_exe().unwrap();
+    let buffered = BufferedFile::open(&path).await.unwrap();
+    ends("nothing", async || {
+        drop(buffered.read_at(0, 0).await.unwrap())
+    })
+    .await;
+    let direct = DmaFile::open(&path).await.unwrap();
+    ends("nothing, direct", async || {
+        drop(direct.read_at(0, 0).await.unwrap())
+    })
+    .await;
 }
 
 /// A future that is polled before its time limit takes all that the poll may do. The limit has its
 /// turn all the same, also if its time was over before it was polled first.
-#[test]
-fn a_time_limit_that_is_over_before_its_first_poll_ends_the_first_poll() {
-    run(async {
-        let polls = Cell::new(0);
-        let mut endless = pin!(async {
-            loop {
-                consume_budget().await;
-            }
-        });
-        let counted = poll_fn(|cx| {
-            polls.update(|it| it + 1);
-            endless.as_mut().poll(cx)
-        });
-        executor().yield_now().await;
-        let limited: Result<(), _> = timeout(Duration::ZERO, counted).await;
-        assert!(
-            limited.is_err() && polls.get() == 1,
-            "{} polls",
-            polls.get()
-        );
+#[run_test]
+async fn a_time_limit_that_is_over_before_its_first_poll_ends_the_first_poll() {
+    let polls = Cell::new(0);
+    let mut endless = pin!(async {
+        loop {
+            consume_budget().await;
+        }
     });
+    let counted = poll_fn(|cx| {
+        polls.update(|it| it + 1);
+        endless.as_mut().poll(cx)
+    });
+    executor().yield_now().await;
+    let limited: Result<(), _> = timeout(Duration::ZERO, counted).await;
+    assert!(
+        limited.is_err() && polls.get() == 1,
+        "{} polls",
+        polls.get()
+    );
 }
 
 /// A sleep beside it was not polled before its deadline, or was refused: it ends the other.
-#[test]
-fn a_sleep_that_is_refused_is_over_with_the_next_turn() {
-    run(async {
-        let endless = async {
-            loop {
-                consume_budget().await;
-            }
-        };
-        begin_spent_slice().await;
-        or(endless, sleep_until(past())).await;
-    });
+#[run_test]
+async fn a_sleep_that_is_refused_is_over_with_the_next_turn() {
+    let endless = async {
+        loop {
+            consume_budget().await;
+        }
+    };
+    begin_spent_slice().await;
+    or(endless, sleep_until(past())).await;
 }
 
 /// One future of a `select` over thousands, which polls them all in each of its polls.
-#[test]
-fn two_busy_futures_among_thousands_let_a_timer_run() {
-    run(async {
-        let ticks = Rc::new(Cell::new(0));
-        let ticking = spawn_local({
-            let ticks = ticks.clone();
-            async move {
-                while ticks.get() < 3 {
-                    sleep(Duration::from_millis(1)).await;
-                    ticks.update(|it| it + 1);
-                }
+#[run_test]
+async fn two_busy_futures_among_thousands_let_a_timer_run() {
+    let ticks = Rc::new(Cell::new(0));
+    let ticking = spawn_local({
+        let ticks = ticks.clone();
+        async move {
+            while ticks.get() < 3 {
+                sleep(Duration::from_millis(1)).await;
+                ticks.update(|it| it + 1);
             }
-        });
-        let (_sender, receiver) = local_channel::new_unbounded::<()>();
-        let mut waiting: Vec<_> = (0..10_000).map(|_| Box::pin(receiver.recv())).collect();
-        let busy = || async {
-            loop {
-                consume_budget().await;
-            }
-        };
-        let mut busy: [_; 2] = std::array::from_fn(|_| Box::pin(busy()));
-        let select = poll_fn(|cx| {
-            let [first, last] = &mut busy;
-            let _: Poll<()> = first.as_mut().poll(cx);
-            for future in &mut waiting {
-                assert!(future.as_mut().poll(cx).is_pending());
-            }
-            let _: Poll<()> = last.as_mut().poll(cx);
-            if ticks.get() < 3 {
-                Poll::Pending
-            } else {
-                Poll::Ready(())
-            }
-        });
-        zip(select, ticking).await;
+        }
     });
+    let (_sender, receiver) = local_channel::new_unbounded::<()>();
+    let mut waiting: Vec<_> = (0..10_000).map(|_| Box::pin(receiver.recv())).collect();
+    let busy = || async {
+        loop {
+            consume_budget().await;
+        }
+    };
+    let mut busy: [_; 2] = std::array::from_fn(|_| Box::pin(busy()));
+    let select = poll_fn(|cx| {
+        let [first, last] = &mut busy;
+        let _: Poll<()> = first.as_mut().poll(cx);
+        for future in &mut waiting {
+            assert!(future.as_mut().poll(cx).is_pending());
+        }
+        let _: Poll<()> = last.as_mut().poll(cx);
+        if ticks.get() < 3 {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    });
+    zip(select, ticking).await;
 }
 
 /// As with a sleep: it does not matter which of the two is polled first.
-#[test]
-fn a_task_beside_a_future_that_takes_all_there_is_ends_it() {
-    run(async {
-        let endless = || async {
-            loop {
-                consume_budget().await;
-            }
-        };
-        or(endless(), spawn_local(async {})).await;
-        or(endless(), spawn_local(sleep(Duration::from_millis(1)))).await;
-        let call = async { drop(lookup_host("127.0.0.1:80").await) };
-        or(endless(), call).await;
-    });
+#[run_test]
+async fn a_task_beside_a_future_that_takes_all_there_is_ends_it() {
+    let endless = || async {
+        loop {
+            consume_budget().await;
+        }
+    };
+    or(endless(), spawn_local(async {})).await;
+    or(endless(), spawn_local(sleep(Duration::from_millis(1)))).await;
+    let call = async { drop(lookup_host("127.0.0.1:80").await) };
+    or(endless(), call).await;
 }

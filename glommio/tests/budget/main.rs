@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use glommio::timer::sleep;
 use glommio::{consume_budget, executor, spawn_local};
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -10,60 +10,54 @@ use glommio::signal::{Signals, ctrl_c};
 
 use super::*;
 
-#[test]
-fn signals() {
-    run(async {
-        let signals = Signals::new(&[libc::SIGUSR2]).unwrap();
-        is_refused("Signals::recv", signals.recv()).await;
-        is_refused("ctrl_c", ctrl_c()).await;
-    });
+#[run_test]
+async fn signals() {
+    let signals = Signals::new(&[libc::SIGUSR2]).unwrap();
+    is_refused("Signals::recv", signals.recv()).await;
+    is_refused("ctrl_c", ctrl_c()).await;
 }
 
-#[test]
-fn children() {
-    run(async {
-        counts!(
-            "Command::status",
-            Command::new("/nothing/here")
-                .status()
-                .await
-                .expect_err("no such program")
-        );
-        counts!(
-            "Command::output",
-            Command::new("/nothing/here")
-                .output()
-                .await
-                .expect_err("no such program")
-        );
-        let mut cat = Command::new("cat");
-        cat.stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = cat.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        let (mut output, mut errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        counts!("ChildStdin, flushing", input.flush().await.unwrap());
-        is_refused("ChildStdin, writing", input.write(b"x")).await;
-        is_refused("ChildStdout", output.read(&mut [0; 1])).await;
-        is_refused("ChildStderr", errors.read(&mut [0; 1])).await;
-        counts!("ChildStdin, closing", input.close().await.unwrap());
-        assert!(child.wait().await.unwrap().success());
-        counts!(
-            "Child::wait",
-            assert!(child.wait().await.unwrap().success())
-        );
-        counts!("Child::kill", child.kill().await.unwrap());
-        is_refused("Child::wait_with_output", child.wait_with_output()).await;
-    });
+#[run_test]
+async fn children() {
+    counts!(
+        "Command::status",
+        Command::new("/nothing/here")
+            .status()
+            .await
+            .expect_err("no such program")
+    );
+    counts!(
+        "Command::output",
+        Command::new("/nothing/here")
+            .output()
+            .await
+            .expect_err("no such program")
+    );
+    let mut cat = Command::new("cat");
+    cat.stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = cat.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let (mut output, mut errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    counts!("ChildStdin, flushing", input.flush().await.unwrap());
+    is_refused("ChildStdin, writing", input.write(b"x")).await;
+    is_refused("ChildStdout", output.read(&mut [0; 1])).await;
+    is_refused("ChildStderr", errors.read(&mut [0; 1])).await;
+    counts!("ChildStdin, closing", input.close().await.unwrap());
+    assert!(child.wait().await.unwrap().success());
+    counts!(
+        "Child::wait",
+        assert!(child.wait().await.unwrap().success())
+    );
+    counts!("Child::kill", child.kill().await.unwrap());
+    is_refused("Child::wait_with_output", child.wait_with_output()).await;
 }
 
-#[test]
-fn overload() {
-    run(async {
-        let shed = LoadShedder::new();
-        counts!("LoadShedder::ready", shed.ready().await);
-    });
+#[run_test]
+async fn overload() {
+    let shed = LoadShedder::new();
+    counts!("LoadShedder::ready", shed.ready().await);
 }
 
 struct Long;
@@ -88,16 +82,14 @@ impl DeadlineSource for Long {
     }
 }
 
-#[test]
-fn queues_with_deadlines() {
-    run(async {
-        let queue = DeadlineQueue::new("deadlines", Duration::from_millis(250));
-        counts!(
-            "DeadlineQueue::push_work",
-            queue
-                .push_work(Rc::new(Long))
-                .await
-                .expect_err("no deadline")
-        );
-    });
+#[run_test]
+async fn queues_with_deadlines() {
+    let queue = DeadlineQueue::new("deadlines", Duration::from_millis(250));
+    counts!(
+        "DeadlineQueue::push_work",
+        queue
+            .push_work(Rc::new(Long))
+            .await
+            .expect_err("no deadline")
+    );
 }

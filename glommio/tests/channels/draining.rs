@@ -16,7 +16,7 @@ use glommio::{
 
 use crate::common::polled::{Polled, at_once};
 use crate::common::rationed::{assert_rationed, begin_spent_slice};
-use crate::common::{run, watchdog};
+use crate::common::{run, with_watchdog};
 use crate::payload::Alive;
 use crate::shared::connected;
 
@@ -36,38 +36,36 @@ fn assert_over<T>(looked: Result<T, GlommioError<()>>) {
 }
 
 /// A single poll of `recv` is refused after 32 values, once the slice is over.
-#[test]
-fn a_drain_gets_all_of_a_thousand_values_when_the_slice_is_over() {
-    run(async {
-        let (sender, receiver) = local_channel::new_unbounded();
-        (0..1000).for_each(|number| sender.try_send(number).unwrap());
-        begin_spent_slice().await;
-        for number in 0..1000 {
-            assert_eq!(receiver.try_recv().unwrap(), number);
-        }
-        assert_empty(receiver.try_recv());
-        drop(sender);
-        assert_over(receiver.try_recv());
-        assert_over(receiver.try_recv());
+#[run_test]
+async fn a_drain_gets_all_of_a_thousand_values_when_the_slice_is_over() {
+    let (sender, receiver) = local_channel::new_unbounded();
+    (0..1000).for_each(|number| sender.try_send(number).unwrap());
+    begin_spent_slice().await;
+    for number in 0..1000 {
+        assert_eq!(receiver.try_recv().unwrap(), number);
+    }
+    assert_empty(receiver.try_recv());
+    drop(sender);
+    assert_over(receiver.try_recv());
+    assert_over(receiver.try_recv());
 
-        let (sender, receiver) = shared_channel::new_bounded(1000);
-        let (sender, receiver) = zip(sender.connect(), receiver.connect()).await;
-        (0..1000).for_each(|number| sender.try_send(number).unwrap());
-        begin_spent_slice().await;
-        for number in 0..1000 {
-            assert_eq!(receiver.try_recv().unwrap(), number);
-        }
-        assert_empty(receiver.try_recv());
-        sender.try_send(7).unwrap();
-        sender.close();
-        assert_eq!(
-            receiver.try_recv().unwrap(),
-            7,
-            "what was sent before the end"
-        );
-        assert_over(receiver.try_recv());
-        assert_over(receiver.try_recv());
-    });
+    let (sender, receiver) = shared_channel::new_bounded(1000);
+    let (sender, receiver) = zip(sender.connect(), receiver.connect()).await;
+    (0..1000).for_each(|number| sender.try_send(number).unwrap());
+    begin_spent_slice().await;
+    for number in 0..1000 {
+        assert_eq!(receiver.try_recv().unwrap(), number);
+    }
+    assert_empty(receiver.try_recv());
+    sender.try_send(7).unwrap();
+    sender.close();
+    assert_eq!(
+        receiver.try_recv().unwrap(),
+        7,
+        "what was sent before the end"
+    );
+    assert_over(receiver.try_recv());
+    assert_over(receiver.try_recv());
 }
 
 #[test]
@@ -126,9 +124,8 @@ fn looks_wake_those_who_wait_for_room() {
 }
 
 /// The receiver waits for nothing itself, so that nothing but its looks wakes the sender.
-#[test]
+#[run_test]
 fn looks_wake_a_sender_that_sleeps_on_another_thread() {
-    let _watchdog = watchdog();
     let (sender, receiver) = shared_channel::new_bounded(4);
     let sending = LocalExecutorBuilder::new(Placement::Unbound)
         .spawn(|| async move {
@@ -218,36 +215,33 @@ fn a_group_waits_for_its_first_value_and_loses_none_when_it_is_given_up() {
     assert_eq!(waiting.poll(), Poll::Ready(3));
 }
 
-#[test]
-fn groups_without_end_let_other_tasks_run() {
-    run(async {
-        let (sender, receiver) = local_channel::new_unbounded();
-        (0..1000).for_each(|number| sender.try_send(number).unwrap());
-        let mut group = Vec::new();
-        assert_rationed("recv_many", |cx| {
-            pin!(receiver.recv_many(&mut group, 2)).poll(cx).is_ready()
-        })
-        .await;
-        assert_rationed("recv_many of none", |cx| {
-            pin!(receiver.recv_many(&mut group, 0)).poll(cx).is_ready()
-        })
-        .await;
-        assert!(group.into_iter().eq(0..66), "nothing is lost");
-        let (sender, receiver) = shared_channel::new_bounded(1000);
-        let (sender, receiver) = zip(sender.connect(), receiver.connect()).await;
-        (0..1000).for_each(|number| sender.try_send(number).unwrap());
-        let mut group = Vec::new();
-        assert_rationed("recv_many", |cx| {
-            pin!(receiver.recv_many(&mut group, 2)).poll(cx).is_ready()
-        })
-        .await;
-        assert!(group.into_iter().eq(0..66), "nothing is lost");
-    });
+#[run_test]
+async fn groups_without_end_let_other_tasks_run() {
+    let (sender, receiver) = local_channel::new_unbounded();
+    (0..1000).for_each(|number| sender.try_send(number).unwrap());
+    let mut group = Vec::new();
+    assert_rationed("recv_many", |cx| {
+        pin!(receiver.recv_many(&mut group, 2)).poll(cx).is_ready()
+    })
+    .await;
+    assert_rationed("recv_many of none", |cx| {
+        pin!(receiver.recv_many(&mut group, 0)).poll(cx).is_ready()
+    })
+    .await;
+    assert!(group.into_iter().eq(0..66), "nothing is lost");
+    let (sender, receiver) = shared_channel::new_bounded(1000);
+    let (sender, receiver) = zip(sender.connect(), receiver.connect()).await;
+    (0..1000).for_each(|number| sender.try_send(number).unwrap());
+    let mut group = Vec::new();
+    assert_rationed("recv_many", |cx| {
+        pin!(receiver.recv_many(&mut group, 2)).poll(cx).is_ready()
+    })
+    .await;
+    assert!(group.into_iter().eq(0..66), "nothing is lost");
 }
 
-#[test]
+#[run_test]
 fn peers_of_a_mesh_can_be_looked_at() {
-    let _watchdog = watchdog();
     let mesh = MeshBuilder::full(2, 8);
     let peers = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
         .on_all_shards(|| async move {

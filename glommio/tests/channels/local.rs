@@ -84,22 +84,20 @@ fn wakers_may_use_the_channel_and_panic() {
     assert!(first.poll().is_pending());
 }
 
-#[test]
-fn streams_compete_and_end() {
-    run(async {
-        let (sender, receiver) = local_channel::new_unbounded();
-        let (mut first, mut second) = (receiver.stream(), receiver.stream());
-        sender.try_send(1).unwrap();
-        sender.try_send(2).unwrap();
-        assert_eq!(first.next().await, Some(1));
-        assert_eq!(second.next().await, Some(2));
-        let mut next = Polled::new(first.next());
-        assert!(next.poll().is_pending());
-        drop(sender);
-        assert_eq!(next.finish(), None);
-        drop(next);
-        assert_eq!((second.next().await, first.next().await), (None, None));
-    });
+#[run_test]
+async fn streams_compete_and_end() {
+    let (sender, receiver) = local_channel::new_unbounded();
+    let (mut first, mut second) = (receiver.stream(), receiver.stream());
+    sender.try_send(1).unwrap();
+    sender.try_send(2).unwrap();
+    assert_eq!(first.next().await, Some(1));
+    assert_eq!(second.next().await, Some(2));
+    let mut next = Polled::new(first.next());
+    assert!(next.poll().is_pending());
+    drop(sender);
+    assert_eq!(next.finish(), None);
+    drop(next);
+    assert_eq!((second.next().await, first.next().await), (None, None));
 }
 
 #[test]

@@ -10,6 +10,8 @@ use futures_lite::future::zip;
 use futures_lite::{Stream, StreamExt};
 use glommio::channels;
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 

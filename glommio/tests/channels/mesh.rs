@@ -18,7 +18,7 @@ use glommio::{
 };
 
 use crate::common::polled::{Polled, operations};
-use crate::common::{Numbers, panic_of, run, watchdog};
+use crate::common::{Numbers, panic_of, run, watchdog, with_watchdog};
 
 fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
 where
@@ -186,9 +186,8 @@ fn full_channels_refuse() {
 }
 
 /// Two meshes that are joined by the same executors in any order number them alike.
-#[test]
+#[run_test]
 fn a_peer_has_the_same_number_in_all_meshes() {
-    let _watchdog = watchdog();
     let meshes: [FullMesh<u8>; 2] = [(); 2].map(|()| MeshBuilder::full(4, 1));
     let partial: PartialMesh<u8> = MeshBuilder::partial(4, 1);
     let executors: Vec<_> = (0..4)
@@ -221,9 +220,8 @@ fn a_peer_has_the_same_number_in_all_meshes() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_partial_mesh_leads_from_producers_to_consumers() {
-    let _watchdog = watchdog();
     let roles = [
         Role::Producer,
         Role::Consumer,
@@ -283,17 +281,15 @@ fn a_partial_mesh_leads_from_producers_to_consumers() {
     assert_eq!(all, [0, 1, 2, 10, 11, 12]);
 }
 
-#[test]
-fn too_many_peers_are_an_error() {
-    run(async {
-        let empty: FullMesh<u8> = MeshBuilder::full(0, 1);
-        assert!(is_full(empty.join().await.unwrap_err()));
-        let alone: FullMesh<u8> = MeshBuilder::full(1, 1);
-        let (senders, receivers) = alone.clone().join().await.unwrap();
-        assert_eq!((senders.nr_consumers(), receivers.nr_producers()), (1, 1));
-        // Complete: an error also for an executor that has joined.
-        assert!(is_full(alone.join().await.unwrap_err()));
-    });
+#[run_test]
+async fn too_many_peers_are_an_error() {
+    let empty: FullMesh<u8> = MeshBuilder::full(0, 1);
+    assert!(is_full(empty.join().await.unwrap_err()));
+    let alone: FullMesh<u8> = MeshBuilder::full(1, 1);
+    let (senders, receivers) = alone.clone().join().await.unwrap();
+    assert_eq!((senders.nr_consumers(), receivers.nr_producers()), (1, 1));
+    // Complete: an error also for an executor that has joined.
+    assert!(is_full(alone.join().await.unwrap_err()));
 }
 
 #[test]
@@ -312,9 +308,8 @@ fn joining_twice_panics_while_peers_are_missing() {
     );
 }
 
-#[test]
+#[run_test]
 fn giving_up_a_join_makes_room_for_another() {
-    let _watchdog = watchdog();
     let mesh: FullMesh<u8> = MeshBuilder::full(2, 1);
     // An executor that ends in the middle, and one that gives up and tries again.
     LocalExecutor::default().run({
@@ -401,9 +396,8 @@ fn whatever_becomes_of_a_peer_the_others_end_too() {
 
 /// A peer that panics at any of its awaits, before it has joined, while it does or later, leaves
 /// what it has sent, and closes its channels. Its shard is restarted, and joins if there is a place.
-#[test]
+#[run_test]
 fn a_panic_at_any_await_of_a_peer_loses_nothing_that_was_sent() {
-    let _watchdog = watchdog();
     let mut deaths = 0;
     for polls in 0.. {
         let mesh: FullMesh<u64> = MeshBuilder::full(3, 2);
@@ -513,9 +507,8 @@ fn is_incomplete<T>(joined: Result<T, GlommioError<()>>) -> bool {
 }
 
 /// A shard that has nothing to start with returns at once, and its builder goes with it.
-#[test]
+#[run_test]
 fn a_join_does_not_wait_for_ever_for_a_peer_that_ended_before_it_joined() {
-    let _watchdog = watchdog();
     let mesh: FullMesh<u8> = MeshBuilder::full(3, 1);
     let number = Arc::new(AtomicUsize::new(0));
     let peers = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
@@ -538,17 +531,15 @@ fn a_join_does_not_wait_for_ever_for_a_peer_that_ended_before_it_joined() {
 }
 
 /// Whatever is done with a builder: as long as there is one, a peer may come.
-#[test]
-fn a_join_waits_while_a_builder_is_left() {
-    run(async {
-        let mesh: FullMesh<u8> = MeshBuilder::full(2, 1);
-        let [unused, unpolled] = [mesh.clone(), mesh.clone()];
-        let mut joining = Polled::waiting(mesh.join());
-        // A join that was not polled has not used its builder up.
-        let unpolled = unpolled.join();
-        drop(unused);
-        assert!(joining.poll().is_pending());
-        drop(unpolled);
-        assert!(is_incomplete(joining.finish()));
-    });
+#[run_test]
+async fn a_join_waits_while_a_builder_is_left() {
+    let mesh: FullMesh<u8> = MeshBuilder::full(2, 1);
+    let [unused, unpolled] = [mesh.clone(), mesh.clone()];
+    let mut joining = Polled::waiting(mesh.join());
+    // A join that was not polled has not used its builder up.
+    let unpolled = unpolled.join();
+    drop(unused);
+    assert!(joining.poll().is_pending());
+    drop(unpolled);
+    assert!(is_incomplete(joining.finish()));
 }

@@ -48,76 +48,70 @@ fn connecting_needs_an_executor() {
     assert!(message.contains("no LocalExecutor"), "{message}");
 }
 
-#[test]
-fn either_end_waits_for_the_other_to_connect() {
-    run(async {
-        let (sender, receiver) = new_bounded::<u8>(1);
-        let mut connecting = Polled::new(sender.connect());
-        assert!(connecting.poll().is_pending());
-        let receiver = at_once(receiver.connect());
-        let sender = connecting.finish();
-        sender.try_send(1).unwrap();
-        assert_eq!(at_once(receiver.recv()), Some(1));
+#[run_test]
+async fn either_end_waits_for_the_other_to_connect() {
+    let (sender, receiver) = new_bounded::<u8>(1);
+    let mut connecting = Polled::new(sender.connect());
+    assert!(connecting.poll().is_pending());
+    let receiver = at_once(receiver.connect());
+    let sender = connecting.finish();
+    sender.try_send(1).unwrap();
+    assert_eq!(at_once(receiver.recv()), Some(1));
 
-        let (sender, receiver) = new_bounded::<u8>(1);
-        let mut connecting = Polled::new(receiver.connect());
-        assert!(connecting.poll().is_pending());
-        let sender = at_once(sender.connect());
-        let receiver = connecting.finish();
-        sender.try_send(2).unwrap();
-        assert_eq!(at_once(receiver.recv()), Some(2));
-    });
+    let (sender, receiver) = new_bounded::<u8>(1);
+    let mut connecting = Polled::new(receiver.connect());
+    assert!(connecting.poll().is_pending());
+    let sender = at_once(sender.connect());
+    let receiver = connecting.finish();
+    sender.try_send(2).unwrap();
+    assert_eq!(at_once(receiver.recv()), Some(2));
 }
 
-#[test]
-fn an_end_that_never_connects_reads_as_gone() {
-    run(async {
-        // Before the other end connects, and while it does.
-        let (sender, receiver) = new_bounded(1);
-        drop(receiver);
+#[run_test]
+async fn an_end_that_never_connects_reads_as_gone() {
+    // Before the other end connects, and while it does.
+    let (sender, receiver) = new_bounded(1);
+    drop(receiver);
+    let sender = at_once(sender.connect());
+    assert!(is_closed_with(sender.try_send(1), 1));
+    assert!(is_closed_with(at_once(sender.send(2)), 2));
+
+    let (sender, receiver) = new_bounded(1);
+    let mut connecting = Polled::new(sender.connect());
+    assert!(connecting.poll().is_pending());
+    drop(receiver);
+    assert!(is_closed_with(connecting.finish().try_send(1), 1));
+
+    let (sender, receiver) = new_bounded::<u8>(1);
+    drop(sender);
+    let receiver = at_once(receiver.connect());
+    assert_eq!(at_once(receiver.recv()), None);
+
+    let (sender, receiver) = new_bounded::<u8>(1);
+    let mut connecting = Polled::new(receiver.connect());
+    assert!(connecting.poll().is_pending());
+    drop(sender);
+    let receiver = connecting.finish();
+    assert_eq!(at_once(receiver.recv()), None);
+}
+
+#[run_test]
+async fn giving_up_a_connect_drops_the_end() {
+    for is_polled in [false, true] {
+        let (sender, receiver) = new_bounded::<u8>(1);
+        let mut given_up = Polled::new(sender.connect());
+        assert!(!is_polled || given_up.poll().is_pending());
+        drop(given_up);
+        let receiver = at_once(receiver.connect());
+        assert_eq!(at_once(receiver.recv()), None);
+
+        let (sender, receiver) = new_bounded::<u8>(1);
+        let mut given_up = Polled::new(receiver.connect());
+        assert!(!is_polled || given_up.poll().is_pending());
+        drop(given_up);
         let sender = at_once(sender.connect());
         assert!(is_closed_with(sender.try_send(1), 1));
-        assert!(is_closed_with(at_once(sender.send(2)), 2));
-
-        let (sender, receiver) = new_bounded(1);
-        let mut connecting = Polled::new(sender.connect());
-        assert!(connecting.poll().is_pending());
-        drop(receiver);
-        assert!(is_closed_with(connecting.finish().try_send(1), 1));
-
-        let (sender, receiver) = new_bounded::<u8>(1);
-        drop(sender);
-        let receiver = at_once(receiver.connect());
-        assert_eq!(at_once(receiver.recv()), None);
-
-        let (sender, receiver) = new_bounded::<u8>(1);
-        let mut connecting = Polled::new(receiver.connect());
-        assert!(connecting.poll().is_pending());
-        drop(sender);
-        let receiver = connecting.finish();
-        assert_eq!(at_once(receiver.recv()), None);
-    });
-}
-
-#[test]
-fn giving_up_a_connect_drops_the_end() {
-    run(async {
-        for is_polled in [false, true] {
-            let (sender, receiver) = new_bounded::<u8>(1);
-            let mut given_up = Polled::new(sender.connect());
-            assert!(!is_polled || given_up.poll().is_pending());
-            drop(given_up);
-            let receiver = at_once(receiver.connect());
-            assert_eq!(at_once(receiver.recv()), None);
-
-            let (sender, receiver) = new_bounded::<u8>(1);
-            let mut given_up = Polled::new(receiver.connect());
-            assert!(!is_polled || given_up.poll().is_pending());
-            drop(given_up);
-            let sender = at_once(sender.connect());
-            assert!(is_closed_with(sender.try_send(1), 1));
-        }
-    });
+    }
 }
 
 #[test]

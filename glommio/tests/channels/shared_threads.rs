@@ -18,7 +18,7 @@ use glommio::{
 };
 
 use crate::common::polled::operations;
-use crate::common::{Numbers, run, watchdog};
+use crate::common::{Numbers, run, watchdog, with_watchdog};
 use crate::payload::{Alive, Payload};
 
 /// Starts an executor on a thread of its own.
@@ -115,9 +115,8 @@ fn a_sender_that_sleeps_is_woken_by_a_receiver_and_by_its_end() {
     consumer.join().unwrap();
 }
 
-#[test]
+#[run_test]
 fn a_sleeping_sender_is_woken_for_less_than_half_of_the_capacity() {
-    let _watchdog = watchdog();
     let sent = Arc::new(AtomicUsize::new(0));
     let (sender, receiver) = new_bounded(64);
     let producer = start({

@@ -12,7 +12,7 @@ use futures_lite::future::{poll_once, zip};
 use glommio::channels::shared_channel::{ConnectedReceiver, ConnectedSender, new_bounded};
 use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement, spawn_local};
 
-use crate::common::{run, watchdog};
+use crate::common::{run, with_watchdog};
 
 async fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedReceiver<T>) {
     let (sender, receiver) = new_bounded(size);
@@ -30,9 +30,8 @@ where
 }
 
 /// All in one poll: as a producer that works for long after each item.
-#[test]
+#[run_test]
 fn a_receiver_that_sleeps_has_each_item_while_the_poll_that_sends_goes_on() {
-    let _watchdog = watchdog();
     let received = Arc::new(AtomicUsize::new(0));
     let (sender, receiver) = new_bounded(1024);
     let consumer = start({
@@ -62,9 +61,8 @@ fn a_receiver_that_sleeps_has_each_item_while_the_poll_that_sends_goes_on() {
     consumer.join().unwrap();
 }
 
-#[test]
+#[run_test]
 fn a_producer_that_sends_twice_and_blocks_for_the_answer_has_it() {
-    let _watchdog = watchdog();
     let (sender, receiver) = new_bounded(1024);
     let (answer, answers) = mpsc::channel();
     let consumer = start(move || async move {
@@ -87,9 +85,8 @@ fn a_producer_that_sends_twice_and_blocks_for_the_answer_has_it() {
 }
 
 /// Rings that were never written to: storing takes long, and the receiver goes meanwhile.
-#[test]
+#[run_test]
 fn a_request_that_is_sent_while_the_receiver_goes_is_not_kept() {
-    let _watchdog = watchdog();
     let request = Arc::new(());
     for _ in 0..150 {
         let (sender, receiver) = new_bounded(1 << 14);
@@ -114,43 +111,39 @@ fn a_request_that_is_sent_while_the_receiver_goes_is_not_kept() {
 }
 
 /// It was polled, and another arm of a `select!` won; its task has other things to do.
-#[test]
-fn a_receive_that_is_kept_and_not_polled_does_not_keep_its_notification() {
-    run(async {
-        let (sender, receiver) = connected(4).await;
-        let receiver = Rc::new(receiver);
-        let mut kept: Vec<_> = (0..3).map(|_| Box::pin(receiver.recv())).collect();
-        for it in &mut kept {
-            assert!(poll_once(it.as_mut()).await.is_none());
-        }
-        let other = spawn_local({
-            let receiver = Rc::clone(&receiver);
-            async move { receiver.recv().await }
-        });
-        sender.try_send(7).unwrap();
-        assert_eq!(other.await, Some(7));
-        // And none is lost that comes later.
-        sender.try_send(8).unwrap();
-        assert_eq!(kept.swap_remove(1).await, Some(8));
+#[run_test]
+async fn a_receive_that_is_kept_and_not_polled_does_not_keep_its_notification() {
+    let (sender, receiver) = connected(4).await;
+    let receiver = Rc::new(receiver);
+    let mut kept: Vec<_> = (0..3).map(|_| Box::pin(receiver.recv())).collect();
+    for it in &mut kept {
+        assert!(poll_once(it.as_mut()).await.is_none());
+    }
+    let other = spawn_local({
+        let receiver = Rc::clone(&receiver);
+        async move { receiver.recv().await }
     });
+    sender.try_send(7).unwrap();
+    assert_eq!(other.await, Some(7));
+    // And none is lost that comes later.
+    sender.try_send(8).unwrap();
+    assert_eq!(kept.swap_remove(1).await, Some(8));
 }
 
-#[test]
-fn a_send_that_is_kept_and_not_polled_does_not_keep_its_notification() {
-    run(async {
-        let (sender, receiver) = connected(1).await;
-        let sender = Rc::new(sender);
-        sender.try_send(0).unwrap();
-        let mut kept = Box::pin(sender.send(1));
-        assert!(poll_once(kept.as_mut()).await.is_none());
-        let other = spawn_local({
-            let sender = Rc::clone(&sender);
-            async move { sender.send(2).await }
-        });
-        assert_eq!(receiver.recv().await, Some(0));
-        other.await.unwrap();
-        assert_eq!(receiver.recv().await, Some(2));
-        kept.await.unwrap();
-        assert_eq!(receiver.recv().await, Some(1));
+#[run_test]
+async fn a_send_that_is_kept_and_not_polled_does_not_keep_its_notification() {
+    let (sender, receiver) = connected(1).await;
+    let sender = Rc::new(sender);
+    sender.try_send(0).unwrap();
+    let mut kept = Box::pin(sender.send(1));
+    assert!(poll_once(kept.as_mut()).await.is_none());
+    let other = spawn_local({
+        let sender = Rc::clone(&sender);
+        async move { sender.send(2).await }
     });
+    assert_eq!(receiver.recv().await, Some(0));
+    other.await.unwrap();
+    assert_eq!(receiver.recv().await, Some(2));
+    kept.await.unwrap();
+    assert_eq!(receiver.recv().await, Some(1));
 }

@@ -8,7 +8,7 @@ use glommio::channels::spsc_queue::{Consumer, Producer, make};
 use proptest::prelude::*;
 
 use crate::common::polled::operations;
-use crate::common::{assert_not, panic_of, watchdog};
+use crate::common::{assert_not, panic_of, with_watchdog};
 use crate::payload::{Alive, Payload, dropping};
 
 #[test]
@@ -116,9 +116,8 @@ fn printing_needs_nothing_of_the_values() {
     assert!(printed.contains("free_space: 1"), "{printed}");
 }
 
-#[test]
+#[run_test]
 fn threads_hand_over_each_value_once_and_in_order() {
-    let _watchdog = watchdog();
     for capacity in [1, 2, 64] {
         let alive = Alive::default();
         let (producer, consumer) = make(capacity);

@@ -7,38 +7,35 @@ use glommio::LocalExecutor;
 use glommio::channels::{broadcast, oneshot, watch};
 
 use crate::common::polled::operations;
-use crate::common::{Numbers, run, watchdog};
+use crate::common::{Numbers, run, with_watchdog};
 
 /// Rounds of a test that crosses threads in each.
 fn rounds() -> u64 {
     operations() / 100
 }
 
-#[test]
-fn an_executor_that_sleeps_is_woken_by_a_thread() {
-    run(async {
-        let (reply, answer) = oneshot::shared();
-        let (sender, mut receiver) = watch::shared(0);
-        let (events, mut listener) = broadcast::shared(1);
-        let thread = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(20));
-            reply.send(1).unwrap();
-            thread::sleep(Duration::from_millis(20));
-            sender.send(2).unwrap();
-            thread::sleep(Duration::from_millis(20));
-            events.send(3).unwrap();
-        });
-        assert_eq!(answer.await.unwrap(), 1);
-        receiver.changed().await.unwrap();
-        assert_eq!(receiver.get(), 2);
-        assert_eq!(listener.recv().await, Ok(3));
-        thread.join().unwrap();
+#[run_test]
+async fn an_executor_that_sleeps_is_woken_by_a_thread() {
+    let (reply, answer) = oneshot::shared();
+    let (sender, mut receiver) = watch::shared(0);
+    let (events, mut listener) = broadcast::shared(1);
+    let thread = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(20));
+        reply.send(1).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        sender.send(2).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        events.send(3).unwrap();
     });
+    assert_eq!(answer.await.unwrap(), 1);
+    receiver.changed().await.unwrap();
+    assert_eq!(receiver.get(), 2);
+    assert_eq!(listener.recv().await, Ok(3));
+    thread.join().unwrap();
 }
 
-#[test]
+#[run_test]
 fn oneshots_lose_nothing_between_threads() {
-    let _watchdog = watchdog();
     let (requests, work) = std::sync::mpsc::channel::<oneshot::SharedSender<u64>>();
     let thread = thread::spawn(move || {
         let mut numbers = Numbers::new(7);
@@ -65,9 +62,8 @@ fn oneshots_lose_nothing_between_threads() {
     thread.join().unwrap();
 }
 
-#[test]
+#[run_test]
 fn the_latest_value_is_always_seen_between_threads() {
-    let _watchdog = watchdog();
     let (sender, receiver) = watch::shared(0);
     let watchers: Vec<_> = (0..2)
         .map(|_| {
@@ -98,9 +94,8 @@ fn the_latest_value_is_always_seen_between_threads() {
     }
 }
 
-#[test]
+#[run_test]
 fn broadcasts_arrive_in_order_between_threads() {
-    let _watchdog = watchdog();
     let (sender, receiver) = broadcast::shared(8);
     let listeners: Vec<_> = (0..2)
         .map(|_| {

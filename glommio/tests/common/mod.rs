@@ -58,10 +58,20 @@ pub fn watchdog() -> Watchdog {
     Watchdog(alive)
 }
 
+/// Runs `test`, and ends it if it does not come to an end.
+pub fn with_watchdog<T>(test: impl FnOnce() -> T) -> T {
+    let _watchdog = watchdog();
+    test()
+}
+
 /// Runs `future` on a new executor, with a watchdog.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
-    let _watchdog = watchdog();
-    LocalExecutor::default().run(future)
+    with_watchdog(|| LocalExecutor::default().run(future))
+}
+
+/// As [`run`], in a process of its own.
+pub fn run_in_child(test: impl AsyncFnOnce()) {
+    in_child(|| run(test()));
 }
 
 /// An executor whose slices have this length.

@@ -10,7 +10,7 @@ use glommio::controllers::{ControllerStatus, DeadlineQueue, DeadlineSource};
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, executor, spawn_local};
 
-use crate::common::{Log, Parking, panic_of, run, watchdog};
+use crate::common::{Log, Parking, panic_of, run, with_watchdog};
 
 /// Work that is done when its parking is opened.
 struct Work {
@@ -90,212 +90,195 @@ async fn notes(log: &Log, count: usize) -> Vec<String> {
     notes
 }
 
-#[test]
-fn work_is_done_one_after_the_other_in_its_queue() {
-    run(async {
-        let (queue, log) = (Rc::new(queue()), Log::default());
-        let works = ["first", "second"].map(|name| work(name, &log));
-        let tasks = works.clone().map(|work| {
-            let queue = Rc::clone(&queue);
-            spawn_local(async move { queue.push_work(work).await.unwrap() })
-        });
-        works[1].parking.open();
-        assert_eq!(notes(&log, 1).await, ["first begins"]);
-        settle().await;
-        works[0].parking.open();
-        let [first, second] = tasks;
-        assert_eq!(zip(first, second).await, ("first", "second"));
-        assert_eq!(log.take(), ["first ends", "second begins", "second ends"]);
-        let stats = executor().task_queue_stats(queue.task_queue()).unwrap();
-        assert!(stats.queue_selected() > 0);
+#[run_test]
+async fn work_is_done_one_after_the_other_in_its_queue() {
+    let (queue, log) = (Rc::new(queue()), Log::default());
+    let works = ["first", "second"].map(|name| work(name, &log));
+    let tasks = works.clone().map(|work| {
+        let queue = Rc::clone(&queue);
+        spawn_local(async move { queue.push_work(work).await.unwrap() })
     });
+    works[1].parking.open();
+    assert_eq!(notes(&log, 1).await, ["first begins"]);
+    settle().await;
+    works[0].parking.open();
+    let [first, second] = tasks;
+    assert_eq!(zip(first, second).await, ("first", "second"));
+    assert_eq!(log.take(), ["first ends", "second begins", "second ends"]);
+    let stats = executor().task_queue_stats(queue.task_queue()).unwrap();
+    assert!(stats.queue_selected() > 0);
 }
 
-#[test]
-fn a_source_is_dropped_when_its_output_is_there() {
-    run(async {
-        let queue = queue();
-        let work = quick(Duration::from_secs(1));
-        queue.push_work(work.clone()).await.unwrap();
-        assert_eq!(Rc::strong_count(&work), 1);
-    });
+#[run_test]
+async fn a_source_is_dropped_when_its_output_is_there() {
+    let queue = queue();
+    let work = quick(Duration::from_secs(1));
+    queue.push_work(work.clone()).await.unwrap();
+    assert_eq!(Rc::strong_count(&work), 1);
 }
 
-#[test]
-fn deadlines_must_not_decrease() {
-    run(async {
-        let queue = queue();
+#[run_test]
+async fn deadlines_must_not_decrease() {
+    let queue = queue();
+    queue
+        .push_work(quick(Duration::from_secs(2000)))
+        .await
+        .unwrap();
+    let error = queue
+        .push_work(quick(Duration::from_secs(1000)))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    let error = queue.push_work(quick(Duration::MAX)).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    queue
+        .push_work(quick(Duration::from_secs(2000)))
+        .await
+        .unwrap();
+}
+
+#[run_test]
+async fn no_units_and_no_time_are_legal() {
+    let queue = queue();
+    let mut work = quick(Duration::ZERO);
+    Rc::get_mut(&mut work).expect("it is new").total = 0;
+    assert_eq!(queue.push_work(work).await.unwrap(), "quick");
+    assert_eq!(
         queue
-            .push_work(quick(Duration::from_secs(2000)))
+            .push_work(quick(Duration::from_secs(1)))
             .await
-            .unwrap();
-        let error = queue
-            .push_work(quick(Duration::from_secs(1000)))
-            .await
-            .unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        let error = queue.push_work(quick(Duration::MAX)).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        queue
-            .push_work(quick(Duration::from_secs(2000)))
-            .await
-            .unwrap();
-    });
-}
-
-#[test]
-fn no_units_and_no_time_are_legal() {
-    run(async {
-        let queue = queue();
-        let mut work = quick(Duration::ZERO);
-        Rc::get_mut(&mut work).expect("it is new").total = 0;
-        assert_eq!(queue.push_work(work).await.unwrap(), "quick");
-        assert_eq!(
-            queue
-                .push_work(quick(Duration::from_secs(1)))
-                .await
-                .unwrap(),
-            "quick"
-        );
-    });
+            .unwrap(),
+        "quick"
+    );
 }
 
 /// In 0.9 the next caller gets its answer.
-#[test]
-fn a_caller_that_is_gone_takes_its_answer_along() {
-    run(async {
-        let (queue, log) = (queue(), Log::default());
-        let (given_up, next) = (work("given up", &log), work("next", &log));
-        let mut first = Box::pin(queue.push_work(given_up.clone()));
-        assert!(poll_once(&mut first).await.is_none());
-        let mut noted = notes(&log, 1).await;
-        drop(first);
-        next.parking.open();
-        let mut second = Box::pin(queue.push_work(next));
-        assert!(poll_once(&mut second).await.is_none());
-        given_up.parking.open();
-        assert_eq!(second.await.unwrap(), "next");
-        noted.extend(log.take());
-        assert_eq!(
-            noted,
-            [
-                "given up begins",
-                "given up ends",
-                "next begins",
-                "next ends"
-            ]
-        );
-    });
+#[run_test]
+async fn a_caller_that_is_gone_takes_its_answer_along() {
+    let (queue, log) = (queue(), Log::default());
+    let (given_up, next) = (work("given up", &log), work("next", &log));
+    let mut first = Box::pin(queue.push_work(given_up.clone()));
+    assert!(poll_once(&mut first).await.is_none());
+    let mut noted = notes(&log, 1).await;
+    drop(first);
+    next.parking.open();
+    let mut second = Box::pin(queue.push_work(next));
+    assert!(poll_once(&mut second).await.is_none());
+    given_up.parking.open();
+    assert_eq!(second.await.unwrap(), "next");
+    noted.extend(log.take());
+    assert_eq!(
+        noted,
+        [
+            "given up begins",
+            "given up ends",
+            "next begins",
+            "next ends"
+        ]
+    );
 }
 
 /// In 0.9 it stays in the accounting, and others are taken out in its place.
-#[test]
-fn work_that_is_given_up_before_it_began_is_forgotten() {
-    run(async {
-        let (queue, log) = (queue(), Log::default());
-        let works = ["first", "given up", "last"].map(|name| work(name, &log));
-        let mut pushed = works
-            .clone()
-            .map(|work| Some(Box::pin(queue.push_work(work))));
-        for push in pushed.iter_mut().flatten() {
-            assert!(poll_once(push).await.is_none());
-        }
-        settle().await;
-        drop(pushed[1].take());
-        assert_eq!(Rc::strong_count(&works[1]), 1, "out of the accounting");
-        works.iter().for_each(|work| work.parking.open());
-        let [first, _, last] = pushed;
-        assert_eq!(first.expect("kept").await.unwrap(), "first");
-        assert_eq!(last.expect("kept").await.unwrap(), "last");
-        assert!(!log.take().concat().contains("given up"));
-    });
+#[run_test]
+async fn work_that_is_given_up_before_it_began_is_forgotten() {
+    let (queue, log) = (queue(), Log::default());
+    let works = ["first", "given up", "last"].map(|name| work(name, &log));
+    let mut pushed = works
+        .clone()
+        .map(|work| Some(Box::pin(queue.push_work(work))));
+    for push in pushed.iter_mut().flatten() {
+        assert!(poll_once(push).await.is_none());
+    }
+    settle().await;
+    drop(pushed[1].take());
+    assert_eq!(Rc::strong_count(&works[1]), 1, "out of the accounting");
+    works.iter().for_each(|work| work.parking.open());
+    let [first, _, last] = pushed;
+    assert_eq!(first.expect("kept").await.unwrap(), "first");
+    assert_eq!(last.expect("kept").await.unwrap(), "last");
+    assert!(!log.take().concat().contains("given up"));
 }
 
-#[test]
-fn shares_follow_the_work() {
-    run(async {
-        let queue = queue();
-        let shares = || {
-            let stats = executor().task_queue_stats(queue.task_queue());
-            stats.expect("the queue is there").current_shares()
-        };
-        assert!(matches!(queue.status(), ControllerStatus::Enabled));
-        queue.disable(5000);
-        assert!(matches!(queue.status(), ControllerStatus::Disabled(1000)));
-        queue.disable(0);
-        assert!(matches!(queue.status(), ControllerStatus::Disabled(1)));
-        queue.disable(777);
+#[run_test]
+async fn shares_follow_the_work() {
+    let queue = queue();
+    let shares = || {
+        let stats = executor().task_queue_stats(queue.task_queue());
+        stats.expect("the queue is there").current_shares()
+    };
+    assert!(matches!(queue.status(), ControllerStatus::Enabled));
+    queue.disable(5000);
+    assert!(matches!(queue.status(), ControllerStatus::Disabled(1000)));
+    queue.disable(0);
+    assert!(matches!(queue.status(), ControllerStatus::Disabled(1)));
+    queue.disable(777);
+    // The scheduler asks when the queue gets to run after the adjustment period.
+    let nudge = async || {
+        sleep(Duration::from_millis(3)).await;
+        let task = glommio::spawn_local_into(async {}, queue.task_queue());
+        task.expect("the queue is there").await;
+    };
+    nudge().await;
+    assert_eq!(shares(), 777);
+    queue.enable();
+    queue.enable();
+    nudge().await;
+    assert_eq!(shares(), 1, "where it was, since nothing is to be done");
+    let mut late = work("late", &Log::default());
+    Rc::get_mut(&mut late).expect("it is new").expected = Duration::from_millis(1);
+    let mut push = Box::pin(queue.push_work(late));
+    assert!(poll_once(&mut push).await.is_none());
+    while shares() < 900 {
+        nudge().await;
+    }
+}
+
+#[run_test]
+async fn bumps_raise_the_least_shares_until_the_last_is_dropped() {
+    let queue = queue();
+    // Twice as fast as it should be, all the time.
+    struct Ahead(Instant, Parking);
+    impl DeadlineSource for Ahead {
+        type Output = &'static str;
+        fn expected_duration(&self) -> Duration {
+            Duration::from_secs(3600)
+        }
+        fn action(self: Rc<Self>) -> Pin<Box<dyn Future<Output = Self::Output>>> {
+            Box::pin(async move {
+                self.1.clone().await;
+                "ahead"
+            })
+        }
+        fn total_units(&self) -> u64 {
+            3_600_000_000
+        }
+        fn processed_units(&self) -> u64 {
+            2 * self.0.elapsed().as_micros() as u64
+        }
+    }
+    let ahead = Ahead(Instant::now(), Parking::default());
+    let mut push = Box::pin(queue.push_work(Rc::new(ahead)));
+    assert!(poll_once(&mut push).await.is_none());
+    let shares = async || {
         // The scheduler asks when the queue gets to run after the adjustment period.
-        let nudge = async || {
-            sleep(Duration::from_millis(3)).await;
-            let task = glommio::spawn_local_into(async {}, queue.task_queue());
-            task.expect("the queue is there").await;
-        };
-        nudge().await;
-        assert_eq!(shares(), 777);
-        queue.enable();
-        queue.enable();
-        nudge().await;
-        assert_eq!(shares(), 1, "where it was, since nothing is to be done");
-        let mut late = work("late", &Log::default());
-        Rc::get_mut(&mut late).expect("it is new").expected = Duration::from_millis(1);
-        let mut push = Box::pin(queue.push_work(late));
-        assert!(poll_once(&mut push).await.is_none());
-        while shares() < 900 {
-            nudge().await;
-        }
-    });
+        sleep(Duration::from_millis(3)).await;
+        let task = glommio::spawn_local_into(async {}, queue.task_queue());
+        task.expect("the queue is there").await;
+        let stats = executor().task_queue_stats(queue.task_queue());
+        stats.expect("the queue is there").current_shares()
+    };
+    let (first, second) = (queue.bump_priority(), queue.bump_priority());
+    while shares().await < 250 {}
+    drop(first);
+    for _ in 0..5 {
+        assert!(shares().await >= 250, "there is another");
+    }
+    drop(second);
+    while shares().await >= 250 {}
 }
 
-#[test]
-fn bumps_raise_the_least_shares_until_the_last_is_dropped() {
-    run(async {
-        let queue = queue();
-        // Twice as fast as it should be, all the time.
-        struct Ahead(Instant, Parking);
-        impl DeadlineSource for Ahead {
-            type Output = &'static str;
-            fn expected_duration(&self) -> Duration {
-                Duration::from_secs(3600)
-            }
-            fn action(self: Rc<Self>) -> Pin<Box<dyn Future<Output = Self::Output>>> {
-                Box::pin(async move {
-                    self.1.clone().await;
-                    "ahead"
-                })
-            }
-            fn total_units(&self) -> u64 {
-                3_600_000_000
-            }
-            fn processed_units(&self) -> u64 {
-                2 * self.0.elapsed().as_micros() as u64
-            }
-        }
-        let ahead = Ahead(Instant::now(), Parking::default());
-        let mut push = Box::pin(queue.push_work(Rc::new(ahead)));
-        assert!(poll_once(&mut push).await.is_none());
-        let shares = async || {
-            // The scheduler asks when the queue gets to run after the adjustment period.
-            sleep(Duration::from_millis(3)).await;
-            let task = glommio::spawn_local_into(async {}, queue.task_queue());
-            task.expect("the queue is there").await;
-            let stats = executor().task_queue_stats(queue.task_queue());
-            stats.expect("the queue is there").current_shares()
-        };
-        let (first, second) = (queue.bump_priority(), queue.bump_priority());
-        while shares().await < 250 {}
-        drop(first);
-        for _ in 0..5 {
-            assert!(shares().await >= 250, "there is another");
-        }
-        drop(second);
-        while shares().await >= 250 {}
-    });
-}
-
-#[test]
+#[run_test]
 fn an_action_that_panics_ends_the_worker_and_leaves_errors() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let kept: RefCell<Option<Rc<DeadlineQueue<&'static str>>>> = RefCell::default();
     let answers = Rc::new(RefCell::new(Vec::new()));
@@ -332,35 +315,31 @@ fn an_action_that_panics_ends_the_worker_and_leaves_errors() {
     });
 }
 
-#[test]
-fn the_worker_outlives_the_queue_until_its_work_is_done() {
-    run(async {
-        let (queue, log) = (queue(), Log::default());
-        let handle = queue.task_queue();
-        let work = work("work", &log);
-        let mut push = Box::pin(queue.push_work(work.clone()));
-        assert!(poll_once(&mut push).await.is_none());
-        settle().await;
-        drop(push);
-        drop(queue);
-        work.parking.open();
-        settle().await;
-        assert_eq!(log.take(), ["work begins", "work ends"]);
-        executor()
-            .remove_task_queue(handle)
-            .expect("the worker is over");
-    });
+#[run_test]
+async fn the_worker_outlives_the_queue_until_its_work_is_done() {
+    let (queue, log) = (queue(), Log::default());
+    let handle = queue.task_queue();
+    let work = work("work", &log);
+    let mut push = Box::pin(queue.push_work(work.clone()));
+    assert!(poll_once(&mut push).await.is_none());
+    settle().await;
+    drop(push);
+    drop(queue);
+    work.parking.open();
+    settle().await;
+    assert_eq!(log.take(), ["work begins", "work ends"]);
+    executor()
+        .remove_task_queue(handle)
+        .expect("the worker is over");
 }
 
-#[test]
-fn it_prints_its_state() {
-    run(async {
-        let queue = queue();
-        let bump = queue.bump_priority();
-        let source: Rc<dyn DeadlineSource<Output = _>> = quick(Duration::ZERO);
-        assert_eq!(format!("{source:?}"), "DeadlineSource(0/10)");
-        assert!(format!("{queue:?}").contains("bumps: 1"));
-        assert!(format!("{bump:?}").contains("PriorityBump"));
-        assert!(format!("{:?}", queue.status()).contains("Enabled"));
-    });
+#[run_test]
+async fn it_prints_its_state() {
+    let queue = queue();
+    let bump = queue.bump_priority();
+    let source: Rc<dyn DeadlineSource<Output = _>> = quick(Duration::ZERO);
+    assert_eq!(format!("{source:?}"), "DeadlineSource(0/10)");
+    assert!(format!("{queue:?}").contains("bumps: 1"));
+    assert!(format!("{bump:?}").contains("PriorityBump"));
+    assert!(format!("{:?}", queue.status()).contains("Enabled"));
 }

@@ -1,5 +1,7 @@
 //! The feature `debugging`: what tasks wait for, and in which circles.
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 

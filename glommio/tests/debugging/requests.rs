@@ -9,14 +9,13 @@ use glommio::debugging::{Resource, dump_all, dump_on_signal};
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
 
-use crate::common::{run, watchdog};
+use crate::common::{run, with_watchdog};
 use crate::{named, resource};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-#[test]
+#[run_test]
 fn an_executor_that_sleeps_answers_another_thread() {
-    let _watchdog = watchdog();
     let (started, ids) = channel();
     let (end, ended) = glommio::channels::oneshot::shared::<()>();
     let thread = LocalExecutorBuilder::default()
@@ -47,9 +46,8 @@ fn an_executor_that_sleeps_answers_another_thread() {
     assert!(!dump_all(Duration::ZERO).iter().any(is_there), "it is gone");
 }
 
-#[test]
+#[run_test]
 fn an_executor_whose_task_does_not_return_says_which_it_is() {
-    let _watchdog = watchdog();
     let (started, ids) = channel();
     let (end, ended) = channel::<()>();
     let line = line!() + 3;
@@ -106,28 +104,25 @@ fn an_executor_that_polls_no_known_task_is_not_said_to_stand_still() {
     );
 }
 
-#[test]
-fn many_threads_ask_at_once() {
-    run(async {
-        let id = executor().id();
-        let threads: Vec<_> = (0..8)
-            .map(|_| std::thread::spawn(|| dump_all(LIMIT)))
-            .collect();
-        let answers = executor().spawn_blocking(move || {
-            let answers = threads
-                .into_iter()
-                .map(|it| it.join().expect("it ends well"));
-            answers.collect::<Vec<_>>()
-        });
-        for dumps in answers.await {
-            assert!(dumps.iter().flatten().any(|it| it.executor == id));
-        }
+#[run_test]
+async fn many_threads_ask_at_once() {
+    let id = executor().id();
+    let threads: Vec<_> = (0..8)
+        .map(|_| std::thread::spawn(|| dump_all(LIMIT)))
+        .collect();
+    let answers = executor().spawn_blocking(move || {
+        let answers = threads
+            .into_iter()
+            .map(|it| it.join().expect("it ends well"));
+        answers.collect::<Vec<_>>()
     });
+    for dumps in answers.await {
+        assert!(dumps.iter().flatten().any(|it| it.executor == id));
+    }
 }
 
-#[test]
+#[run_test]
 fn an_executor_that_is_dropped_is_not_waited_for() {
-    let _watchdog = watchdog();
     let local = LocalExecutor::default();
     let id = local.id();
     let asking = std::thread::spawn(|| dump_all(Duration::MAX));
@@ -139,9 +134,8 @@ fn an_executor_that_is_dropped_is_not_waited_for() {
     assert!(!dumps.iter().flatten().any(|it| it.executor == id));
 }
 
-#[test]
+#[run_test]
 fn a_signal_has_all_dumps_written_to_the_standard_error() {
-    let _watchdog = watchdog();
     if std::env::var_os("GLOMMIO_DUMPED").is_none() {
         let itself = std::env::current_exe().expect("it is known");
         let test = "requests::a_signal_has_all_dumps_written_to_the_standard_error";

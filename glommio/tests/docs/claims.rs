@@ -126,12 +126,12 @@ fn has_test(folder: &Path, filter: &str) -> bool {
     files.flatten().any(|file| {
         let path = file.path();
         let text = fs::read_to_string(&path).unwrap_or_default();
-        let has_tests = text.contains("#[test]");
+        let has_tests = text.contains("#[test]") || text.contains("#[run_test");
         let is_module = path.file_stem().is_some_and(|it| it == filter);
-        has_tests
-            && (is_module || text.contains(&format!("\nfn {filter}")) || {
-                text.contains(&format!("    fn {filter}"))
-            })
+        let is_test = ["\nfn ", " fn "]
+            .iter()
+            .any(|it| text.contains(&format!("{it}{filter}")));
+        has_tests && (is_module || is_test)
     })
 }
 

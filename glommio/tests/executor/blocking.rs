@@ -15,7 +15,9 @@ use glommio::{
     spawn_local_into,
 };
 
-use crate::common::{in_child, on_drop, panic_of, run, threads, wait_until, watchdog};
+use crate::common::{
+    in_child, on_drop, panic_of, run, threads, wait_until, watchdog, with_watchdog,
+};
 
 pub(crate) fn with_threads(count: usize) -> LocalExecutor {
     LocalExecutorBuilder::default()
@@ -25,9 +27,9 @@ pub(crate) fn with_threads(count: usize) -> LocalExecutor {
 }
 
 /// As [`run`], on an executor with one blocking thread.
-fn run_on_one<T>(future: impl Future<Output = T>) -> T {
+fn run_on_one<T>(test: impl AsyncFnOnce() -> T) -> T {
     let _watchdog = watchdog();
-    with_threads(1).run(future)
+    with_threads(1).run(test())
 }
 
 /// A blocking call that occupies a thread until it is told to end.
@@ -38,115 +40,105 @@ pub(crate) fn occupy() -> (impl Future<Output = ()>, Arc<AtomicBool>) {
     (call, go_on)
 }
 
-#[test]
-fn a_call_runs_elsewhere_and_returns_its_value() {
-    run(async {
-        let here = thread::current().id();
-        let (there, text) = executor()
-            .spawn_blocking(|| (thread::current().id(), String::from("done")))
-            .await;
-        assert_ne!(there, here);
-        assert_eq!(text, "done");
-    });
+#[run_test]
+async fn a_call_runs_elsewhere_and_returns_its_value() {
+    let here = thread::current().id();
+    let (there, text) = executor()
+        .spawn_blocking(|| (thread::current().id(), String::from("done")))
+        .await;
+    assert_ne!(there, here);
+    assert_eq!(text, "done");
 }
 
-#[test]
-fn a_call_that_is_never_polled_never_runs() {
-    run(async {
-        let ran = Arc::new(AtomicBool::new(false));
-        let set = Arc::clone(&ran);
-        let call = executor().spawn_blocking(move || set.store(true, Ordering::SeqCst));
-        sleep(Duration::from_millis(2)).await;
-        executor().spawn_blocking(|| ()).await;
-        drop(call);
-        executor().spawn_blocking(|| ()).await;
-        assert!(!ran.load(Ordering::SeqCst));
-        assert_eq!(Arc::strong_count(&ran), 1, "the closure is gone");
-    });
+#[run_test]
+async fn a_call_that_is_never_polled_never_runs() {
+    let ran = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&ran);
+    let call = executor().spawn_blocking(move || set.store(true, Ordering::SeqCst));
+    sleep(Duration::from_millis(2)).await;
+    executor().spawn_blocking(|| ()).await;
+    drop(call);
+    executor().spawn_blocking(|| ()).await;
+    assert!(!ran.load(Ordering::SeqCst));
+    assert_eq!(Arc::strong_count(&ran), 1, "the closure is gone");
 }
 
-#[test]
-fn more_calls_than_the_pool_takes_wait_their_turn() {
+#[run_test(run_on_one)]
+async fn more_calls_than_the_pool_takes_wait_their_turn() {
     const CALLS: usize = 20_000;
-    run_on_one(async {
-        let (first, go_on) = occupy();
-        let first = spawn_local(first);
-        let ran = Arc::new(Mutex::new(Vec::new()));
-        let mut tasks: Vec<_> = (0..CALLS)
-            .map(|i| {
-                let ran = Arc::clone(&ran);
-                Some(spawn_local(executor().spawn_blocking(move || {
-                    ran.lock().unwrap().push(i);
-                    i
-                })))
-            })
-            .collect();
-        // Some of those that did not fit into the pool's queue are dropped.
-        for i in (0..CALLS).rev().step_by(100).take(150) {
-            drop(tasks[i].take());
+    let (first, go_on) = occupy();
+    let first = spawn_local(first);
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks: Vec<_> = (0..CALLS)
+        .map(|i| {
+            let ran = Arc::clone(&ran);
+            Some(spawn_local(executor().spawn_blocking(move || {
+                ran.lock().unwrap().push(i);
+                i
+            })))
+        })
+        .collect();
+    // Some of those that did not fit into the pool's queue are dropped.
+    for i in (0..CALLS).rev().step_by(100).take(150) {
+        drop(tasks[i].take());
+    }
+    yield_now().await;
+    go_on.store(true, Ordering::SeqCst);
+    first.await;
+    for (i, task) in tasks.into_iter().enumerate() {
+        if let Some(task) = task {
+            assert_eq!(task.await, i);
         }
-        yield_now().await;
-        go_on.store(true, Ordering::SeqCst);
-        first.await;
-        for (i, task) in tasks.into_iter().enumerate() {
-            if let Some(task) = task {
-                assert_eq!(task.await, i);
-            }
-        }
-        let ran = ran.lock().unwrap();
-        assert_eq!(ran.len(), CALLS - 150);
-        assert!(ran.is_sorted(), "first come, first served");
-    });
+    }
+    let ran = ran.lock().unwrap();
+    assert_eq!(ran.len(), CALLS - 150);
+    assert!(ran.is_sorted(), "first come, first served");
 }
 
-#[test]
-fn a_call_that_waits_for_room_may_be_polled_often() {
-    run_on_one(async {
-        let (first, go_on) = occupy();
-        let first = spawn_local(first);
-        let tasks: Vec<_> = (0..5000)
-            .map(|_| spawn_local(executor().spawn_blocking(|| ())))
-            .collect();
-        let mut waiting = Box::pin(executor().spawn_blocking(|| 9));
-        for _ in 0..100_000 {
-            assert!(poll_once(&mut waiting).await.is_none());
-        }
-        go_on.store(true, Ordering::SeqCst);
-        first.await;
-        for task in tasks {
-            task.await;
-        }
-        assert_eq!(waiting.await, 9);
-    });
+#[run_test(run_on_one)]
+async fn a_call_that_waits_for_room_may_be_polled_often() {
+    let (first, go_on) = occupy();
+    let first = spawn_local(first);
+    let tasks: Vec<_> = (0..5000)
+        .map(|_| spawn_local(executor().spawn_blocking(|| ())))
+        .collect();
+    let mut waiting = Box::pin(executor().spawn_blocking(|| 9));
+    for _ in 0..100_000 {
+        assert!(poll_once(&mut waiting).await.is_none());
+    }
+    go_on.store(true, Ordering::SeqCst);
+    first.await;
+    for task in tasks {
+        task.await;
+    }
+    assert_eq!(waiting.await, 9);
 }
 
-#[test]
-fn a_place_that_a_call_gives_up_goes_to_the_next() {
+#[run_test(run_on_one)]
+async fn a_place_that_a_call_gives_up_goes_to_the_next() {
     const PLACES: usize = 4096;
-    run_on_one(async {
-        let (first, go_on) = occupy();
-        let first = spawn_local(first);
-        let taken: Vec<_> = (1..PLACES)
-            .map(|_| spawn_local(executor().spawn_blocking(|| ())))
-            .collect();
-        let mut waiting = Vec::new();
-        for i in 0..PLACES + 10 {
-            let mut call = Box::pin(executor().spawn_blocking(move || i));
-            assert!(poll_once(&mut call).await.is_none());
-            waiting.push(call);
-        }
-        go_on.store(true, Ordering::SeqCst);
-        first.await;
-        for task in taken {
-            task.await;
-        }
-        // All places are kept for those that waited longest, which are not polled.
-        let last = waiting.split_off(PLACES);
-        drop(waiting);
-        for (i, call) in last.into_iter().enumerate() {
-            assert_eq!(call.await, PLACES + i);
-        }
-    });
+    let (first, go_on) = occupy();
+    let first = spawn_local(first);
+    let taken: Vec<_> = (1..PLACES)
+        .map(|_| spawn_local(executor().spawn_blocking(|| ())))
+        .collect();
+    let mut waiting = Vec::new();
+    for i in 0..PLACES + 10 {
+        let mut call = Box::pin(executor().spawn_blocking(move || i));
+        assert!(poll_once(&mut call).await.is_none());
+        waiting.push(call);
+    }
+    go_on.store(true, Ordering::SeqCst);
+    first.await;
+    for task in taken {
+        task.await;
+    }
+    // All places are kept for those that waited longest, which are not polled.
+    let last = waiting.split_off(PLACES);
+    drop(waiting);
+    for (i, call) in last.into_iter().enumerate() {
+        assert_eq!(call.await, PLACES + i);
+    }
 }
 
 #[test]
@@ -175,60 +167,55 @@ fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
     );
 }
 
-#[test]
-fn a_panic_that_is_not_awaited_is_dropped_and_the_pool_survives() {
-    run(async {
-        // Each closure waits until its caller is gone: otherwise it may be done within the first
-        // poll.
-        for _ in 0..100 {
-            let (gone, wait) = mpsc::channel::<()>();
-            let mut call = Box::pin(executor().spawn_blocking(move || {
-                let _ = wait.recv();
-                panic!("discarded")
-            }));
-            assert!(poll_once(&mut call).await.is_none_or(|()| false));
-            drop(call);
-            drop(gone);
-        }
-        // A result whose destructor panics after its caller is gone.
-        for _ in 0..10 {
-            let (gone, wait) = mpsc::channel::<()>();
-            let mut call = Box::pin(executor().spawn_blocking(move || {
-                let _ = wait.recv();
-                on_drop(|| panic!("discarded, too"))
-            }));
-            assert!(poll_once(&mut call).await.is_none());
-            drop(call);
-            drop(gone);
-        }
-        assert_eq!(executor().spawn_blocking(|| 1).await, 1);
-    });
+#[run_test]
+async fn a_panic_that_is_not_awaited_is_dropped_and_the_pool_survives() {
+    // Each closure waits until its caller is gone: otherwise it may be done within the first
+    // poll.
+    for _ in 0..100 {
+        let (gone, wait) = mpsc::channel::<()>();
+        let mut call = Box::pin(executor().spawn_blocking(move || {
+            let _ = wait.recv();
+            panic!("discarded")
+        }));
+        assert!(poll_once(&mut call).await.is_none_or(|()| false));
+        drop(call);
+        drop(gone);
+    }
+    // A result whose destructor panics after its caller is gone.
+    for _ in 0..10 {
+        let (gone, wait) = mpsc::channel::<()>();
+        let mut call = Box::pin(executor().spawn_blocking(move || {
+            let _ = wait.recv();
+            on_drop(|| panic!("discarded, too"))
+        }));
+        assert!(poll_once(&mut call).await.is_none());
+        drop(call);
+        drop(gone);
+    }
+    assert_eq!(executor().spawn_blocking(|| 1).await, 1);
 }
 
-#[test]
-fn a_call_dropped_after_the_hand_over_runs_to_its_end_and_its_result_is_dropped() {
-    run(async {
-        let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        for _ in 0..100 {
-            let (ran, dropped) = (Arc::clone(&ran), Arc::clone(&dropped));
-            let mut call = Box::pin(executor().spawn_blocking(move || {
-                ran.fetch_add(1, Ordering::SeqCst);
-                on_drop(move || {
-                    dropped.fetch_add(1, Ordering::SeqCst);
-                })
-            }));
-            drop(poll_once(&mut call).await);
-        }
-        executor().spawn_blocking(|| ()).await;
-        // The last result is dropped by a pool thread, after it has served the call above.
-        wait_until(|| dropped.load(Ordering::SeqCst) == 100);
-        assert_eq!(ran.load(Ordering::SeqCst), 100);
-    });
+#[run_test]
+async fn a_call_dropped_after_the_hand_over_runs_to_its_end_and_its_result_is_dropped() {
+    let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..100 {
+        let (ran, dropped) = (Arc::clone(&ran), Arc::clone(&dropped));
+        let mut call = Box::pin(executor().spawn_blocking(move || {
+            ran.fetch_add(1, Ordering::SeqCst);
+            on_drop(move || {
+                dropped.fetch_add(1, Ordering::SeqCst);
+            })
+        }));
+        drop(poll_once(&mut call).await);
+    }
+    executor().spawn_blocking(|| ()).await;
+    // The last result is dropped by a pool thread, after it has served the call above.
+    wait_until(|| dropped.load(Ordering::SeqCst) == 100);
+    assert_eq!(ran.load(Ordering::SeqCst), 100);
 }
 
-#[test]
+#[run_test]
 fn as_many_calls_run_at_once_as_there_are_threads() {
-    let _watchdog = watchdog();
     let executor = with_threads(4);
     executor.run(async {
         // Whether the threads are new, idle or some of both: those that meet must all be running.
@@ -251,9 +238,8 @@ fn as_many_calls_run_at_once_as_there_are_threads() {
     });
 }
 
-#[test]
+#[run_test]
 fn never_more_calls_run_at_once_than_there_are_threads() {
-    let _watchdog = watchdog();
     let executor = with_threads(2);
     executor.run(async {
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -275,17 +261,15 @@ fn never_more_calls_run_at_once_than_there_are_threads() {
     });
 }
 
-#[test]
-fn a_result_wakes_a_sleeping_executor() {
-    run(async {
-        for _ in 0..50 {
-            let value = executor().spawn_blocking(|| {
-                thread::sleep(Duration::from_millis(1));
-                4
-            });
-            assert_eq!(value.await, 4);
-        }
-    });
+#[run_test]
+async fn a_result_wakes_a_sleeping_executor() {
+    for _ in 0..50 {
+        let value = executor().spawn_blocking(|| {
+            thread::sleep(Duration::from_millis(1));
+            4
+        });
+        assert_eq!(value.await, 4);
+    }
 }
 
 #[test]
@@ -325,23 +309,20 @@ fn a_result_reaches_a_busy_executor() {
     }
 }
 
-#[test]
+#[run_test(in_child)]
 fn threads_start_at_the_first_call_and_end_with_the_executor() {
-    in_child(|| {
-        let before = threads();
-        let executor = with_threads(8);
-        executor.run(yield_now());
-        assert_eq!(threads(), before, "no call has needed one");
-        executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
-        assert!(threads() > before);
-        drop(executor);
-        wait_until(|| threads() == before);
-    });
+    let before = threads();
+    let executor = with_threads(8);
+    executor.run(yield_now());
+    assert_eq!(threads(), before, "no call has needed one");
+    executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
+    assert!(threads() > before);
+    drop(executor);
+    wait_until(|| threads() == before);
 }
 
-#[test]
+#[run_test]
 fn the_pool_serves_while_the_executor_is_not_running() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let done = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&done);
@@ -355,14 +336,12 @@ fn the_pool_serves_while_the_executor_is_not_running() {
     assert_eq!(executor.run(task), 6);
 }
 
-#[test]
-fn a_call_is_not_polled_after_its_end() {
-    run(async {
-        let mut call = Box::pin(executor().spawn_blocking(|| ()));
-        (&mut call).await;
-        let again = catch_unwind(AssertUnwindSafe(|| {
-            futures_lite::future::block_on(poll_once(&mut call));
-        }));
-        assert!(again.is_err());
-    });
+#[run_test]
+async fn a_call_is_not_polled_after_its_end() {
+    let mut call = Box::pin(executor().spawn_blocking(|| ()));
+    (&mut call).await;
+    let again = catch_unwind(AssertUnwindSafe(|| {
+        futures_lite::future::block_on(poll_once(&mut call));
+    }));
+    assert!(again.is_err());
 }

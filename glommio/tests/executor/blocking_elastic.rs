@@ -13,47 +13,42 @@ use glommio::{LocalExecutor, executor, spawn_local};
 use crate::blocking::{occupy, with_threads};
 use crate::blocking_ends::{in_child_with_large_stacks, no_threads};
 use crate::common::log::{Heard, hearing_everywhere};
-use crate::common::{in_child, run, threads, wait_until, watchdog};
+use crate::common::{in_child, run, threads, wait_until, with_watchdog};
 
 /// Threads of a pool for which no placement is given, at most.
 const MOST: usize = 64;
 
-#[test]
-fn a_call_that_waits_for_a_later_one_ends() {
-    run(async {
-        let (sender, receiver) = mpsc::channel();
-        let first = executor().spawn_blocking(move || receiver.recv());
-        let second = executor().spawn_blocking(move || sender.send(7));
-        let (received, sent) = futures_lite::future::zip(first, second).await;
-        assert_eq!(received, Ok(7));
-        sent.expect("the other waits");
-    });
+#[run_test]
+async fn a_call_that_waits_for_a_later_one_ends() {
+    let (sender, receiver) = mpsc::channel();
+    let first = executor().spawn_blocking(move || receiver.recv());
+    let second = executor().spawn_blocking(move || sender.send(7));
+    let (received, sent) = futures_lite::future::zip(first, second).await;
+    assert_eq!(received, Ok(7));
+    sent.expect("the other waits");
 }
 
-#[test]
-fn calls_that_meet_end_however_often_they_do() {
-    run(async {
-        for meeting in [3, 2, 10, 1, MOST] {
-            let barrier = Arc::new(Barrier::new(meeting));
-            let calls: Vec<_> = (0..meeting)
-                .map(|_| {
-                    let barrier = Arc::clone(&barrier);
-                    spawn_local(executor().spawn_blocking(move || barrier.wait().is_leader()))
-                })
-                .collect();
-            let mut leaders = 0;
-            for call in calls {
-                leaders += usize::from(call.await);
-            }
-            assert_eq!(leaders, 1);
+#[run_test]
+async fn calls_that_meet_end_however_often_they_do() {
+    for meeting in [3, 2, 10, 1, MOST] {
+        let barrier = Arc::new(Barrier::new(meeting));
+        let calls: Vec<_> = (0..meeting)
+            .map(|_| {
+                let barrier = Arc::clone(&barrier);
+                spawn_local(executor().spawn_blocking(move || barrier.wait().is_leader()))
+            })
+            .collect();
+        let mut leaders = 0;
+        for call in calls {
+            leaders += usize::from(call.await);
         }
-    });
+        assert_eq!(leaders, 1);
+    }
 }
 
 /// It is not the executor that sees to it.
-#[test]
+#[run_test]
 fn calls_that_wait_for_each_other_end_while_the_executor_does_not_run() {
-    let _watchdog = watchdog();
     let meeting_calls = || {
         let barrier = Arc::new(Barrier::new(3));
         let call = move |barrier: Arc<Barrier>| {
@@ -72,101 +67,95 @@ fn calls_that_wait_for_each_other_end_while_the_executor_does_not_run() {
     });
 }
 
-#[test]
+#[run_test(in_child)]
 fn at_the_limit_calls_wait_and_the_log_is_told_once() {
-    in_child(|| {
-        let heard = hearing_everywhere();
-        let before = threads();
-        let executor = LocalExecutor::default();
-        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let go_on = Arc::new(AtomicBool::new(false));
-        let calls: Vec<_> = executor.run(async {
-            let calls = (0..3 * MOST).map(|_| {
-                let (running, most) = (Arc::clone(&running), Arc::clone(&most));
-                let go_on = Arc::clone(&go_on);
-                spawn_local(glommio::executor().spawn_blocking(move || {
-                    most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    wait_until(|| go_on.load(Ordering::SeqCst));
-                    running.fetch_sub(1, Ordering::SeqCst);
-                }))
-            });
-            calls.collect()
+    let heard = hearing_everywhere();
+    let before = threads();
+    let executor = LocalExecutor::default();
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let go_on = Arc::new(AtomicBool::new(false));
+    let calls: Vec<_> = executor.run(async {
+        let calls = (0..3 * MOST).map(|_| {
+            let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+            let go_on = Arc::clone(&go_on);
+            spawn_local(glommio::executor().spawn_blocking(move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                wait_until(|| go_on.load(Ordering::SeqCst));
+                running.fetch_sub(1, Ordering::SeqCst);
+            }))
         });
-        wait_until(|| running.load(Ordering::SeqCst) == MOST);
-        // One more waits as the others do.
-        let last = executor.run(async {
-            let mut last = Box::pin(glommio::executor().spawn_blocking(|| 1));
-            assert!(poll_once(&mut last).await.is_none());
-            sleep(Duration::from_millis(20)).await;
-            last
-        });
-        assert_eq!(threads(), before + MOST);
-        go_on.store(true, Ordering::SeqCst);
-        executor.run(async {
-            for call in calls {
-                call.await;
-            }
-            assert_eq!(last.await, 1);
-        });
-        assert_eq!(most.load(Ordering::SeqCst), MOST);
-        let told = heard()
-            .iter()
-            .filter(|it| it.message.contains("threads are blocked"))
-            .count();
-        assert_eq!(told, 1);
-        drop(executor);
-        wait_until(|| threads() == before);
+        calls.collect()
     });
+    wait_until(|| running.load(Ordering::SeqCst) == MOST);
+    // One more waits as the others do.
+    let last = executor.run(async {
+        let mut last = Box::pin(glommio::executor().spawn_blocking(|| 1));
+        assert!(poll_once(&mut last).await.is_none());
+        sleep(Duration::from_millis(20)).await;
+        last
+    });
+    assert_eq!(threads(), before + MOST);
+    go_on.store(true, Ordering::SeqCst);
+    executor.run(async {
+        for call in calls {
+            call.await;
+        }
+        assert_eq!(last.await, 1);
+    });
+    assert_eq!(most.load(Ordering::SeqCst), MOST);
+    let told = heard()
+        .iter()
+        .filter(|it| it.message.contains("threads are blocked"))
+        .count();
+    assert_eq!(told, 1);
+    drop(executor);
+    wait_until(|| threads() == before);
 }
 
 /// Also if that means that calls which depend on each other hang.
-#[test]
+#[run_test(in_child)]
 fn an_explicit_placement_of_one_thread_is_one_thread() {
-    in_child(|| {
-        let before = threads();
-        with_threads(1).run(async {
-            let (first, go_on) = occupy();
-            let first = spawn_local(first);
-            let mut second = spawn_local(executor().spawn_blocking(|| ()));
-            sleep(Duration::from_millis(50)).await;
-            assert_eq!(threads(), before + 1);
-            assert!(poll_once(&mut second).await.is_none(), "it waits its turn");
-            go_on.store(true, Ordering::SeqCst);
-            first.await;
-            second.await;
-            assert_eq!(threads(), before + 1);
-        });
+    let before = threads();
+    with_threads(1).run(async {
+        let (first, go_on) = occupy();
+        let first = spawn_local(first);
+        let mut second = spawn_local(executor().spawn_blocking(|| ()));
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(threads(), before + 1);
+        assert!(poll_once(&mut second).await.is_none(), "it waits its turn");
+        go_on.store(true, Ordering::SeqCst);
+        first.await;
+        second.await;
+        assert_eq!(threads(), before + 1);
     });
 }
 
 /// There is no thread to be had for the second; the one that there is goes on.
-#[test]
+#[run_test(in_child_with_large_stacks)]
 fn calls_are_made_by_the_threads_that_there_are_if_there_are_no_more() {
-    in_child_with_large_stacks(|| {
-        let executor = LocalExecutor::default();
-        executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
-        let no_threads = no_threads();
-        let (sender, receiver) = mpsc::channel();
-        let (task, dependent) = executor.run(async {
-            let calls: Vec<_> = (0..100)
-                .map(|i| spawn_local(glommio::executor().spawn_blocking(move || i)))
-                .collect();
-            let mut sum = 0;
-            for call in calls {
-                sum += call.await;
-            }
-            assert_eq!(sum, 4950);
-            // These need a second thread, which comes when there is one.
-            let first = spawn_local(glommio::executor().spawn_blocking(move || receiver.recv()));
-            let second = spawn_local(glommio::executor().spawn_blocking(move || sender.send(7)));
-            yield_now().await;
-            (first, second)
-        });
-        drop(no_threads);
-        executor.run(async {
-            dependent.await.expect("the other waits");
-            assert_eq!(task.await, Ok(7));
-        });
+    let executor = LocalExecutor::default();
+    executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
+    let no_threads = no_threads();
+    let (sender, receiver) = mpsc::channel();
+    let (task, dependent) = executor.run(async {
+        let calls: Vec<_> = (0..100)
+            .map(|i| spawn_local(glommio::executor().spawn_blocking(move || i)))
+            .collect();
+        let mut sum = 0;
+        for call in calls {
+            sum += call.await;
+        }
+        assert_eq!(sum, 4950);
+        // These need a second thread, which comes when there is one.
+        let first = spawn_local(glommio::executor().spawn_blocking(move || receiver.recv()));
+        let second = spawn_local(glommio::executor().spawn_blocking(move || sender.send(7)));
+        yield_now().await;
+        (first, second)
+    });
+    drop(no_threads);
+    executor.run(async {
+        dependent.await.expect("the other waits");
+        assert_eq!(task.await, Ok(7));
     });
 }
 
@@ -219,9 +208,8 @@ fn calls_for_which_there_was_no_thread_between_runs_end_in_the_next() {
     in_child_with_large_stacks(|| more_calls_meet_than_there_are_threads(false));
 }
 
-#[test]
+#[run_test]
 fn calls_of_the_library_do_not_wait_behind_those_of_the_user() {
-    let _watchdog = watchdog();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("file");
     std::fs::write(&path, [7; 8192]).expect("the folder is ours");

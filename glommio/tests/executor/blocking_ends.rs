@@ -19,7 +19,8 @@ use nix::sys::resource::Resource;
 use crate::blocking::with_threads;
 use crate::common::log::panicking_log_everywhere;
 use crate::common::{
-    bomb, in_child, in_child_with, mapped_bytes, on_drop, panic_of, set_limit, wait_until, watchdog,
+    bomb, in_child, in_child_with, mapped_bytes, on_drop, panic_of, set_limit, wait_until,
+    with_watchdog,
 };
 
 type Call<R> = Pin<Box<dyn Future<Output = R>>>;
@@ -40,9 +41,8 @@ async fn discarded<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) {
     drop(gone);
 }
 
-#[test]
+#[run_test]
 fn results_and_panics_that_panic_when_they_are_dropped_do_not_end_the_only_thread() {
-    let _watchdog = watchdog();
     with_threads(1).run(async {
         for _ in 0..10 {
             discarded(bomb).await;
@@ -56,52 +56,47 @@ fn results_and_panics_that_panic_when_they_are_dropped_do_not_end_the_only_threa
     });
 }
 
-#[test]
+#[run_test(in_child)]
 fn results_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
-    in_child(|| {
-        for is_panic in [false, true] {
-            let executor = with_threads(1);
-            let message = panic_of(|| {
-                executor.run(async {
-                    let (go_on, wait) = mpsc::channel::<()>();
-                    let mut unclaimed = call(move || {
-                        let _ = wait.recv();
-                        let bomb = bomb();
-                        if is_panic {
-                            panic_any(bomb);
-                        }
-                        bomb
-                    });
-                    assert!(poll_once(&mut unclaimed).await.is_none());
-                    drop(go_on);
-                    // The one thread has done it when it has done the next.
-                    call(|| ()).await;
-                    panic!("unwinds past the result");
+    for is_panic in [false, true] {
+        let executor = with_threads(1);
+        let message = panic_of(|| {
+            executor.run(async {
+                let (go_on, wait) = mpsc::channel::<()>();
+                let mut unclaimed = call(move || {
+                    let _ = wait.recv();
+                    let bomb = bomb();
+                    if is_panic {
+                        panic_any(bomb);
+                    }
+                    bomb
                 });
+                assert!(poll_once(&mut unclaimed).await.is_none());
+                drop(go_on);
+                // The one thread has done it when it has done the next.
+                call(|| ()).await;
+                panic!("unwinds past the result");
             });
-            assert_eq!(message, "unwinds past the result");
-            assert_eq!(executor.run(async { call(|| 2).await }), 2);
-        }
-    });
+        });
+        assert_eq!(message, "unwinds past the result");
+        assert_eq!(executor.run(async { call(|| 2).await }), 2);
+    }
 }
 
 /// The pool's thread tells the log of each.
-#[test]
+#[run_test(in_child)]
 fn a_log_that_panics_does_not_end_the_only_thread() {
-    in_child(|| {
-        let logged = panicking_log_everywhere();
-        with_threads(1).run(async {
-            discarded(bomb).await;
-            discarded(|| panic_any(bomb())).await;
-            assert_eq!(executor().spawn_blocking(|| 1).await, 1);
-        });
-        assert_eq!(logged(), 2);
+    let logged = panicking_log_everywhere();
+    with_threads(1).run(async {
+        discarded(bomb).await;
+        discarded(|| panic_any(bomb())).await;
+        assert_eq!(executor().spawn_blocking(|| 1).await, 1);
     });
+    assert_eq!(logged(), 2);
 }
 
-#[test]
+#[run_test]
 fn a_call_of_a_dropped_executor_panics_at_once() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let mut call = executor.run(async { call(|| unreachable!("not called")) });
     drop(executor);
@@ -113,10 +108,9 @@ fn a_call_of_a_dropped_executor_panics_at_once() {
 
 /// Queued ones, and those that did not fit into the queue, with a task of another executor waiting
 /// for each.
-#[test]
+#[run_test]
 fn a_task_that_waits_for_a_discarded_call_is_woken_and_panics() {
     const PLACES: usize = 4096;
-    let _watchdog = watchdog();
     let (first, second) = (with_threads(1), LocalExecutor::default());
     let (go_on, wait) = mpsc::channel::<()>();
     let (start, started) = mpsc::channel();
@@ -190,61 +184,57 @@ pub(crate) fn in_child_with_large_stacks(body: impl FnOnce()) {
     in_child_with(&[("RUST_MIN_STACK", &stack)], body);
 }
 
-#[test]
+#[run_test(in_child_with_large_stacks)]
 fn calls_wait_in_line_while_the_system_has_no_thread() {
-    in_child_with_large_stacks(|| {
-        let executor = with_threads(1);
-        for _ in 0..2 {
-            // In the second round there is a thread.
-            let no_threads = no_threads();
-            let order = Arc::new(Mutex::new(Vec::new()));
-            let has_ended = Arc::new(AtomicBool::new(false));
-            let task = executor.run(async {
-                let tasks: Vec<_> = (0..100)
-                    .map(|i| {
-                        let order = Arc::clone(&order);
-                        spawn_local(call(move || order.lock().unwrap().push(i)))
-                    })
-                    .collect();
-                let set = Arc::clone(&has_ended);
-                let all = spawn_local(async move {
-                    for task in tasks {
-                        task.await;
-                    }
-                    set.store(true, Ordering::SeqCst);
-                });
-                // Everything else goes on, also from one run to the next.
-                sleep(Duration::from_millis(250)).await;
-                all
+    let executor = with_threads(1);
+    for _ in 0..2 {
+        // In the second round there is a thread.
+        let no_threads = no_threads();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let task = executor.run(async {
+            let tasks: Vec<_> = (0..100)
+                .map(|i| {
+                    let order = Arc::clone(&order);
+                    spawn_local(call(move || order.lock().unwrap().push(i)))
+                })
+                .collect();
+            let set = Arc::clone(&has_ended);
+            let all = spawn_local(async move {
+                for task in tasks {
+                    task.await;
+                }
+                set.store(true, Ordering::SeqCst);
             });
-            executor.run(sleep(Duration::from_millis(50)));
-            drop(no_threads);
-            executor.run(async {
-                spawn_local(call(|| ())).await;
-                task.await;
-            });
-            assert!(has_ended.load(Ordering::SeqCst));
-            assert!(order.lock().unwrap().iter().copied().eq(0..100));
-        }
-    });
+            // Everything else goes on, also from one run to the next.
+            sleep(Duration::from_millis(250)).await;
+            all
+        });
+        executor.run(sleep(Duration::from_millis(50)));
+        drop(no_threads);
+        executor.run(async {
+            spawn_local(call(|| ())).await;
+            task.await;
+        });
+        assert!(has_ended.load(Ordering::SeqCst));
+        assert!(order.lock().unwrap().iter().copied().eq(0..100));
+    }
 }
 
 /// Threads for host names are threads like others.
-#[test]
+#[run_test(in_child_with_large_stacks)]
 fn a_name_lookup_waits_while_the_system_has_no_thread() {
-    in_child_with_large_stacks(|| {
-        let executor = LocalExecutor::default();
-        let no_threads = no_threads();
-        let lookup = executor.run(async {
-            let mut lookup = spawn_local(lookup_host("localhost:80"));
-            sleep(Duration::from_millis(150)).await;
-            assert!(poll_once(&mut lookup).await.is_none(), "it waits");
-            lookup
-        });
-        drop(no_threads);
-        let mut found = executor.run(lookup).expect("it is in /etc/hosts");
-        assert!(found.all(|it| it.ip().is_loopback() && it.port() == 80));
+    let executor = LocalExecutor::default();
+    let no_threads = no_threads();
+    let lookup = executor.run(async {
+        let mut lookup = spawn_local(lookup_host("localhost:80"));
+        sleep(Duration::from_millis(150)).await;
+        assert!(poll_once(&mut lookup).await.is_none(), "it waits");
+        lookup
     });
+    drop(no_threads);
+    let mut found = executor.run(lookup).expect("it is in /etc/hosts");
+    assert!(found.all(|it| it.ip().is_loopback() && it.port() == 80));
 }
 
 #[test]
@@ -270,42 +260,40 @@ fn calls_that_waited_for_threads_get_all_of_the_pool() {
     });
 }
 
-#[test]
+#[run_test(in_child_with_large_stacks)]
 fn no_call_has_run_while_the_system_had_no_thread() {
-    in_child_with_large_stacks(|| {
-        for is_polled_elsewhere in [false, true] {
-            let _no_threads = no_threads();
-            let executor = LocalExecutor::default();
-            let ran = Arc::new(AtomicBool::new(false));
-            let (set, dropped) = (Arc::clone(&ran), Arc::new(AtomicBool::new(false)));
-            let sets = Arc::clone(&dropped);
-            let captured = on_drop(move || sets.store(true, Ordering::SeqCst));
-            let mut call = executor.run(async {
-                call(move || {
-                    let _captured = captured;
-                    set.store(true, Ordering::SeqCst);
-                })
+    for is_polled_elsewhere in [false, true] {
+        let _no_threads = no_threads();
+        let executor = LocalExecutor::default();
+        let ran = Arc::new(AtomicBool::new(false));
+        let (set, dropped) = (Arc::clone(&ran), Arc::new(AtomicBool::new(false)));
+        let sets = Arc::clone(&dropped);
+        let captured = on_drop(move || sets.store(true, Ordering::SeqCst));
+        let mut call = executor.run(async {
+            call(move || {
+                let _captured = captured;
+                set.store(true, Ordering::SeqCst);
+            })
+        });
+        if is_polled_elsewhere {
+            // The executor does not go on while it is waited for.
+            let message = panic_of(|| block_on(&mut call));
+            assert!(
+                message.contains("Resource temporarily unavailable"),
+                "{message}"
+            );
+        } else {
+            executor.run(async {
+                assert!(poll_once(&mut call).await.is_none());
+                sleep(Duration::from_millis(150)).await;
+                assert!(poll_once(&mut call).await.is_none());
             });
-            if is_polled_elsewhere {
-                // The executor does not go on while it is waited for.
-                let message = panic_of(|| block_on(&mut call));
-                assert!(
-                    message.contains("Resource temporarily unavailable"),
-                    "{message}"
-                );
-            } else {
-                executor.run(async {
-                    assert!(poll_once(&mut call).await.is_none());
-                    sleep(Duration::from_millis(150)).await;
-                    assert!(poll_once(&mut call).await.is_none());
-                });
-                assert!(!dropped.load(Ordering::SeqCst));
-                drop(executor);
-                let message = panic_of(|| block_on(&mut call));
-                assert!(message.contains("executor was dropped"), "{message}");
-            }
-            assert!(!ran.load(Ordering::SeqCst));
-            wait_until(|| dropped.load(Ordering::SeqCst));
+            assert!(!dropped.load(Ordering::SeqCst));
+            drop(executor);
+            let message = panic_of(|| block_on(&mut call));
+            assert!(message.contains("executor was dropped"), "{message}");
         }
-    });
+        assert!(!ran.load(Ordering::SeqCst));
+        wait_until(|| dropped.load(Ordering::SeqCst));
+    }
 }

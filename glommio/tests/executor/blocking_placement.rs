@@ -10,7 +10,7 @@ use glommio::{
     Placement, PoolPlacement, executor, spawn_local,
 };
 
-use crate::common::{cpus_of, permitted_cpus, set_of, watchdog};
+use crate::common::{cpus_of, permitted_cpus, set_of, with_watchdog};
 
 /// The CPUs of the running executor's thread and those of each of the `count` threads of its pool.
 async fn cpus_of_all(count: usize) -> (Vec<usize>, Vec<Vec<usize>>) {
@@ -50,9 +50,8 @@ fn permitted_set() -> CpuSet {
         .filter(|at| permitted.contains(&at.cpu))
 }
 
-#[test]
+#[run_test]
 fn threads_of_an_unbound_pool_do_not_inherit_the_executors_binding() {
-    let _watchdog = watchdog();
     let all = permitted_cpus();
     for &cpu in &all {
         let fixed = || LocalExecutorBuilder::new(Placement::Fixed(cpu));
@@ -72,9 +71,8 @@ fn threads_of_an_unbound_pool_do_not_inherit_the_executors_binding() {
 
 /// What `make` does to the calling thread comes after the threads' CPUs were settled, though they
 /// start later; and what that thread was bound to before, by whomever, they are bound to as well.
-#[test]
+#[run_test]
 fn threads_of_an_unbound_pool_stay_where_the_making_thread_was() {
-    let _watchdog = watchdog();
     let test = || {
         let all = permitted_cpus();
         let last = *all.last().expect("this thread runs somewhere");
@@ -91,9 +89,8 @@ fn threads_of_an_unbound_pool_stay_where_the_making_thread_was() {
     thread::spawn(test).join().expect("all as promised");
 }
 
-#[test]
+#[run_test]
 fn threads_of_one_pool_are_where_their_placement_puts_them() {
-    let _watchdog = watchdog();
     let all = permitted_cpus();
     let count = all.len();
     for make in [PoolPlacement::MaxSpread, PoolPlacement::MaxPack] {
@@ -118,9 +115,8 @@ fn threads_of_one_pool_are_where_their_placement_puts_them() {
 }
 
 /// Once those of all shards were on the first CPU of the pool.
-#[test]
+#[run_test]
 fn the_thread_of_a_shard_is_on_the_cpus_of_its_shard() {
-    let _watchdog = watchdog();
     let all = permitted_cpus();
     let singles: Vec<CpuSet> = all.iter().map(|&cpu| set_of(cpu)).collect();
     for placement in [
@@ -141,9 +137,8 @@ fn the_thread_of_a_shard_is_on_the_cpus_of_its_shard() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_given_placement_goes_for_each_shard_by_itself() {
-    let _watchdog = watchdog();
     let all = permitted_cpus();
     let sets: Vec<CpuSet> = all.iter().map(|&cpu| set_of(cpu)).collect();
     let expected: Vec<Vec<usize>> = sets.iter().map(cpus_of).collect();
@@ -198,9 +193,8 @@ fn a_pool_that_cannot_be_placed_is_refused_when_the_executor_is_made() {
 }
 
 /// Threads start when they have something to do, so their number costs nothing.
-#[test]
+#[run_test]
 fn a_pool_may_have_any_number_of_threads() {
-    let _watchdog = watchdog();
     let executor = LocalExecutorBuilder::default()
         .blocking_thread_pool_placement(PoolPlacement::Fenced(usize::MAX, permitted_set()))
         .make()

@@ -11,7 +11,7 @@ use futures_lite::future::{block_on, or, poll_once};
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, consume_budget, executor, spawn_local, unconstrained};
 
-use crate::common::{run, watchdog};
+use crate::common::{run, with_watchdog};
 
 async fn endless() {
     loop {
@@ -26,9 +26,8 @@ fn compute_until_preempted() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_task_that_never_waits_lets_a_timer_end_it() {
-    let _watchdog = watchdog();
     run(or(endless(), sleep(Duration::from_millis(5))));
 }
 
@@ -46,80 +45,73 @@ fn a_task_goes_on_while_its_slice_lasts() {
     });
 }
 
-#[test]
-fn once_refused_every_operation_of_the_poll_is() {
-    run(async {
-        compute_until_preempted();
-        poll_fn(|cx| {
-            let leave = |cx: &mut _| pin!(consume_budget()).poll(cx).is_ready();
-            let granted = (0..100).filter(|_| leave(cx)).count();
-            assert_eq!(granted, 32);
-            Poll::Ready(())
-        })
-        .await;
-        executor().yield_now().await;
-        poll_fn(|cx| {
-            let first = pin!(consume_budget()).poll(cx);
-            assert!(first.is_ready(), "a new poll has a full budget");
-            Poll::Ready(())
-        })
-        .await;
-    });
+#[run_test]
+async fn once_refused_every_operation_of_the_poll_is() {
+    compute_until_preempted();
+    poll_fn(|cx| {
+        let leave = |cx: &mut _| pin!(consume_budget()).poll(cx).is_ready();
+        let granted = (0..100).filter(|_| leave(cx)).count();
+        assert_eq!(granted, 32);
+        Poll::Ready(())
+    })
+    .await;
+    executor().yield_now().await;
+    poll_fn(|cx| {
+        let first = pin!(consume_budget()).poll(cx);
+        assert!(first.is_ready(), "a new poll has a full budget");
+        Poll::Ready(())
+    })
+    .await;
 }
 
-#[test]
-fn a_task_spawned_in_a_refused_poll_has_a_budget_of_its_own() {
-    run(async {
-        compute_until_preempted();
-        poll_fn(|cx| {
-            while pin!(consume_budget()).poll(cx).is_ready() {}
-            Poll::Ready(())
-        })
-        .await;
-        let has_run = Rc::new(Cell::new(false));
-        let child = spawn_local({
-            let has_run = has_run.clone();
-            async move {
-                consume_budget().await;
-                has_run.set(true);
-            }
-        });
-        assert!(has_run.get());
-        poll_fn(|cx| {
-            assert!(
-                pin!(consume_budget()).poll(cx).is_pending(),
-                "the outer poll goes on refused"
-            );
-            Poll::Ready(())
-        })
-        .await;
-        child.await;
+#[run_test]
+async fn a_task_spawned_in_a_refused_poll_has_a_budget_of_its_own() {
+    compute_until_preempted();
+    poll_fn(|cx| {
+        while pin!(consume_budget()).poll(cx).is_ready() {}
+        Poll::Ready(())
+    })
+    .await;
+    let has_run = Rc::new(Cell::new(false));
+    let child = spawn_local({
+        let has_run = has_run.clone();
+        async move {
+            consume_budget().await;
+            has_run.set(true);
+        }
     });
+    assert!(has_run.get());
+    poll_fn(|cx| {
+        assert!(
+            pin!(consume_budget()).poll(cx).is_pending(),
+            "the outer poll goes on refused"
+        );
+        Poll::Ready(())
+    })
+    .await;
+    child.await;
 }
 
-#[test]
-fn unconstrained_is_never_refused_and_ends_with_its_poll() {
-    run(async {
-        compute_until_preempted();
-        unconstrained(poll_fn(|cx| {
-            assert!((0..1000).all(|_| pin!(consume_budget()).poll(cx).is_ready()));
-            Poll::Ready(())
-        }))
-        .await;
-        poll_fn(|cx| {
-            let granted = (0..100)
-                .filter(|_| pin!(consume_budget()).poll(cx).is_ready())
-                .count();
-            assert_eq!(granted, 32);
-            Poll::Ready(())
-        })
-        .await;
-    });
+#[run_test]
+async fn unconstrained_is_never_refused_and_ends_with_its_poll() {
+    compute_until_preempted();
+    unconstrained(poll_fn(|cx| {
+        assert!((0..1000).all(|_| pin!(consume_budget()).poll(cx).is_ready()));
+        Poll::Ready(())
+    }))
+    .await;
+    poll_fn(|cx| {
+        let granted = (0..100)
+            .filter(|_| pin!(consume_budget()).poll(cx).is_ready())
+            .count();
+        assert_eq!(granted, 32);
+        Poll::Ready(())
+    })
+    .await;
 }
 
-#[test]
+#[run_test]
 fn a_block_on_in_a_task_does_not_spin_for_ever() {
-    let _watchdog = watchdog();
     run(async {
         compute_until_preempted();
         block_on(async {

@@ -10,7 +10,7 @@ use glommio::{
     PoolPlacement, executor, spawn_local, yield_if_needed,
 };
 
-use crate::common::{cpus_of, panic_of, permitted_cpus, watchdog};
+use crate::common::{cpus_of, panic_of, permitted_cpus, with_watchdog};
 
 /// A bit of everything that goes through the reactor.
 async fn work() -> usize {
@@ -39,9 +39,8 @@ fn a_ring_of_no_entries_is_refused_at_once() {
     assert_eq!(message, "ring depth should be strictly positive");
 }
 
-#[test]
+#[run_test]
 fn a_ring_of_any_other_depth_works() {
-    let _watchdog = watchdog();
     for depth in [
         1,
         2,
@@ -61,9 +60,8 @@ fn a_ring_of_any_other_depth_works() {
     }
 }
 
-#[test]
+#[run_test]
 fn every_knob_can_be_turned() {
-    let _watchdog = watchdog();
     let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
         .name("all knobs")
         .spin_before_park(Duration::from_micros(10))
@@ -78,9 +76,8 @@ fn every_knob_can_be_turned() {
     assert_eq!(executor.run(work()), 145);
 }
 
-#[test]
+#[run_test]
 fn spinning_unbound_is_ignored() {
-    let _watchdog = watchdog();
     let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .spin_before_park(Duration::from_secs(3600))
         .make()
@@ -91,9 +88,8 @@ fn spinning_unbound_is_ignored() {
     assert!(used < Duration::from_millis(100), "{used:?}");
 }
 
-#[test]
+#[run_test]
 fn a_slack_of_more_than_a_second_is_an_error_that_names_the_limit() {
-    let _watchdog = watchdog();
     let with = |slack| LocalExecutorBuilder::default().timer_slack(slack);
     let second = Duration::from_secs(1);
     let executor = with(second).make().expect("the longest there is");
@@ -138,9 +134,8 @@ fn a_cpu_that_does_not_exist_is_an_error_from_make_and_from_spawn() {
     assert!(is_right(spawned.expect_err("no such CPU")));
 }
 
-#[test]
+#[run_test]
 fn a_fixed_executor_binds_its_thread() {
-    let _watchdog = watchdog();
     let handle = LocalExecutorBuilder::new(Placement::Fixed(0))
         .spawn(|| async { permitted_cpus() })
         .expect("CPU 0 exists");
@@ -159,9 +154,8 @@ fn a_fixed_executor_binds_its_thread() {
     .expect("all as promised");
 }
 
-#[test]
+#[run_test]
 fn a_fenced_executor_is_bound_to_the_whole_set() {
-    let _watchdog = watchdog();
     let all = CpuSet::online().expect("sysfs is there");
     let cpus = cpus_of(&all);
     let handle = LocalExecutorBuilder::new(Placement::Fenced(all))
@@ -194,9 +188,8 @@ fn an_unbound_executor_leaves_its_thread_alone() {
     assert_eq!(permitted_cpus(), before);
 }
 
-#[test]
+#[run_test]
 fn threads_are_named_after_the_executor() {
-    let _watchdog = watchdog();
     for name in [
         "worker",
         "",
@@ -226,9 +219,8 @@ fn threads_are_named_after_the_executor() {
     assert!(name.is_some_and(|it| it.starts_with("unnamed-")));
 }
 
-#[test]
+#[run_test]
 fn a_name_that_no_thread_can_have_is_an_error_and_not_a_panic() {
-    let _watchdog = watchdog();
     let spawned = LocalExecutorBuilder::default()
         .name("zero\0inside")
         .spawn(|| async {});
@@ -239,9 +231,8 @@ fn a_name_that_no_thread_can_have_is_an_error_and_not_a_panic() {
     );
 }
 
-#[test]
+#[run_test]
 fn the_generator_is_called_on_the_thread_inside_the_executor() {
-    let _watchdog = watchdog();
     let here = thread::current().id();
     let handle = LocalExecutorBuilder::default()
         .spawn(move || {
@@ -254,9 +245,8 @@ fn the_generator_is_called_on_the_thread_inside_the_executor() {
     assert!(handle.join().expect("it ends in good order") > 0);
 }
 
-#[test]
+#[run_test]
 fn a_dropped_join_handle_lets_the_executor_run_on() {
-    let _watchdog = watchdog();
     let (sender, receiver) = std::sync::mpsc::channel();
     let handle = LocalExecutorBuilder::default()
         .spawn(move || async move {

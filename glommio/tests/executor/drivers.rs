@@ -12,7 +12,7 @@ use glommio::{
 use nix::sys::resource::Resource;
 
 use crate::common::log::{Heard, hearing, hearing_everywhere};
-use crate::common::{again_with, in_child, in_child_with, set_limit, watchdog};
+use crate::common::{again_with, in_child, in_child_with, set_limit, with_watchdog};
 use crate::faults::{basic_workload, deny};
 use crate::missing_calls::{a_connection_echoes, files_are_written_and_read};
 
@@ -53,33 +53,31 @@ fn where_io_uring_is_forbidden_an_executor_uses_epoll() {
     }
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_DRIVER", "auto")]))]
 fn a_process_says_once_that_it_does_without_io_uring() {
-    in_child_with(&[("GLOMMIO_DRIVER", "auto")], || {
-        let heard = hearing_everywhere();
-        deny(libc::SYS_io_uring_setup, libc::EPERM);
-        let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
-            .on_all_shards(|| async { executor().driver() })
-            .expect("nothing is lacking");
-        for shard in shards.join_all() {
-            assert_eq!(shard.expect("it ends well"), Driver::Epoll);
-        }
-        drop(LocalExecutor::default());
-        let heard = heard();
-        let mut warnings = heard.iter().filter(|it| it.level == tracing::Level::WARN);
-        let (Some(warning), None) = (warnings.next(), warnings.next()) else {
-            panic!("one warning: {heard:?}");
-        };
-        assert_eq!(warning.field("driver"), Some("epoll"));
-        for word in [
-            "io_uring is forbidden",
-            "seccomp",
-            "GLOMMIO_DRIVER=epoll",
-            "docs/guide/drivers.md",
-        ] {
-            assert!(warning.message.contains(word), "{}", warning.message);
-        }
-    });
+    let heard = hearing_everywhere();
+    deny(libc::SYS_io_uring_setup, libc::EPERM);
+    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
+        .on_all_shards(|| async { executor().driver() })
+        .expect("nothing is lacking");
+    for shard in shards.join_all() {
+        assert_eq!(shard.expect("it ends well"), Driver::Epoll);
+    }
+    drop(LocalExecutor::default());
+    let heard = heard();
+    let mut warnings = heard.iter().filter(|it| it.level == tracing::Level::WARN);
+    let (Some(warning), None) = (warnings.next(), warnings.next()) else {
+        panic!("one warning: {heard:?}");
+    };
+    assert_eq!(warning.field("driver"), Some("epoll"));
+    for word in [
+        "io_uring is forbidden",
+        "seccomp",
+        "GLOMMIO_DRIVER=epoll",
+        "docs/guide/drivers.md",
+    ] {
+        assert!(warning.message.contains(word), "{}", warning.message);
+    }
 }
 
 /// That the first executor says so is not what the tests are about whose log panics.
@@ -145,38 +143,33 @@ fn what_a_program_asks_for_it_gets() {
     });
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_DRIVER", "epoll")]))]
 fn the_environment_goes_before_what_a_program_says() {
-    in_child_with(&[("GLOMMIO_DRIVER", "epoll")], || {
-        let executor = with(Driver::IoUring).expect("it needs no ring");
-        assert_eq!(
-            executor.run(async { glommio::executor().driver() }),
-            Driver::Epoll
-        );
-        let debug = format!("{executor:?}");
-        assert!(debug.contains("Epoll"), "{debug}");
-    });
+    let executor = with(Driver::IoUring).expect("it needs no ring");
+    assert_eq!(
+        executor.run(async { glommio::executor().driver() }),
+        Driver::Epoll
+    );
+    let debug = format!("{executor:?}");
+    assert!(debug.contains("Epoll"), "{debug}");
 }
 
 /// Falling back would hide what is to be mended.
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_DRIVER", "auto")]))]
 fn want_of_memory_or_descriptors_is_an_error_of_the_ring() {
-    in_child_with(&[("GLOMMIO_DRIVER", "auto")], || {
-        for errno in [libc::ENOMEM, libc::EMFILE] {
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    deny(libc::SYS_io_uring_setup, errno);
-                    let error = LocalExecutorBuilder::default().make().map(drop);
-                    error.expect_err("there is no ring");
-                });
+    for errno in [libc::ENOMEM, libc::EMFILE] {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                deny(libc::SYS_io_uring_setup, errno);
+                let error = LocalExecutorBuilder::default().make().map(drop);
+                error.expect_err("there is no ring");
             });
-        }
-    });
+        });
+    }
 }
 
-#[test]
+#[run_test]
 fn executors_with_different_drivers_work_together() {
-    let _watchdog = watchdog();
     let pool = |driver| {
         LocalExecutorBuilder::default()
             .driver(driver)
@@ -208,25 +201,23 @@ fn executors_with_different_drivers_work_together() {
     }
 }
 
-#[test]
+#[run_test(in_child)]
 fn an_executor_without_descriptors_for_epoll_is_an_error_and_leaks_none() {
-    in_child(|| {
-        set_limit(Resource::RLIMIT_NOFILE, 64);
-        let mut files = Vec::new();
-        while let Ok(file) = File::open("/dev/null") {
-            files.push(file);
-        }
-        // For the mailbox, the timer, the threads and epoll.
-        for free in 0..4 {
-            with(Driver::Epoll)
-                .map(drop)
-                .expect_err("one is lacking at least");
-            drop(files.pop());
-            let mut others: Vec<_> = (0..=free).map(|_| File::open("/dev/null")).collect();
-            assert!(others.iter().all(Result::is_ok), "some were leaked");
-            assert!(File::open("/dev/null").is_err());
-            others.clear();
-        }
-        drop(with(Driver::Epoll).expect("four are enough"));
-    });
+    set_limit(Resource::RLIMIT_NOFILE, 64);
+    let mut files = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        files.push(file);
+    }
+    // For the mailbox, the timer, the threads and epoll.
+    for free in 0..4 {
+        with(Driver::Epoll)
+            .map(drop)
+            .expect_err("one is lacking at least");
+        drop(files.pop());
+        let mut others: Vec<_> = (0..=free).map(|_| File::open("/dev/null")).collect();
+        assert!(others.iter().all(Result::is_ok), "some were leaked");
+        assert!(File::open("/dev/null").is_err());
+        others.clear();
+    }
+    drop(with(Driver::Epoll).expect("four are enough"));
 }

@@ -63,225 +63,203 @@ fn assert_fails_without_leaks(kind: io::ErrorKind, errno: i32, words: &[&str]) {
     assert!(words.iter().all(|word| panics.contains(word)), "{panics}");
 }
 
-#[test]
+#[run_test(in_child_with(&ON_RING))]
 fn a_seccomp_profile_that_forbids_io_uring_is_named() {
-    in_child_with(&ON_RING, || {
-        deny(libc::SYS_io_uring_setup, libc::EPERM);
-        assert_fails_without_leaks(
-            io::ErrorKind::PermissionDenied,
-            libc::EPERM,
-            &["io_uring", "seccomp", "allow"],
-        );
-    });
+    deny(libc::SYS_io_uring_setup, libc::EPERM);
+    assert_fails_without_leaks(
+        io::ErrorKind::PermissionDenied,
+        libc::EPERM,
+        &["io_uring", "seccomp", "allow"],
+    );
 }
 
-#[test]
+#[run_test(in_child_with(&ON_RING))]
 fn a_profile_that_forbids_only_registration_is_an_error_too() {
-    in_child_with(&ON_RING, || {
-        deny(libc::SYS_io_uring_register, libc::EACCES);
-        assert_fails_without_leaks(
-            io::ErrorKind::PermissionDenied,
-            libc::EACCES,
-            &["io_uring_register"],
-        );
-    });
+    deny(libc::SYS_io_uring_register, libc::EACCES);
+    assert_fails_without_leaks(
+        io::ErrorKind::PermissionDenied,
+        libc::EACCES,
+        &["io_uring_register"],
+    );
 }
 
-#[test]
+#[run_test(in_child_with(&ON_RING))]
 fn a_profile_that_forbids_only_entering_is_an_error_and_not_a_panic() {
-    in_child_with(&ON_RING, || {
-        // What one thread has found out does not go for the next.
-        LocalExecutor::default().run(yield_now());
-        deny(libc::SYS_io_uring_enter, libc::EPERM);
-        assert_fails_without_leaks(
-            io::ErrorKind::PermissionDenied,
-            libc::EPERM,
-            &["io_uring_enter", "seccomp"],
-        );
-    });
+    // What one thread has found out does not go for the next.
+    LocalExecutor::default().run(yield_now());
+    deny(libc::SYS_io_uring_enter, libc::EPERM);
+    assert_fails_without_leaks(
+        io::ErrorKind::PermissionDenied,
+        libc::EPERM,
+        &["io_uring_enter", "seccomp"],
+    );
 }
 
 /// A profile answers with what its author likes.
-#[test]
+#[run_test(in_child_with(&ON_RING))]
 fn a_profile_that_denies_entering_as_unknown_is_not_taken_for_an_old_kernel() {
-    in_child_with(&ON_RING, || {
-        deny(libc::SYS_io_uring_enter, libc::ENOSYS);
-        assert_fails_without_leaks(
-            io::ErrorKind::PermissionDenied,
-            libc::ENOSYS,
-            &["io_uring_enter", "seccomp"],
-        );
-    });
+    deny(libc::SYS_io_uring_enter, libc::ENOSYS);
+    assert_fails_without_leaks(
+        io::ErrorKind::PermissionDenied,
+        libc::ENOSYS,
+        &["io_uring_enter", "seccomp"],
+    );
 }
 
 /// As Podman's does.
-#[test]
+#[run_test(in_child_with(&ON_RING))]
 fn a_profile_that_denies_rings_as_unknown_is_not_taken_for_an_old_kernel() {
-    in_child_with(&ON_RING, || {
-        deny(libc::SYS_io_uring_setup, libc::ENOSYS);
-        assert_fails_without_leaks(
-            io::ErrorKind::PermissionDenied,
-            libc::ENOSYS,
-            &[
-                "io_uring is forbidden",
-                "seccomp",
-                "Podman",
-                "allow io_uring_setup",
-            ],
-        );
-    });
+    deny(libc::SYS_io_uring_setup, libc::ENOSYS);
+    assert_fails_without_leaks(
+        io::ErrorKind::PermissionDenied,
+        libc::ENOSYS,
+        &[
+            "io_uring is forbidden",
+            "seccomp",
+            "Podman",
+            "allow io_uring_setup",
+        ],
+    );
 }
 
-#[test]
+#[run_test(in_child_with(&ON_RING))]
 fn the_kind_of_an_error_survives_all_ways_of_making() {
-    in_child_with(&ON_RING, || {
-        set_limit(Resource::RLIMIT_MEMLOCK, 64 << 10);
-        become_an_ordinary_user();
-        deny(libc::SYS_io_uring_setup, libc::ENOMEM);
-        for error in errors_of_making() {
-            let expected = ReactorErrorKind::MemLockLimit(64 << 10, 512 << 10);
-            match error {
-                GlommioError::ReactorError(kind) => assert_eq!(kind, expected),
-                other => panic!("{other:?}"),
-            }
+    set_limit(Resource::RLIMIT_MEMLOCK, 64 << 10);
+    become_an_ordinary_user();
+    deny(libc::SYS_io_uring_setup, libc::ENOMEM);
+    for error in errors_of_making() {
+        let expected = ReactorErrorKind::MemLockLimit(64 << 10, 512 << 10);
+        match error {
+            GlommioError::ReactorError(kind) => assert_eq!(kind, expected),
+            other => panic!("{other:?}"),
         }
-    });
+    }
 }
 
 /// A CPU may be online and yet forbidden, which only binding tells.
-#[test]
+#[run_test(in_child)]
 fn a_thread_that_cannot_be_bound_is_an_error_of_that_thread() {
-    in_child(|| {
-        deny(libc::SYS_sched_setaffinity, libc::EINVAL);
-        let cpu = permitted_cpus()[0];
-        let single = || LocalExecutorBuilder::new(Placement::Fixed(cpu));
-        let made = single().make().map(drop);
-        let spawned = single()
-            .spawn(|| async {})
-            .expect("the CPU is online, more is not known before the thread runs")
-            .join();
-        let sets = vec![set_of(cpu), set_of(cpu)];
-        let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Custom(sets))
-            .on_all_shards(|| async {})
-            .expect("as before");
-        let results = [made, spawned].into_iter().chain(shards.join_all());
-        for result in results {
-            match result {
-                Err(GlommioError::IoError(error)) => {
-                    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-                    let text = error.to_string();
-                    assert!(text.contains(&format!("the CPUs [{cpu}]")), "{text}");
-                    let source = error.get_ref().and_then(|it| it.source());
-                    let source = source.and_then(|it| it.downcast_ref::<io::Error>());
-                    let errno = source.and_then(io::Error::raw_os_error);
-                    assert_eq!(errno, Some(libc::EINVAL));
-                }
-                other => panic!("{other:?}"),
+    deny(libc::SYS_sched_setaffinity, libc::EINVAL);
+    let cpu = permitted_cpus()[0];
+    let single = || LocalExecutorBuilder::new(Placement::Fixed(cpu));
+    let made = single().make().map(drop);
+    let spawned = single()
+        .spawn(|| async {})
+        .expect("the CPU is online, more is not known before the thread runs")
+        .join();
+    let sets = vec![set_of(cpu), set_of(cpu)];
+    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Custom(sets))
+        .on_all_shards(|| async {})
+        .expect("as before");
+    let results = [made, spawned].into_iter().chain(shards.join_all());
+    for result in results {
+        match result {
+            Err(GlommioError::IoError(error)) => {
+                assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+                let text = error.to_string();
+                assert!(text.contains(&format!("the CPUs [{cpu}]")), "{text}");
+                let source = error.get_ref().and_then(|it| it.source());
+                let source = source.and_then(|it| it.downcast_ref::<io::Error>());
+                let errno = source.and_then(io::Error::raw_os_error);
+                assert_eq!(errno, Some(libc::EINVAL));
             }
+            other => panic!("{other:?}"),
         }
-    });
+    }
 }
 
 /// As on machines that can have more CPUs than the C library's mask has bits.
-#[test]
+#[run_test(in_child)]
 fn a_thread_that_cannot_be_asked_for_its_cpus_is_good_enough() {
-    in_child(|| {
-        deny(libc::SYS_sched_getaffinity, libc::EINVAL);
-        basic_workload();
-        let online = CpuSet::online().expect("sysfs is there").len();
-        let shards = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(online, None))
-            .blocking_thread_pool_placement(PoolPlacement::Unbound(1))
-            .on_all_shards(|| async { executor().spawn_blocking(|| 1).await })
-            .expect("no CPU is known to be forbidden");
-        for shard in shards.join_all() {
-            assert_eq!(shard.expect("it ends in good order"), 1);
-        }
-    });
+    deny(libc::SYS_sched_getaffinity, libc::EINVAL);
+    basic_workload();
+    let online = CpuSet::online().expect("sysfs is there").len();
+    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(online, None))
+        .blocking_thread_pool_placement(PoolPlacement::Unbound(1))
+        .on_all_shards(|| async { executor().spawn_blocking(|| 1).await })
+        .expect("no CPU is known to be forbidden");
+    for shard in shards.join_all() {
+        assert_eq!(shard.expect("it ends in good order"), 1);
+    }
 }
 
 /// As those before 5.6 do, which know io_uring but not these flags.
-#[test]
+#[run_test(in_child_with(&ON_RING))]
 fn a_kernel_that_knows_none_of_the_flags_is_named() {
-    in_child_with(&ON_RING, || {
-        deny(libc::SYS_io_uring_setup, libc::EINVAL);
-        assert_fails_without_leaks(
-            io::ErrorKind::Unsupported,
-            libc::EINVAL,
-            &["kernel", "io_uring", "too old", "Linux 5.13"],
-        );
-    });
+    deny(libc::SYS_io_uring_setup, libc::EINVAL);
+    assert_fails_without_leaks(
+        io::ErrorKind::Unsupported,
+        libc::EINVAL,
+        &["kernel", "io_uring", "too old", "Linux 5.13"],
+    );
 }
 
-#[test]
+#[run_test(in_child_with(&ON_RING))]
 fn little_locked_memory_suffices() {
-    in_child_with(&ON_RING, || {
-        set_limit(Resource::RLIMIT_MEMLOCK, 64 << 10);
-        become_an_ordinary_user();
-        for _ in 0..20 {
-            basic_workload();
-        }
-        // One after the other, with no time between: the kernel gives the memory of a ring back a
-        // moment after it was closed.
-        for _ in 0..300 {
-            make_soon().run(sleep(Duration::from_micros(10)));
-        }
-        // Several at once may be too many, depending on what this kernel counts. Then the error
-        // says so.
-        let mut executors = vec![make_soon()];
-        for _ in 0..5 {
-            match LocalExecutorBuilder::default().make() {
-                Ok(executor) => executors.push(executor),
-                Err(GlommioError::ReactorError(error)) => {
-                    assert!(error.to_string().contains("memlock"), "{error}");
-                    assert!(error.to_string().contains("65536"), "{error}");
-                    break;
-                }
-                Err(error) => panic!("{error:?}"),
+    set_limit(Resource::RLIMIT_MEMLOCK, 64 << 10);
+    become_an_ordinary_user();
+    for _ in 0..20 {
+        basic_workload();
+    }
+    // One after the other, with no time between: the kernel gives the memory of a ring back a
+    // moment after it was closed.
+    for _ in 0..300 {
+        make_soon().run(sleep(Duration::from_micros(10)));
+    }
+    // Several at once may be too many, depending on what this kernel counts. Then the error
+    // says so.
+    let mut executors = vec![make_soon()];
+    for _ in 0..5 {
+        match LocalExecutorBuilder::default().make() {
+            Ok(executor) => executors.push(executor),
+            Err(GlommioError::ReactorError(error)) => {
+                assert!(error.to_string().contains("memlock"), "{error}");
+                assert!(error.to_string().contains("65536"), "{error}");
+                break;
             }
+            Err(error) => panic!("{error:?}"),
         }
-        for executor in &executors {
-            executor.run(sleep(Duration::from_micros(10)));
-        }
-    });
+    }
+    for executor in &executors {
+        executor.run(sleep(Duration::from_micros(10)));
+    }
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_process_without_descriptors_gets_an_error_and_recovers() {
-    in_child(|| {
-        basic_workload();
-        set_limit(Resource::RLIMIT_NOFILE, 64);
-        let mut files = Vec::new();
-        let refused = loop {
-            match File::open("/dev/null") {
-                Ok(file) => files.push(file),
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(refused.raw_os_error(), Some(libc::EMFILE));
-        // None for the eventfd, one for it and none for the ring, ...
-        let mut made = 0;
-        for _ in 0..5 {
-            for _ in 0..20 {
-                match LocalExecutorBuilder::default().make() {
-                    Ok(executor) => {
-                        executor.run(sleep(Duration::from_micros(1)));
-                        made += 1;
-                    }
-                    Err(error) => {
-                        let text = error.to_string();
-                        assert!(
-                            text.contains("files") || text.contains("descriptor"),
-                            "{text}"
-                        );
-                    }
+    basic_workload();
+    set_limit(Resource::RLIMIT_NOFILE, 64);
+    let mut files = Vec::new();
+    let refused = loop {
+        match File::open("/dev/null") {
+            Ok(file) => files.push(file),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.raw_os_error(), Some(libc::EMFILE));
+    // None for the eventfd, one for it and none for the ring, ...
+    let mut made = 0;
+    for _ in 0..5 {
+        for _ in 0..20 {
+            match LocalExecutorBuilder::default().make() {
+                Ok(executor) => {
+                    executor.run(sleep(Duration::from_micros(1)));
+                    made += 1;
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(
+                        text.contains("files") || text.contains("descriptor"),
+                        "{text}"
+                    );
                 }
             }
-            files.pop();
         }
-        assert!(made > 0, "four descriptors are enough for one executor");
-        files.clear();
-        basic_workload();
-    });
+        files.pop();
+    }
+    assert!(made > 0, "four descriptors are enough for one executor");
+    files.clear();
+    basic_workload();
 }
 
 /// Makes an executor. Where locked memory is short it may take a while: the kernel gives back that
@@ -336,11 +314,9 @@ pub(crate) fn basic_workload() {
     });
 }
 
-#[test]
+#[run_test(in_child)]
 fn an_ordinary_ring_does_the_basic_work() {
-    in_child(|| {
-        basic_workload();
-    });
+    basic_workload();
 }
 
 /// The basic work, and that an idle ring of this mode sleeps.
@@ -390,25 +366,19 @@ fn foreign_wakes() {
     });
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_RING", "coop"), ON_RING[0]]))]
 fn a_ring_without_deferred_work_does_the_same() {
-    in_child_with(&[("GLOMMIO_RING", "coop"), ON_RING[0]], || {
-        work_and_sleep();
-    });
+    work_and_sleep();
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_RING", "plain"), ON_RING[0]]))]
 fn a_plain_ring_does_the_same() {
-    in_child_with(&[("GLOMMIO_RING", "plain"), ON_RING[0]], || {
-        work_and_sleep();
-    });
+    work_and_sleep();
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_RING", "turbo"), ON_RING[0]]))]
 fn an_unknown_kind_of_ring_is_the_ordinary_one() {
-    in_child_with(&[("GLOMMIO_RING", "turbo"), ON_RING[0]], || {
-        work_and_sleep();
-    });
+    work_and_sleep();
 }
 
 /// The log tells what a ring is; `modes` are those that may be tried, in this order.
@@ -467,18 +437,14 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').filter(|name| !name.is_empty())
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_RING", "defer"), ON_RING[0]]))]
 fn a_ring_says_what_it_is() {
-    in_child_with(&[("GLOMMIO_RING", "defer"), ON_RING[0]], || {
-        says_what_it_is(&["defer", "coop", "plain"]);
-    });
+    says_what_it_is(&["defer", "coop", "plain"]);
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_RING", "plain"), ON_RING[0]]))]
 fn a_plain_ring_says_what_it_is() {
-    in_child_with(&[("GLOMMIO_RING", "plain"), ON_RING[0]], || {
-        says_what_it_is(&["plain"])
-    });
+    says_what_it_is(&["plain"])
 }
 
 /// What is done without is not what the kernel lacks, and the work is done.

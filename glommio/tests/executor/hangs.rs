@@ -24,7 +24,9 @@ use glommio::{
     executor, spawn_local, spawn_local_into, yield_if_needed,
 };
 
-use crate::common::{Parking, in_child, panic_of, threads, wait_until, watchdog, with_slices_of};
+use crate::common::{
+    Parking, in_child, panic_of, threads, wait_until, watchdog, with_slices_of, with_watchdog,
+};
 use crate::faults::forbid;
 use crate::storms::Counter;
 
@@ -34,18 +36,16 @@ fn queue(shares: usize) -> TaskQueueHandle {
     executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, "a queue")
 }
 
-#[test]
+#[run_test]
 fn run_hung_with_a_preempt_timer_of_one_nanosecond() {
-    let _watchdog = watchdog();
     let executor = with_slices_of(Duration::from_nanos(1));
     for _ in 0..1000 {
         executor.run(async {});
     }
 }
 
-#[test]
+#[run_test]
 fn an_executor_preempted_before_any_task_ran_went_to_sleep() {
-    let _watchdog = watchdog();
     for slice in [Duration::ZERO, Duration::from_nanos(1), AN_HOUR] {
         let executor = with_slices_of(slice);
         // A wake from elsewhere asks for preemption before the first task of the next run has its
@@ -242,10 +242,9 @@ async fn wait_for_a_blocking_call() {
 
 /// 0.9 let the yielding queue run on until the preempt timer, some 1,000,000 yields. Each counts
 /// for 10 µs at least, so that only so many make up for a turn of the other queue.
-#[test]
+#[run_test]
 fn yield_task_queue_now_in_a_loop_starved_other_queues() {
     const LEAST: Duration = Duration::from_micros(10);
-    let _watchdog = watchdog();
     for shares in [1000, 100] {
         with_slices_of(AN_HOUR).run(async {
             let has_run = Rc::new(Cell::new(false));
@@ -325,26 +324,23 @@ fn timers_and_io_of_a_busy_executor_waited_for_the_preempt_timer() {
 
 /// 0.9 registered its process for `membarrier` before its first sleep, which takes 30 to 80 ms once
 /// there are threads. Nothing of the kind can be late that does not happen.
-#[test]
+#[run_test(in_child)]
 fn the_first_sleep_of_a_process_was_late_by_its_setup() {
-    in_child(|| {
-        forbid(libc::SYS_membarrier);
-        glommio::early_init();
-        let counter = Arc::new(Counter::default());
-        let hunter = Arc::clone(&counter);
-        let thread = thread::spawn(move || hunter.hunt(100));
-        LocalExecutor::default().run(async {
-            sleep(Duration::from_millis(1)).await;
-            counter.serve(100).await;
-            executor().spawn_blocking(|| ()).await;
-        });
-        thread.join().expect("all were answered");
+    forbid(libc::SYS_membarrier);
+    glommio::early_init();
+    let counter = Arc::new(Counter::default());
+    let hunter = Arc::clone(&counter);
+    let thread = thread::spawn(move || hunter.hunt(100));
+    LocalExecutor::default().run(async {
+        sleep(Duration::from_millis(1)).await;
+        counter.serve(100).await;
+        executor().spawn_blocking(|| ()).await;
     });
+    thread.join().expect("all were answered");
 }
 
-#[test]
+#[run_test]
 fn a_foreign_wake_was_lost_on_an_executor_going_to_sleep() {
-    let _watchdog = watchdog();
     let counter = Arc::new(Counter::default());
     let hunter = Arc::clone(&counter);
     let thread = thread::spawn(move || hunter.hunt(20_000));
@@ -385,36 +381,34 @@ fn a_consumer_hung_that_went_to_sleep_before_its_producer() {
     hand_over(Duration::from_micros(1), Duration::from_millis(3));
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_panic_in_spawn_blocking_hung_its_caller_and_broke_the_pool() {
-    in_child(|| {
-        for size in [1, 3] {
-            let before = threads();
-            let executor = LocalExecutorBuilder::default()
-                .blocking_thread_pool_placement(PoolPlacement::Unbound(size))
-                .make()
-                .expect("an executor");
-            // As many as there are threads, one after the other and at once, and more.
-            for at_once in [1, size, 3 * size] {
-                for _ in 0..size + 1 {
-                    let heard = executor.run(async {
-                        let calls: Vec<_> = (0..at_once).map(|_| panic_in_the_pool()).collect();
-                        let mut heard = 0;
-                        for call in calls {
-                            heard += call.await;
-                        }
-                        heard
-                    });
-                    assert_eq!(heard, at_once);
-                }
+    for size in [1, 3] {
+        let before = threads();
+        let executor = LocalExecutorBuilder::default()
+            .blocking_thread_pool_placement(PoolPlacement::Unbound(size))
+            .make()
+            .expect("an executor");
+        // As many as there are threads, one after the other and at once, and more.
+        for at_once in [1, size, 3 * size] {
+            for _ in 0..size + 1 {
+                let heard = executor.run(async {
+                    let calls: Vec<_> = (0..at_once).map(|_| panic_in_the_pool()).collect();
+                    let mut heard = 0;
+                    for call in calls {
+                        heard += call.await;
+                    }
+                    heard
+                });
+                assert_eq!(heard, at_once);
             }
-            assert!(threads() <= before + size, "no thread was replaced");
-            let call = async { glommio::executor().spawn_blocking(|| "alive").await };
-            assert_eq!(executor.run(call), "alive");
-            drop(executor);
-            wait_until(|| threads() == before);
         }
-    });
+        assert!(threads() <= before + size, "no thread was replaced");
+        let call = async { glommio::executor().spawn_blocking(|| "alive").await };
+        assert_eq!(executor.run(call), "alive");
+        drop(executor);
+        wait_until(|| threads() == before);
+    }
 }
 
 /// One, once the panic of a blocking call came out where it is awaited.
@@ -429,9 +423,8 @@ fn panic_in_the_pool() -> Task<usize> {
     })
 }
 
-#[test]
+#[run_test]
 fn run_hung_after_a_caught_panic() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let other = executor.run(async { queue(1000) });
     for queue in [TaskQueueHandle::default(), other] {
@@ -468,11 +461,10 @@ fn run_hung_after_a_caught_panic() {
 /// More reads wait than the ring takes at once: first each for a byte that another task sends when
 /// it got its own, and then all of them for nothing, with one more behind them that gets what it
 /// waits for.
-#[test]
+#[run_test]
 fn an_executor_slept_with_requests_that_it_had_not_submitted() {
     const CONNECTIONS: usize = 50;
     const ROUNDS: usize = 20;
-    let _watchdog = watchdog();
     for ring_depth in 1..=4 {
         let executor = LocalExecutorBuilder::default()
             .ring_depth(ring_depth)

@@ -70,83 +70,79 @@ fn in_telling_child(body: impl FnOnce()) {
     in_child(body);
 }
 
-#[test]
+#[run_test(in_telling_child)]
 fn a_sleeping_executor_does_not_count_as_waiting_for_a_device() {
-    in_telling_child(|| {
-        let executor = LocalExecutor::default();
-        // Files that were in use, and given up, are not in flight any more.
-        executor.run(async {
-            for _ in 0..10 {
-                let file = BufferedFile::open("/proc/self/exe")
+    let executor = LocalExecutor::default();
+    // Files that were in use, and given up, are not in flight any more.
+    executor.run(async {
+        for _ in 0..10 {
+            let file = BufferedFile::open("/proc/self/exe")
+                .await
+                .expect("it exists");
+            file.read_at(0, 64).await.expect("it is a file");
+            // Given up as soon as it was handed over.
+            assert!(
+                poll_once(BufferedFile::open("/proc/self/exe"))
                     .await
-                    .expect("it exists");
-                file.read_at(0, 64).await.expect("it is a file");
-                // Given up as soon as it was handed over.
-                assert!(
-                    poll_once(BufferedFile::open("/proc/self/exe"))
-                        .await
-                        .is_none()
-                );
-                file.close().await.expect("it is open");
-            }
-        });
-        kill_sleeps(false);
-        executor.run(async {
-            sleep(Duration::from_millis(5)).await;
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-            let address = listener.local_addr().expect("it is bound");
-            let echo = spawn_local(async move {
-                let mut stream = listener.accept().await.expect("a client connects");
-                sleep(Duration::from_millis(5)).await;
-                stream.write_all(b"echo").await.expect("it is connected");
-            });
-            let mut stream = TcpStream::connect(address).await.expect("it listens");
-            let mut bytes = [0; 4];
-            stream.read_exact(&mut bytes).await.expect("it answers");
-            echo.await;
-            glommio::executor()
-                .spawn_blocking(|| std::thread::sleep(Duration::from_millis(5)))
-                .await;
-            // Cancelled while the executor ends.
-            spawn_local(async move { stream.read(&mut [0]).await }).detach();
-            sleep(Duration::from_millis(1)).await;
-        });
-        drop(executor);
+                    .is_none()
+            );
+            file.close().await.expect("it is open");
+        }
     });
+    kill_sleeps(false);
+    executor.run(async {
+        sleep(Duration::from_millis(5)).await;
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let echo = spawn_local(async move {
+            let mut stream = listener.accept().await.expect("a client connects");
+            sleep(Duration::from_millis(5)).await;
+            stream.write_all(b"echo").await.expect("it is connected");
+        });
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let mut bytes = [0; 4];
+        stream.read_exact(&mut bytes).await.expect("it answers");
+        echo.await;
+        glommio::executor()
+            .spawn_blocking(|| std::thread::sleep(Duration::from_millis(5)))
+            .await;
+        // Cancelled while the executor ends.
+        spawn_local(async move { stream.read(&mut [0]).await }).detach();
+        sleep(Duration::from_millis(1)).await;
+    });
+    drop(executor);
 }
 
-#[test]
+#[run_test(in_telling_child)]
 fn a_sleep_beside_a_file_operation_counts_as_waiting_for_a_device() {
-    in_telling_child(|| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let fifo = folder.path().join("fifo");
-        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("the folder is ours");
-        let executor = LocalExecutor::default();
-        let this = nix::unistd::gettid();
-        let mut other_end = File::options();
-        let other_end = other_end.read(true).write(true).open(&fifo);
-        let mut other_end = other_end.expect("it was just made");
-        // Not under the filter.
-        let writer = std::thread::spawn(move || {
-            let stat = format!("/proc/self/task/{this}/stat");
-            // The state is the first column behind the name.
-            wait_until(|| {
-                let stat = std::fs::read_to_string(&stat).expect("the thread is there");
-                stat.rsplit(')')
-                    .next()
-                    .is_some_and(|it| it.starts_with(" S"))
-            });
-            other_end.write_all(b"x").expect("there is a reader");
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("the folder is ours");
+    let executor = LocalExecutor::default();
+    let this = nix::unistd::gettid();
+    let mut other_end = File::options();
+    let other_end = other_end.read(true).write(true).open(&fifo);
+    let mut other_end = other_end.expect("it was just made");
+    // Not under the filter.
+    let writer = std::thread::spawn(move || {
+        let stat = format!("/proc/self/task/{this}/stat");
+        // The state is the first column behind the name.
+        wait_until(|| {
+            let stat = std::fs::read_to_string(&stat).expect("the thread is there");
+            stat.rsplit(')')
+                .next()
+                .is_some_and(|it| it.starts_with(" S"))
         });
-        kill_sleeps(true);
-        executor.run(async {
-            let file = BufferedFile::open(&fifo).await.expect("it exists");
-            // It waits until there is something to read.
-            let read = file.read_at(0, 1).await.expect("it can be read");
-            assert_eq!(&read[..], b"x");
-            file.close().await.expect("it is open");
-        });
-        drop(executor);
-        writer.join().expect("it does not panic");
+        other_end.write_all(b"x").expect("there is a reader");
     });
+    kill_sleeps(true);
+    executor.run(async {
+        let file = BufferedFile::open(&fifo).await.expect("it exists");
+        // It waits until there is something to read.
+        let read = file.read_at(0, 1).await.expect("it can be read");
+        assert_eq!(&read[..], b"x");
+        file.close().await.expect("it is open");
+    });
+    drop(executor);
+    writer.join().expect("it does not panic");
 }

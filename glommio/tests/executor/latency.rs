@@ -13,14 +13,13 @@ use futures_lite::future::yield_now;
 use glommio::timer::sleep;
 use glommio::{Latency, Shares, executor, spawn_local_into, yield_if_needed};
 
-use crate::common::{best_of, run, watchdog, with_slices_of};
+use crate::common::{best_of, run, with_slices_of, with_watchdog};
 
 /// Far above what a cooperative executor needs, and below what waiting for a slice of 100 ms takes.
 const PROMPT: Duration = Duration::from_millis(60);
 
-#[test]
+#[run_test]
 fn a_lone_task_has_its_slice_to_itself() {
-    let _watchdog = watchdog();
     // Not preempted without a reason: the default slice is 100 ms, and begins later than this.
     let started = Instant::now();
     run(async {
@@ -54,9 +53,8 @@ fn a_lone_task_has_its_slice_to_itself() {
     assert!(slice < Duration::from_millis(90), "{slice:?}");
 }
 
-#[test]
+#[run_test]
 fn a_latency_longer_than_the_default_lengthens_the_slice_of_a_queue_alone() {
-    let _watchdog = watchdog();
     let executor = with_slices_of(Duration::from_millis(5));
     executor.run(async {
         const PATIENCE: Duration = Duration::from_millis(100);
@@ -85,9 +83,8 @@ fn a_latency_longer_than_the_default_lengthens_the_slice_of_a_queue_alone() {
     });
 }
 
-#[test]
+#[run_test]
 fn a_busy_task_gives_way_to_an_impatient_queue() {
-    let _watchdog = watchdog();
     // Slices that nothing but the latency ends.
     let made = with_slices_of(Duration::from_secs(3600));
     for latency in [1, 2, 5].map(Duration::from_millis) {
@@ -118,44 +115,41 @@ fn a_busy_task_gives_way_to_an_impatient_queue() {
     }
 }
 
-#[test]
-fn a_woken_queue_goes_before_the_next_turn_of_its_neighbour() {
-    run(async {
-        let due = Rc::new(Cell::new(None::<Instant>));
-        let passed_over = Rc::new(Cell::new(0));
-        let (sees, counts) = (Rc::clone(&due), Rc::clone(&passed_over));
-        let new_queue =
-            || executor().create_task_queue(Shares::default(), Latency::NotImportant, "");
-        let neighbour = async move {
-            loop {
-                if sees.get().is_some_and(|due| due <= Instant::now()) {
-                    counts.set(counts.get() + 1);
-                }
-                while !executor().need_preempt() {
-                    std::hint::spin_loop();
-                }
-                yield_if_needed().await;
+#[run_test]
+async fn a_woken_queue_goes_before_the_next_turn_of_its_neighbour() {
+    let due = Rc::new(Cell::new(None::<Instant>));
+    let passed_over = Rc::new(Cell::new(0));
+    let (sees, counts) = (Rc::clone(&due), Rc::clone(&passed_over));
+    let new_queue = || executor().create_task_queue(Shares::default(), Latency::NotImportant, "");
+    let neighbour = async move {
+        loop {
+            if sees.get().is_some_and(|due| due <= Instant::now()) {
+                counts.set(counts.get() + 1);
             }
-        };
-        let _neighbour = spawn_local_into(neighbour, new_queue());
-        let woken = spawn_local_into(
-            async move {
-                let mut least = u32::MAX;
-                for _ in 0..20 {
-                    let wait = Duration::from_millis(1);
-                    due.set(Some(Instant::now() + wait));
-                    sleep(wait).await;
-                    due.set(None);
-                    // A turn may begin at the very moment at which the timer comes due.
-                    least = least.min(passed_over.take());
-                }
-                least
-            },
-            new_queue(),
-        );
-        let least = woken.expect("it was just made").await;
-        assert_eq!(least, 0, "turns between the deadline and the sleeper's own");
-    });
+            while !executor().need_preempt() {
+                std::hint::spin_loop();
+            }
+            yield_if_needed().await;
+        }
+    };
+    let _neighbour = spawn_local_into(neighbour, new_queue());
+    let woken = spawn_local_into(
+        async move {
+            let mut least = u32::MAX;
+            for _ in 0..20 {
+                let wait = Duration::from_millis(1);
+                due.set(Some(Instant::now() + wait));
+                sleep(wait).await;
+                due.set(None);
+                // A turn may begin at the very moment at which the timer comes due.
+                least = least.min(passed_over.take());
+            }
+            least
+        },
+        new_queue(),
+    );
+    let least = woken.expect("it was just made").await;
+    assert_eq!(least, 0, "turns between the deadline and the sleeper's own");
 }
 
 #[test]
@@ -179,28 +173,25 @@ fn a_queue_that_becomes_impatient_in_the_middle_of_a_slice_cuts_it_short() {
     assert!(cut < PROMPT, "{cut:?}");
 }
 
-#[test]
-fn a_foreign_wake_asks_the_running_task_to_yield() {
-    run(async {
-        let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-        let is_done = Arc::new(AtomicBool::new(false));
-        let set = Arc::clone(&is_done);
-        let thread = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(1));
-            waker.wake();
-            set.store(true, Ordering::SeqCst);
-        });
-        while !executor().need_preempt() {
-            std::hint::spin_loop();
-        }
-        thread.join().expect("it only wakes");
-        assert!(is_done.load(Ordering::SeqCst));
+#[run_test]
+async fn a_foreign_wake_asks_the_running_task_to_yield() {
+    let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&is_done);
+    let thread = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(1));
+        waker.wake();
+        set.store(true, Ordering::SeqCst);
     });
+    while !executor().need_preempt() {
+        std::hint::spin_loop();
+    }
+    thread.join().expect("it only wakes");
+    assert!(is_done.load(Ordering::SeqCst));
 }
 
-#[test]
+#[run_test]
 fn yield_if_needed_goes_on_at_once_when_it_is_not() {
-    let _watchdog = watchdog();
     let made = with_slices_of(Duration::from_secs(3600));
     made.run(async {
         let others_ran = Rc::new(Cell::new(false));

@@ -197,11 +197,9 @@ fn assert_nothing_grows(executors: usize, with_blocking_calls: bool) {
     });
 }
 
-#[test]
+#[run_test(in_child_with(&[KEEP_LITTLE]))]
 fn thousands_of_executors_leave_no_descriptor_thread_or_byte() {
-    in_child_with(&[KEEP_LITTLE], || {
-        assert_nothing_grows(rounds(2_000), false)
-    });
+    assert_nothing_grows(rounds(2_000), false)
 }
 
 #[test]
@@ -209,53 +207,49 @@ fn executors_with_blocking_calls_under_way_leave_nothing_either() {
     in_child_with(&[KEEP_LITTLE], || assert_nothing_grows(rounds(2_000), true));
 }
 
-#[test]
+#[run_test(in_child_with(&[KEEP_LITTLE]))]
 fn executors_on_threads_of_their_own_leave_nothing_either() {
-    in_child_with(&[KEEP_LITTLE], || {
-        let live = || {
-            let handle = glommio::LocalExecutorBuilder::default()
-                .spawn(|| async {
-                    spawn_local(sleep(AN_HOUR)).detach();
-                    yield_now().await;
-                })
-                .expect("a thread starts");
-            handle.join().expect("it ends in good order");
-        };
-        let threads_before = threads();
-        (0..50).for_each(|_| live());
-        wait_until(|| threads() <= threads_before);
-        let before = (descriptors(), resident_bytes());
-        (0..500).for_each(|_| live());
-        wait_until(|| threads() <= threads_before);
-        assert_eq!(descriptors(), before.0);
-        assert!(resident_bytes().saturating_sub(before.1) < 8 << 20);
-    });
+    let live = || {
+        let handle = glommio::LocalExecutorBuilder::default()
+            .spawn(|| async {
+                spawn_local(sleep(AN_HOUR)).detach();
+                yield_now().await;
+            })
+            .expect("a thread starts");
+        handle.join().expect("it ends in good order");
+    };
+    let threads_before = threads();
+    (0..50).for_each(|_| live());
+    wait_until(|| threads() <= threads_before);
+    let before = (descriptors(), resident_bytes());
+    (0..500).for_each(|_| live());
+    wait_until(|| threads() <= threads_before);
+    assert_eq!(descriptors(), before.0);
+    assert!(resident_bytes().saturating_sub(before.1) < 8 << 20);
 }
 
-#[test]
+#[run_test(in_child_with(&[KEEP_LITTLE]))]
 fn many_tasks_one_after_the_other_leave_nothing_in_a_running_executor() {
-    in_child_with(&[KEEP_LITTLE], || {
-        LocalExecutor::default().run(async {
-            let live = async |count: u32| {
-                for i in 0..count {
-                    match i % 4 {
-                        0 => spawn_local(async {}).await,
-                        1 => spawn_local(yield_now()).await,
-                        2 => drop(spawn_local(sleep(AN_HOUR))),
-                        _ => drop(spawn_local(yield_now()).detach()),
-                    }
-                    if i % 1000 == 0 {
-                        executor().spawn_blocking(|| ()).await;
-                    }
+    LocalExecutor::default().run(async {
+        let live = async |count: u32| {
+            for i in 0..count {
+                match i % 4 {
+                    0 => spawn_local(async {}).await,
+                    1 => spawn_local(yield_now()).await,
+                    2 => drop(spawn_local(sleep(AN_HOUR))),
+                    _ => drop(spawn_local(yield_now()).detach()),
                 }
-            };
-            live(50_000).await;
-            let before = (descriptors(), resident_bytes());
-            live(rounds(250_000) as u32).await;
-            assert_eq!(descriptors(), before.0);
-            let grown = resident_bytes().saturating_sub(before.1);
-            assert!(grown < 8 << 20, "{grown} bytes");
-        });
+                if i % 1000 == 0 {
+                    executor().spawn_blocking(|| ()).await;
+                }
+            }
+        };
+        live(50_000).await;
+        let before = (descriptors(), resident_bytes());
+        live(rounds(250_000) as u32).await;
+        assert_eq!(descriptors(), before.0);
+        let grown = resident_bytes().saturating_sub(before.1);
+        assert!(grown < 8 << 20, "{grown} bytes");
     });
 }
 
@@ -312,23 +306,21 @@ async fn read_in_fits_and_starts(bytes: usize) {
     sender.await;
 }
 
-#[test]
+#[run_test(in_child_with(&[KEEP_LITTLE]))]
 fn futures_of_sockets_dropped_at_any_moment_lose_nothing_and_leave_nothing() {
-    in_child_with(&[KEEP_LITTLE], || {
-        let live = || {
-            LocalExecutor::default().run(async {
-                let readers: Vec<_> = (0..4)
-                    .map(|_| spawn_local(read_in_fits_and_starts(500)))
-                    .collect();
-                for reader in readers {
-                    reader.await;
-                }
-            });
-        };
-        live();
-        let before = (descriptors(), Allocations::of_this_thread());
-        (0..3).for_each(|_| live());
-        assert_eq!(descriptors(), before.0);
-        assert_eq!(Allocations::of_this_thread().since(before.1).bytes, 0);
-    });
+    let live = || {
+        LocalExecutor::default().run(async {
+            let readers: Vec<_> = (0..4)
+                .map(|_| spawn_local(read_in_fits_and_starts(500)))
+                .collect();
+            for reader in readers {
+                reader.await;
+            }
+        });
+    };
+    live();
+    let before = (descriptors(), Allocations::of_this_thread());
+    (0..3).for_each(|_| live());
+    assert_eq!(descriptors(), before.0);
+    assert_eq!(Allocations::of_this_thread().since(before.1).bytes, 0);
 }

@@ -4,6 +4,8 @@
     reason = "handles that outlive the run in which they were made are what is tested"
 )]
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -53,14 +53,12 @@ fn without_the_calls_that_may_be_missing_all_work_is_done() {
 }
 
 /// Without those that have come since, which have higher numbers.
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_DRIVER", "auto")]))]
 fn the_calls_of_linux_4_18_are_enough_for_epoll() {
-    in_child_with(&[("GLOMMIO_DRIVER", "auto")], || {
-        deny_from(libc::SYS_rseq + 1, libc::ENOSYS);
-        all_work();
-        let driver = LocalExecutor::default().run(async { executor().driver() });
-        assert_eq!(driver, glommio::Driver::Epoll);
-    });
+    deny_from(libc::SYS_rseq + 1, libc::ENOSYS);
+    all_work();
+    let driver = LocalExecutor::default().run(async { executor().driver() });
+    assert_eq!(driver, glommio::Driver::Epoll);
 }
 
 fn is_set(environment: &[(&str, &str)]) -> bool {

@@ -14,7 +14,7 @@ use glommio::{
     SharesManager, Task, TaskQueueHandle, executor, spawn_local, spawn_local_into,
 };
 
-use crate::common::{DropCount, Parking, in_child, on_drop, panic_of, run, watchdog};
+use crate::common::{DropCount, Parking, in_child, on_drop, panic_of, run, with_watchdog};
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
@@ -42,9 +42,8 @@ fn assert_works(executor: &LocalExecutor, queues: &[TaskQueueHandle]) {
     assert_eq!(sum, queues.len() + 2);
 }
 
-#[test]
+#[run_test]
 fn a_panic_of_the_main_future_leaves_run_with_its_payload() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let drops = DropCount::default();
     let guard = drops.guard();
@@ -60,9 +59,8 @@ fn a_panic_of_the_main_future_leaves_run_with_its_payload() {
     assert_works(&executor, &[]);
 }
 
-#[test]
+#[run_test]
 fn a_panic_of_a_task_in_another_queue_neither_aborts_nor_stops_that_queue() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let mut handle = TaskQueueHandle::default();
     let drops = DropCount::default();
@@ -103,9 +101,8 @@ fn a_panic_of_a_task_in_another_queue_neither_aborts_nor_stops_that_queue() {
     assert_eq!(drops.count(), 2);
 }
 
-#[test]
+#[run_test]
 fn the_main_future_is_dropped_before_run_unwinds() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let drops = DropCount::default();
     {
@@ -129,9 +126,8 @@ fn the_main_future_is_dropped_before_run_unwinds() {
     assert_works(&executor, &[]);
 }
 
-#[test]
+#[run_test]
 fn the_waiter_of_a_panicked_task_sees_none() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let parking = Parking::default();
     let gate = parking.clone();
@@ -146,9 +142,8 @@ fn the_waiter_of_a_panicked_task_sees_none() {
     assert_eq!(executor.run(handle), None::<()>);
 }
 
-#[test]
+#[run_test]
 fn awaiting_a_panicked_task_panics_in_the_awaiter() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let task: Task<()> = executor.spawn(async { panic!("first") });
     assert_eq!(panic_of(|| executor.run(pending::<()>())), "first");
@@ -157,9 +152,8 @@ fn awaiting_a_panicked_task_panics_in_the_awaiter() {
     assert_works(&executor, &[]);
 }
 
-#[test]
+#[run_test]
 fn a_panic_in_the_first_poll_unwinds_through_the_spawner() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     executor.run(async {
         let message = panic_of(|| drop(spawn_local(async { panic!("at once") })));
@@ -177,9 +171,8 @@ fn a_panic_in_the_first_poll_unwinds_through_the_spawner() {
     assert_works(&executor, &[]);
 }
 
-#[test]
+#[run_test]
 fn a_panicking_destructor_of_a_task_leaves_run() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let mut handle = TaskQueueHandle::default();
     let message = panic_of(|| {
@@ -201,9 +194,8 @@ fn a_panicking_destructor_of_a_task_leaves_run() {
     assert_works(&executor, &[handle]);
 }
 
-#[test]
+#[run_test]
 fn two_panics_at_once_do_not_abort() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let message = panic_of(|| {
         executor.run(async {
@@ -221,7 +213,7 @@ fn two_panics_at_once_do_not_abort() {
     assert_works(&executor, &[]);
 }
 
-#[test]
+#[run_test]
 fn a_panic_of_a_shares_manager_does_not_put_its_queue_out_of_action() {
     #[derive(Default)]
     struct Fails {
@@ -236,7 +228,6 @@ fn a_panic_of_a_shares_manager_does_not_put_its_queue_out_of_action() {
             Duration::ZERO
         }
     }
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let manager = Rc::new(Fails::default());
     let mut handle = TaskQueueHandle::default();
@@ -254,8 +245,8 @@ fn a_panic_of_a_shares_manager_does_not_put_its_queue_out_of_action() {
     assert_works(&executor, &[handle]);
 }
 
-#[test]
-fn a_shares_manager_may_use_the_executor() {
+#[run_test]
+async fn a_shares_manager_may_use_the_executor() {
     struct Reenters;
     impl SharesManager for Reenters {
         fn shares(&self) -> usize {
@@ -271,19 +262,16 @@ fn a_shares_manager_may_use_the_executor() {
             Duration::ZERO
         }
     }
-    run(async {
-        let shares = Shares::Dynamic(Rc::new(Reenters));
-        let handle = executor().create_task_queue(shares, Latency::NotImportant, "re-enters");
-        for _ in 0..10 {
-            let task = spawn_local_into(yield_now(), handle);
-            task.expect("it exists").await;
-        }
-    });
+    let shares = Shares::Dynamic(Rc::new(Reenters));
+    let handle = executor().create_task_queue(shares, Latency::NotImportant, "re-enters");
+    for _ in 0..10 {
+        let task = spawn_local_into(yield_now(), handle);
+        task.expect("it exists").await;
+    }
 }
 
-#[test]
+#[run_test]
 fn the_current_queue_goes_on_after_a_panic_in_the_middle_of_its_turn() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let parking = Parking::default();
     let turns = Rc::new(Cell::new(0));
@@ -317,9 +305,8 @@ fn the_current_queue_goes_on_after_a_panic_in_the_middle_of_its_turn() {
     assert_works(&executor, &[handle]);
 }
 
-#[test]
+#[run_test]
 fn panics_of_an_executors_thread_come_from_join() {
-    let _watchdog = watchdog();
     let handle = LocalExecutorBuilder::default()
         .spawn(|| async {
             yield_now().await;
@@ -334,8 +321,8 @@ fn panics_of_an_executors_thread_come_from_join() {
     }
 }
 
-#[test]
-fn a_panicking_waker_takes_nothing_else_down() {
+#[run_test]
+async fn a_panicking_waker_takes_nothing_else_down() {
     use std::sync::Arc;
     use std::task::{Context, Wake, Waker};
 
@@ -345,55 +332,51 @@ fn a_panicking_waker_takes_nothing_else_down() {
             panic!("in a waker");
         }
     }
-    run(async {
-        // A timer and a task that are polled, by hand, with a waker that panics.
-        let waker = Waker::from(Arc::new(Bomb));
-        let mut cx = Context::from_waker(&waker);
-        let mut timer = Timer::new(AN_HOUR);
-        assert!(Pin::new(&mut timer).poll(&mut cx).is_pending());
-        timer.reset(Duration::from_millis(1));
-        let mut task = spawn_local(yield_now());
-        assert!(std::pin::Pin::new(&mut task).poll(&mut cx).is_pending());
-        sleep(Duration::from_millis(3)).await;
-        let mut polls = 0;
-        poll_fn(|cx| {
-            polls += 1;
-            cx.waker().wake_by_ref();
-            if polls > 3 {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-        timer.await;
-        task.await;
-    });
+    // A timer and a task that are polled, by hand, with a waker that panics.
+    let waker = Waker::from(Arc::new(Bomb));
+    let mut cx = Context::from_waker(&waker);
+    let mut timer = Timer::new(AN_HOUR);
+    assert!(Pin::new(&mut timer).poll(&mut cx).is_pending());
+    timer.reset(Duration::from_millis(1));
+    let mut task = spawn_local(yield_now());
+    assert!(std::pin::Pin::new(&mut task).poll(&mut cx).is_pending());
+    sleep(Duration::from_millis(3)).await;
+    let mut polls = 0;
+    poll_fn(|cx| {
+        polls += 1;
+        cx.waker().wake_by_ref();
+        if polls > 3 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    timer.await;
+    task.await;
 }
 
-#[test]
+#[run_test(in_child)]
 fn an_executor_in_a_thread_local_is_dropped_without_aborting() {
-    in_child(|| {
-        thread_local! {
-            static EXECUTOR: LocalExecutor = LocalExecutor::default();
-        }
-        let dropped = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let count = std::sync::Arc::clone(&dropped);
-        std::thread::spawn(move || {
-            EXECUTOR.with(|it| {
-                let guard = on_drop(move || {
-                    count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                });
-                it.spawn(async move {
-                    let _guard = guard;
-                    sleep(Duration::from_secs(1000)).await;
-                })
-                .detach();
-                it.run(yield_now());
+    thread_local! {
+        static EXECUTOR: LocalExecutor = LocalExecutor::default();
+    }
+    let dropped = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&dropped);
+    std::thread::spawn(move || {
+        EXECUTOR.with(|it| {
+            let guard = on_drop(move || {
+                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             });
-        })
-        .join()
-        .expect("the thread ends in good order");
-        assert_eq!(dropped.load(std::sync::atomic::Ordering::SeqCst), 1);
-    });
+            it.spawn(async move {
+                let _guard = guard;
+                sleep(Duration::from_secs(1000)).await;
+            })
+            .detach();
+            it.run(yield_now());
+        });
+    })
+    .join()
+    .expect("the thread ends in good order");
+    assert_eq!(dropped.load(std::sync::atomic::Ordering::SeqCst), 1);
 }

@@ -16,7 +16,7 @@ use glommio::{
 
 use crate::common::{
     assert_not, cpus_of, descriptors, in_child, permitted_cpus, set_of, thread_cpu, threads,
-    wait_until, watchdog,
+    wait_until, with_watchdog,
 };
 
 pub fn unbound(shards: usize) -> LocalExecutorPoolBuilder {
@@ -38,9 +38,8 @@ fn bindings(placement: PoolPlacement) -> Vec<Vec<usize>> {
     outputs(shards)
 }
 
-#[test]
+#[run_test]
 fn every_shard_runs_the_program_on_an_executor_and_a_thread_of_its_own() {
-    let _watchdog = watchdog();
     let shards = unbound(5)
         .name("shard")
         .on_all_shards(|| {
@@ -75,9 +74,8 @@ fn every_shard_runs_the_program_on_an_executor_and_a_thread_of_its_own() {
     }
 }
 
-#[test]
+#[run_test]
 fn the_calling_thread_does_not_wait_for_the_shards() {
-    let _watchdog = watchdog();
     let go_on = Arc::new(AtomicBool::new(false));
     let wait = Arc::clone(&go_on);
     let shards = unbound(3)
@@ -92,9 +90,8 @@ fn the_calling_thread_does_not_wait_for_the_shards() {
     outputs(shards);
 }
 
-#[test]
+#[run_test]
 fn dropped_handles_let_the_shards_run_on() {
-    let _watchdog = watchdog();
     let (sender, receiver) = mpsc::channel();
     let shards = unbound(3).on_all_shards(move || async move {
         sleep(Duration::from_millis(2)).await;
@@ -105,9 +102,8 @@ fn dropped_handles_let_the_shards_run_on() {
     assert_eq!(ids.len(), 3);
 }
 
-#[test]
+#[run_test]
 fn each_shard_is_bound_to_what_the_placement_hands_out() {
-    let _watchdog = watchdog();
     let permitted = permitted_cpus();
     let all: CpuSet = CpuSet::online()
         .expect("sysfs is there")
@@ -147,9 +143,8 @@ fn a_custom_placement_without_sets_is_a_pool_without_shards() {
     assert!(shards.join_all().is_empty());
 }
 
-#[test]
+#[run_test]
 fn every_knob_can_be_turned() {
-    let _watchdog = watchdog();
     let cpu = permitted_cpus()[0];
     let set = set_of(cpu);
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Custom(vec![set.clone(), set]))
@@ -204,9 +199,8 @@ fn cpu_of_a_sleep(placement: PoolPlacement) -> Duration {
     outputs(shards)[0]
 }
 
-#[test]
+#[run_test]
 fn only_shards_with_a_cpu_spin() {
-    let _watchdog = watchdog();
     let cpu = permitted_cpus()[0];
     // Others may use the CPU meanwhile, but not each time.
     wait_until(|| {
@@ -216,9 +210,8 @@ fn only_shards_with_a_cpu_spin() {
     assert!(used < Duration::from_millis(30), "{used:?}");
 }
 
-#[test]
+#[run_test]
 fn a_panic_is_the_result_of_its_shard_alone() {
-    let _watchdog = watchdog();
     let turn = Arc::new(AtomicUsize::new(0));
     let shards = unbound(4)
         .on_all_shards(move || async move {
@@ -244,9 +237,8 @@ fn a_panic_is_the_result_of_its_shard_alone() {
     assert!(panics[0].contains("turn of the unlucky"), "{panics:?}");
 }
 
-#[test]
+#[run_test]
 fn when_all_panic_all_results_are_errors() {
-    let _watchdog = watchdog();
     // Before there is a future, and in it.
     let in_generator = unbound(3).on_all_shards::<_, std::future::Ready<()>, _>(|| panic!("first"));
     let in_future = unbound(3).on_all_shards(|| async { panic!("later") });
@@ -264,21 +256,18 @@ fn when_all_panic_all_results_are_errors() {
     }
 }
 
-#[test]
+#[run_test(in_child)]
 fn pools_come_and_go_without_leaving_anything_behind() {
-    in_child(|| {
-        let (fds, threads_before) = (descriptors(), threads());
-        for round in 0..100 {
-            let shards =
-                unbound(4).on_all_shards(|| async { executor().spawn_blocking(|| 1).await });
-            let shards = shards.expect("threads can be created");
-            if round % 2 == 0 {
-                assert_eq!(outputs(shards), [1; 4]);
-            }
+    let (fds, threads_before) = (descriptors(), threads());
+    for round in 0..100 {
+        let shards = unbound(4).on_all_shards(|| async { executor().spawn_blocking(|| 1).await });
+        let shards = shards.expect("threads can be created");
+        if round % 2 == 0 {
+            assert_eq!(outputs(shards), [1; 4]);
         }
-        wait_until(|| threads() == threads_before);
-        assert_eq!(descriptors(), fds);
-    });
+    }
+    wait_until(|| threads() == threads_before);
+    assert_eq!(descriptors(), fds);
 }
 
 #[test]

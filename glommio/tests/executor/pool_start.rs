@@ -16,7 +16,7 @@ use nix::sys::resource::Resource;
 
 use crate::common::{
     descriptors, in_child, in_child_with, mapped_bytes, panic_of, permitted_cpus, set_limit,
-    threads, wait_until, watchdog,
+    threads, wait_until, with_watchdog,
 };
 use crate::pool::{outputs, unbound};
 
@@ -83,9 +83,8 @@ impl Drop for Generator {
     }
 }
 
-#[test]
+#[run_test]
 fn the_program_is_cloned_once_for_each_shard() {
-    let _watchdog = watchdog();
     let fate = Arc::<Fate>::default();
     let generator = Generator(Arc::clone(&fate));
     let shards = unbound(4)
@@ -157,9 +156,8 @@ fn knobs_are_refused_before_anything_is_made() {
     assert_eq!(message, "ring depth should be strictly positive");
 }
 
-#[test]
+#[run_test]
 fn a_program_that_cannot_be_cloned_starts_no_thread() {
-    let _watchdog = watchdog();
     let fate = Arc::new(Fate {
         clones_max: Some(2),
         ..Fate::default()
@@ -222,55 +220,50 @@ fn shards_give_up_if_the_thread_of_one_cannot_be_created() {
     });
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_pool_for_which_descriptors_do_not_suffice_is_refused() {
-    in_child(|| {
-        set_limit(Resource::RLIMIT_NOFILE, 64);
-        let (fds, threads_before) = (descriptors(), threads());
-        for shards in [100, usize::MAX] {
-            match refused(unbound(shards)) {
-                GlommioError::IoError(error) => {
-                    assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
-                }
-                other => panic!("{other:?}"),
+    set_limit(Resource::RLIMIT_NOFILE, 64);
+    let (fds, threads_before) = (descriptors(), threads());
+    for shards in [100, usize::MAX] {
+        match refused(unbound(shards)) {
+            GlommioError::IoError(error) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
             }
-            assert_eq!((descriptors(), threads()), (fds, threads_before));
+            other => panic!("{other:?}"),
         }
-    });
+        assert_eq!((descriptors(), threads()), (fds, threads_before));
+    }
 }
 
 /// Those that got no ring say so, as the variant that it was made as, and the others work.
-#[test]
+#[run_test(in_child)]
 fn a_shard_that_cannot_be_made_does_not_hold_up_the_others() {
-    in_child(|| {
-        const SHARDS: usize = 8;
-        // Each has its eventfd, and not all have a ring.
-        let limit = descriptors() + SHARDS + SHARDS / 2;
-        set_limit(Resource::RLIMIT_NOFILE, limit as u64);
-        let go_on = Arc::new(AtomicBool::new(false));
-        let wait = Arc::clone(&go_on);
-        let shards = unbound(SHARDS)
-            .on_all_shards(move || async move {
-                while !wait.load(Ordering::SeqCst) {
-                    sleep(Duration::from_micros(200)).await;
-                }
-                executor().id()
-            })
-            .expect("threads can be created");
-        // No shard gives a descriptor back before another has missed it.
-        wait_until(|| shards.handles().iter().any(|handle| handle.is_finished()));
-        go_on.store(true, Ordering::SeqCst);
-        let (made, failed): (Vec<_>, Vec<_>) =
-            shards.join_all().into_iter().partition(Result::is_ok);
-        assert_eq!(made.len() + failed.len(), SHARDS);
-        assert!(!made.is_empty() && !failed.is_empty());
-        for result in failed {
-            match result {
-                Err(GlommioError::IoError(error)) => {
-                    assert!(error.to_string().contains("open files"), "{error}");
-                }
-                other => panic!("{other:?}"),
+    const SHARDS: usize = 8;
+    // Each has its eventfd, and not all have a ring.
+    let limit = descriptors() + SHARDS + SHARDS / 2;
+    set_limit(Resource::RLIMIT_NOFILE, limit as u64);
+    let go_on = Arc::new(AtomicBool::new(false));
+    let wait = Arc::clone(&go_on);
+    let shards = unbound(SHARDS)
+        .on_all_shards(move || async move {
+            while !wait.load(Ordering::SeqCst) {
+                sleep(Duration::from_micros(200)).await;
             }
+            executor().id()
+        })
+        .expect("threads can be created");
+    // No shard gives a descriptor back before another has missed it.
+    wait_until(|| shards.handles().iter().any(|handle| handle.is_finished()));
+    go_on.store(true, Ordering::SeqCst);
+    let (made, failed): (Vec<_>, Vec<_>) = shards.join_all().into_iter().partition(Result::is_ok);
+    assert_eq!(made.len() + failed.len(), SHARDS);
+    assert!(!made.is_empty() && !failed.is_empty());
+    for result in failed {
+        match result {
+            Err(GlommioError::IoError(error)) => {
+                assert!(error.to_string().contains("open files"), "{error}");
+            }
+            other => panic!("{other:?}"),
         }
-    });
+    }
 }

@@ -18,7 +18,7 @@ use glommio::net::UnixStream;
 use glommio::timer::{Timer, sleep};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into};
 
-use crate::common::{run, watchdog, with_slices_of};
+use crate::common::{run, with_slices_of, with_watchdog};
 
 /// The shortest slice, and the time from which a round notices what the kernel has completed.
 const SHORTEST: Duration = Duration::from_micros(20);
@@ -157,9 +157,8 @@ fn no_poll_begins_between_a_deadline_and_the_task_that_it_woke() {
     }
 }
 
-#[test]
+#[run_test]
 fn no_poll_begins_after_a_task_was_asked_to_stop_and_before_the_executor_has_looked() {
-    let _watchdog = watchdog();
     let made = with_slices_of(Duration::from_millis(2));
     made.run(async {
         // It looks for a queue anew once it has looked at all else.
@@ -193,9 +192,8 @@ fn no_poll_begins_after_a_task_was_asked_to_stop_and_before_the_executor_has_loo
     });
 }
 
-#[test]
+#[run_test]
 fn the_shortest_slice_is_no_shorter_whatever_is_asked_for() {
-    let _watchdog = watchdog();
     let latencies = [
         Latency::NotImportant,
         Latency::Matters(Duration::ZERO),

@@ -11,7 +11,7 @@ use glommio::{
     TaskQueueHandle, executor, spawn_local, spawn_local_into,
 };
 
-use crate::common::{Parking, run, watchdog};
+use crate::common::{Parking, run, with_watchdog};
 
 fn queue(shares: usize) -> TaskQueueHandle {
     executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, "a queue")
@@ -35,131 +35,116 @@ fn remove(handle: TaskQueueHandle) -> Option<QueueErrorKind> {
     kind_of(executor().remove_task_queue(handle), handle)
 }
 
-#[test]
-fn tasks_of_a_queue_that_yield_it_alternate_strictly() {
-    run(async {
-        let last = Rc::new(Cell::new(usize::MAX));
-        let tasks: Vec<_> = (0..10)
-            .map(|i| {
-                let last = Rc::clone(&last);
-                let turns = async move {
-                    for _ in 0..10_000 {
-                        assert_ne!(last.replace(i), i, "a task ran twice in a row");
-                        executor().yield_task_queue_now().await;
-                    }
-                };
-                spawn_local_into(turns, TaskQueueHandle::default()).expect("it exists")
-            })
-            .collect();
-        for task in tasks {
-            task.await;
-        }
-    });
+#[run_test]
+async fn tasks_of_a_queue_that_yield_it_alternate_strictly() {
+    let last = Rc::new(Cell::new(usize::MAX));
+    let tasks: Vec<_> = (0..10)
+        .map(|i| {
+            let last = Rc::clone(&last);
+            let turns = async move {
+                for _ in 0..10_000 {
+                    assert_ne!(last.replace(i), i, "a task ran twice in a row");
+                    executor().yield_task_queue_now().await;
+                }
+            };
+            spawn_local_into(turns, TaskQueueHandle::default()).expect("it exists")
+        })
+        .collect();
+    for task in tasks {
+        task.await;
+    }
 }
 
-#[test]
-fn tasks_of_a_queue_that_yield_now_alternate_strictly() {
-    run(async {
-        let order = Rc::new(RefCell::new(Vec::new()));
-        let tasks: Vec<_> = (0..3)
-            .map(|i| {
-                let order = Rc::clone(&order);
-                let turns = async move {
-                    for _ in 0..1000 {
-                        order.borrow_mut().push(i);
-                        executor().yield_now().await;
-                    }
-                };
-                spawn_local_into(turns, TaskQueueHandle::default()).expect("it exists")
-            })
-            .collect();
-        for task in tasks {
-            task.await;
-        }
-        assert!(order.borrow().chunks(3).all(|turn| turn == [0, 1, 2]));
-    });
+#[run_test]
+async fn tasks_of_a_queue_that_yield_now_alternate_strictly() {
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let tasks: Vec<_> = (0..3)
+        .map(|i| {
+            let order = Rc::clone(&order);
+            let turns = async move {
+                for _ in 0..1000 {
+                    order.borrow_mut().push(i);
+                    executor().yield_now().await;
+                }
+            };
+            spawn_local_into(turns, TaskQueueHandle::default()).expect("it exists")
+        })
+        .collect();
+    for task in tasks {
+        task.await;
+    }
+    assert!(order.borrow().chunks(3).all(|turn| turn == [0, 1, 2]));
 }
 
-#[test]
-fn an_empty_queue_is_removed_once() {
-    run(async {
-        let handle = queue(1);
-        assert_eq!(remove(handle), None);
-        assert_eq!(remove(handle), Some(QueueErrorKind::NotFound));
-        let next = queue(1);
-        assert_eq!(next.index(), handle.index() + 1, "indexes are not reused");
-        assert_eq!(remove(next), None);
-    });
+#[run_test]
+async fn an_empty_queue_is_removed_once() {
+    let handle = queue(1);
+    assert_eq!(remove(handle), None);
+    assert_eq!(remove(handle), Some(QueueErrorKind::NotFound));
+    let next = queue(1);
+    assert_eq!(next.index(), handle.index() + 1, "indexes are not reused");
+    assert_eq!(remove(next), None);
 }
 
-#[test]
-fn a_queue_with_unfinished_tasks_is_not_removed() {
-    run(async {
-        let handle = queue(1);
-        let parking = Parking::default();
-        let waiting = spawn_local_into(parking.clone(), handle).expect("it exists");
-        assert_eq!(
-            remove(handle),
-            Some(QueueErrorKind::StillActive),
-            "runnable"
-        );
-        while parking.waker().is_none() {
-            executor().yield_task_queue_now().await;
-        }
-        assert_eq!(remove(handle), Some(QueueErrorKind::StillActive), "waiting");
-        parking.open();
-        assert_eq!(remove(handle), Some(QueueErrorKind::StillActive), "woken");
-        waiting.await;
-        assert_eq!(remove(handle), None);
-    });
+#[run_test]
+async fn a_queue_with_unfinished_tasks_is_not_removed() {
+    let handle = queue(1);
+    let parking = Parking::default();
+    let waiting = spawn_local_into(parking.clone(), handle).expect("it exists");
+    assert_eq!(
+        remove(handle),
+        Some(QueueErrorKind::StillActive),
+        "runnable"
+    );
+    while parking.waker().is_none() {
+        executor().yield_task_queue_now().await;
+    }
+    assert_eq!(remove(handle), Some(QueueErrorKind::StillActive), "waiting");
+    parking.open();
+    assert_eq!(remove(handle), Some(QueueErrorKind::StillActive), "woken");
+    waiting.await;
+    assert_eq!(remove(handle), None);
 }
 
-#[test]
-fn a_queue_is_not_removed_by_a_task_of_its_own() {
-    run(async {
-        let handle = queue(1);
-        let inside = spawn_local_into(async move { remove(handle) }, handle).expect("it exists");
-        assert_eq!(inside.await, Some(QueueErrorKind::StillActive));
-        assert_eq!(remove(handle), None);
-    });
+#[run_test]
+async fn a_queue_is_not_removed_by_a_task_of_its_own() {
+    let handle = queue(1);
+    let inside = spawn_local_into(async move { remove(handle) }, handle).expect("it exists");
+    assert_eq!(inside.await, Some(QueueErrorKind::StillActive));
+    assert_eq!(remove(handle), None);
 }
 
-#[test]
-fn a_queue_goes_once_its_cancelled_tasks_are_gone() {
-    run(async {
-        let handle = queue(1);
-        let parking = Parking::default();
-        let task = spawn_local_into(parking.clone(), handle).expect("it exists");
-        yield_now().await;
-        drop(task);
-        assert_eq!(remove(handle), Some(QueueErrorKind::StillActive));
-        while let Some(kind) = remove(handle) {
-            assert_eq!(kind, QueueErrorKind::StillActive);
-            executor().yield_task_queue_now().await;
-        }
-        // Wakes of what was there are ignored.
-        if let Some(waker) = parking.waker() {
-            waker.wake();
-        }
-        yield_now().await;
-    });
+#[run_test]
+async fn a_queue_goes_once_its_cancelled_tasks_are_gone() {
+    let handle = queue(1);
+    let parking = Parking::default();
+    let task = spawn_local_into(parking.clone(), handle).expect("it exists");
+    yield_now().await;
+    drop(task);
+    assert_eq!(remove(handle), Some(QueueErrorKind::StillActive));
+    while let Some(kind) = remove(handle) {
+        assert_eq!(kind, QueueErrorKind::StillActive);
+        executor().yield_task_queue_now().await;
+    }
+    // Wakes of what was there are ignored.
+    if let Some(waker) = parking.waker() {
+        waker.wake();
+    }
+    yield_now().await;
 }
 
-#[test]
-fn an_output_outlives_the_queue_of_its_task() {
-    run(async {
-        let handle = queue(1000);
-        let task = spawn_local_into(async { String::from("output") }, handle).expect("it exists");
-        while remove(handle).is_some() {
-            executor().yield_task_queue_now().await;
-        }
-        assert_eq!(task.await, "output");
-    });
+#[run_test]
+async fn an_output_outlives_the_queue_of_its_task() {
+    let handle = queue(1000);
+    let task = spawn_local_into(async { String::from("output") }, handle).expect("it exists");
+    while remove(handle).is_some() {
+        executor().yield_task_queue_now().await;
+    }
+    assert_eq!(task.await, "output");
 }
 
-#[test]
+#[run_test]
 fn the_default_queue_is_never_removed() {
-    let _watchdog = watchdog();
     let made = LocalExecutor::default();
     let default = TaskQueueHandle::default();
     let outside = || kind_of(made.remove_task_queue(default), default);
@@ -169,9 +154,8 @@ fn the_default_queue_is_never_removed() {
     made.run(async { spawn_local(async {}).await });
 }
 
-#[test]
+#[run_test]
 fn queues_are_removed_between_runs_too() {
-    let _watchdog = watchdog();
     let made = LocalExecutor::default();
     let parking = Parking::default();
     let (empty, waiting, task) = made.run(async {
@@ -196,9 +180,8 @@ fn queues_are_removed_between_runs_too() {
     );
 }
 
-#[test]
+#[run_test]
 fn a_queue_removed_while_its_executor_dies_is_no_trouble() {
-    let _watchdog = watchdog();
     let made = LocalExecutor::default();
     let removed = Rc::new(Cell::new(None));
     let result = Rc::clone(&removed);
@@ -224,8 +207,8 @@ fn handles_are_plain_values() {
     assert!(format!("{default:?}").contains('0'));
 }
 
-#[test]
-fn queues_of_any_shares_and_latency_make_progress() {
+#[run_test]
+async fn queues_of_any_shares_and_latency_make_progress() {
     let latencies = [
         Latency::NotImportant,
         Latency::Matters(Duration::ZERO),
@@ -233,62 +216,58 @@ fn queues_of_any_shares_and_latency_make_progress() {
         Latency::Matters(Duration::from_millis(1)),
         Latency::Matters(Duration::MAX),
     ];
-    run(async {
-        let busy = spawn_local_into(
-            async {
-                loop {
-                    executor().yield_task_queue_now().await;
-                }
-            },
-            queue(1000),
-        );
-        let mut tasks = Vec::new();
-        for latency in latencies {
-            for shares in [0, 1, 1000, usize::MAX] {
-                let queue = executor().create_task_queue(Shares::Static(shares), latency, "");
-                let work = async move {
-                    for _ in 0..20 {
-                        glommio::yield_if_needed().await;
-                        executor().yield_task_queue_now().await;
-                        sleep(Duration::from_micros(10)).await;
-                    }
-                    queue
-                };
-                tasks.push(spawn_local_into(work, queue).expect("it was just made"));
-            }
-        }
-        for task in tasks {
-            let queue = task.await;
-            while remove(queue).is_some() {
+    let busy = spawn_local_into(
+        async {
+            loop {
                 executor().yield_task_queue_now().await;
             }
+        },
+        queue(1000),
+    );
+    let mut tasks = Vec::new();
+    for latency in latencies {
+        for shares in [0, 1, 1000, usize::MAX] {
+            let queue = executor().create_task_queue(Shares::Static(shares), latency, "");
+            let work = async move {
+                for _ in 0..20 {
+                    glommio::yield_if_needed().await;
+                    executor().yield_task_queue_now().await;
+                    sleep(Duration::from_micros(10)).await;
+                }
+                queue
+            };
+            tasks.push(spawn_local_into(work, queue).expect("it was just made"));
         }
-        drop(busy);
-    });
+    }
+    for task in tasks {
+        let queue = task.await;
+        while remove(queue).is_some() {
+            executor().yield_task_queue_now().await;
+        }
+    }
+    drop(busy);
 }
 
-#[test]
-fn thousands_of_queues_come_and_go() {
-    run(async {
-        let queues: Vec<_> = (0..5000).map(|i| queue(i % 1000 + 1)).collect();
-        let tasks: Vec<_> = queues
-            .iter()
-            .map(|&handle| {
-                let work = async move {
-                    yield_now().await;
-                    executor().current_task_queue()
-                };
-                spawn_local_into(work, handle).expect("it was just made")
-            })
-            .collect();
-        for (task, queue) in tasks.into_iter().zip(&queues) {
-            assert_eq!(task.await, *queue);
+#[run_test]
+async fn thousands_of_queues_come_and_go() {
+    let queues: Vec<_> = (0..5000).map(|i| queue(i % 1000 + 1)).collect();
+    let tasks: Vec<_> = queues
+        .iter()
+        .map(|&handle| {
+            let work = async move {
+                yield_now().await;
+                executor().current_task_queue()
+            };
+            spawn_local_into(work, handle).expect("it was just made")
+        })
+        .collect();
+    for (task, queue) in tasks.into_iter().zip(&queues) {
+        assert_eq!(task.await, *queue);
+    }
+    for queue in queues {
+        while remove(queue).is_some() {
+            executor().yield_task_queue_now().await;
         }
-        for queue in queues {
-            while remove(queue).is_some() {
-                executor().yield_task_queue_now().await;
-            }
-        }
-        assert_eq!(queue(1).index(), 5001);
-    });
+    }
+    assert_eq!(queue(1).index(), 5001);
 }

@@ -13,11 +13,10 @@ use glommio::{
     TaskQueueHandle, executor, spawn_local,
 };
 
-use crate::common::{DropCount, Log, Parking, in_child, panic_of, run, watchdog};
+use crate::common::{DropCount, Log, Parking, in_child, panic_of, run, with_watchdog};
 
-#[test]
+#[run_test]
 fn returns_the_output_of_a_future_that_borrows() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let words = [String::from("thread"), String::from("per core")];
     let mut lengths = Vec::new();
@@ -30,9 +29,8 @@ fn returns_the_output_of_a_future_that_borrows() {
     assert_eq!(lengths, [6, 8]);
 }
 
-#[test]
+#[run_test]
 fn unfinished_tasks_go_on_in_the_next_run() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let (parking, inner, log) = (Parking::default(), Parking::default(), Log::default());
     let kept = executor.run(async {
@@ -65,9 +63,8 @@ fn unfinished_tasks_go_on_in_the_next_run() {
     assert_eq!(done, ["detached", "kept"]);
 }
 
-#[test]
+#[run_test]
 fn a_detached_task_that_is_runnable_does_not_hold_up_the_end() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let turns = Rc::new(Cell::new(0));
     let counted = Rc::clone(&turns);
@@ -86,9 +83,8 @@ fn a_detached_task_that_is_runnable_does_not_hold_up_the_end() {
     assert!(turns.get() > after_first, "it goes on in the next run");
 }
 
-#[test]
+#[run_test]
 fn other_tasks_do_not_run_on_when_the_main_future_is_done() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let (is_done, late_turns) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
     executor.run(async {
@@ -109,19 +105,16 @@ fn other_tasks_do_not_run_on_when_the_main_future_is_done() {
     assert!(late_turns.get() <= 3, "{}", late_turns.get());
 }
 
-#[test]
-fn two_detached_tasks_can_be_awaited_in_a_row() {
-    run(async {
-        assert_eq!(spawn_local(async { 1 }).detach().await, Some(1));
-        assert_eq!(spawn_local(async { 2 }).detach().await, Some(2));
-        spawn_local(async {}).detach().await;
-        spawn_local(async {}).detach().await;
-    });
+#[run_test]
+async fn two_detached_tasks_can_be_awaited_in_a_row() {
+    assert_eq!(spawn_local(async { 1 }).detach().await, Some(1));
+    assert_eq!(spawn_local(async { 2 }).detach().await, Some(2));
+    spawn_local(async {}).detach().await;
+    spawn_local(async {}).detach().await;
 }
 
-#[test]
+#[run_test]
 fn a_run_inside_a_run_panics_and_leaves_the_outer_one_whole() {
-    let _watchdog = watchdog();
     let (outer, inner) = (LocalExecutor::default(), LocalExecutor::default());
     let output = outer.run(async {
         let message = panic_of(|| inner.run(async {}));
@@ -139,9 +132,8 @@ fn a_run_inside_a_run_panics_and_leaves_the_outer_one_whole() {
     assert_eq!(inner.run(async { executor().id() }), inner.id());
 }
 
-#[test]
+#[run_test]
 fn an_executor_may_be_made_and_dropped_inside_another() {
-    let _watchdog = watchdog();
     let outer = LocalExecutor::default();
     outer.run(async {
         let drops = DropCount::default();
@@ -168,9 +160,8 @@ fn an_executor_may_be_made_and_dropped_inside_another() {
     });
 }
 
-#[test]
+#[run_test]
 fn two_executors_of_one_thread_take_turns() {
-    let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let progress = Rc::new(RefCell::new(Vec::new()));
     for (name, executor) in [("first", &first), ("second", &second)] {
@@ -197,9 +188,8 @@ fn two_executors_of_one_thread_take_turns() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_future_of_one_executor_is_woken_by_a_task_of_another() {
-    let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let parking = Parking::default();
     let task = first.spawn(parking.clone());
@@ -209,9 +199,8 @@ fn a_future_of_one_executor_is_woken_by_a_task_of_another() {
     first.run(task);
 }
 
-#[test]
+#[run_test]
 fn ids_are_unique_and_never_zero() {
-    let _watchdog = watchdog();
     let ids: HashSet<usize> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|_| {
@@ -235,19 +224,16 @@ fn ids_are_unique_and_never_zero() {
     assert!(!ids.contains(&0));
 }
 
-#[test]
+#[run_test(in_child)]
 fn an_executor_that_could_not_be_made_has_used_up_its_number() {
-    in_child(|| {
-        let first = LocalExecutor::default().id();
-        let nowhere = LocalExecutorBuilder::new(Placement::Fixed(usize::MAX));
-        nowhere.make().expect_err("there is no such CPU");
-        assert_eq!(LocalExecutor::default().id(), first + 2);
-    });
+    let first = LocalExecutor::default().id();
+    let nowhere = LocalExecutorBuilder::new(Placement::Fixed(usize::MAX));
+    nowhere.make().expect_err("there is no such CPU");
+    assert_eq!(LocalExecutor::default().id(), first + 2);
 }
 
-#[test]
+#[run_test]
 fn outside_a_run_yields_work_and_the_rest_says_what_is_missing() {
-    let _watchdog = watchdog();
     assert_without_executor();
     let made = LocalExecutor::default();
     // Made is not running.

@@ -142,86 +142,84 @@ fn a_grandchild_that_drops_its_grandparent_reads_no_freed_memory() {
 }
 
 /// Whatever state the task is in and wherever it is dropped.
-#[test]
+#[run_test(in_child)]
 fn scoped_tasks_that_are_not_in_use_are_dropped_without_an_abort() {
-    in_child(|| {
-        let drops = DropCount::default();
-        let spawned = |polls_before_ready: usize| {
-            let guard = drops.guard();
-            let future = async move {
-                let _guard = guard;
-                for _ in 0..polls_before_ready {
-                    yield_now().await;
-                }
-            };
-            // SAFETY: nothing is borrowed.
-            unsafe { spawn_scoped(future) }
-        };
-        let executor = LocalExecutor::default();
-        let mut dropped = 0;
-        let mut expect_dropped = |count: usize| {
-            dropped += count;
-            assert_eq!(drops.count(), dropped);
-        };
-        executor.run(async {
-            // Unpolled, waiting, woken, finished.
-            for polls in 0..4 {
-                let task = spawned(2);
-                for _ in 0..polls {
-                    yield_now().await;
-                }
-                drop(task);
-                expect_dropped(1);
+    let drops = DropCount::default();
+    let spawned = |polls_before_ready: usize| {
+        let guard = drops.guard();
+        let future = async move {
+            let _guard = guard;
+            for _ in 0..polls_before_ready {
+                yield_now().await;
             }
-            // In another task, and inside its destructor.
-            let task = spawned(2);
-            spawn_local(async move { drop(task) }).await;
-            let task = spawned(2);
-            drop(spawn_local(keep(task)));
-            yield_now().await;
-            expect_dropped(2);
-            // Cancelled, the answer awaited or given up.
-            assert_eq!(spawned(2).cancel().await, None);
-            drop(spawned(2).cancel());
-            let mut cancelled = Box::pin(spawned(2).cancel());
-            assert!(poll_once(&mut cancelled).await.is_none());
-            drop(cancelled);
-            expect_dropped(3);
-        });
-        // While a panic unwinds, that of the task itself included.
-        let panics = || {
-            executor.run(async {
-                let _waits = spawned(2);
-                // SAFETY: nothing is borrowed.
-                unsafe { spawn_scoped(async { panic!("as intended") }) }.await;
-            });
         };
-        assert_eq!(panic_of(panics), "as intended");
-        expect_dropped(1);
-        // Outside of the executor, alive and dead.
-        let tasks = executor.run(async { [(); 2].map(|()| spawned(2)) });
-        let [first, second] = tasks;
-        drop(first);
-        expect_dropped(1);
-        // With the executor: the parent's future before the child's and after it, and
-        // forgotten.
-        executor.run(async {
-            for is_first in [true, false] {
-                let parent = |child| spawn_local(keep(child));
-                if is_first {
-                    let cell: Rc<RefCell<Option<ScopedTask<'_, ()>>>> = Rc::default();
-                    parent(Rc::clone(&cell)).detach();
-                    *cell.borrow_mut() = Some(spawned(usize::MAX));
-                } else {
-                    parent(Rc::new(RefCell::new(Some(spawned(usize::MAX))))).detach();
-                }
+        // SAFETY: nothing is borrowed.
+        unsafe { spawn_scoped(future) }
+    };
+    let executor = LocalExecutor::default();
+    let mut dropped = 0;
+    let mut expect_dropped = |count: usize| {
+        dropped += count;
+        assert_eq!(drops.count(), dropped);
+    };
+    executor.run(async {
+        // Unpolled, waiting, woken, finished.
+        for polls in 0..4 {
+            let task = spawned(2);
+            for _ in 0..polls {
+                yield_now().await;
             }
-            mem::forget(spawned(usize::MAX));
-        });
-        drop(executor);
-        expect_dropped(4);
-        drop(second);
+            drop(task);
+            expect_dropped(1);
+        }
+        // In another task, and inside its destructor.
+        let task = spawned(2);
+        spawn_local(async move { drop(task) }).await;
+        let task = spawned(2);
+        drop(spawn_local(keep(task)));
+        yield_now().await;
+        expect_dropped(2);
+        // Cancelled, the answer awaited or given up.
+        assert_eq!(spawned(2).cancel().await, None);
+        drop(spawned(2).cancel());
+        let mut cancelled = Box::pin(spawned(2).cancel());
+        assert!(poll_once(&mut cancelled).await.is_none());
+        drop(cancelled);
+        expect_dropped(3);
     });
+    // While a panic unwinds, that of the task itself included.
+    let panics = || {
+        executor.run(async {
+            let _waits = spawned(2);
+            // SAFETY: nothing is borrowed.
+            unsafe { spawn_scoped(async { panic!("as intended") }) }.await;
+        });
+    };
+    assert_eq!(panic_of(panics), "as intended");
+    expect_dropped(1);
+    // Outside of the executor, alive and dead.
+    let tasks = executor.run(async { [(); 2].map(|()| spawned(2)) });
+    let [first, second] = tasks;
+    drop(first);
+    expect_dropped(1);
+    // With the executor: the parent's future before the child's and after it, and
+    // forgotten.
+    executor.run(async {
+        for is_first in [true, false] {
+            let parent = |child| spawn_local(keep(child));
+            if is_first {
+                let cell: Rc<RefCell<Option<ScopedTask<'_, ()>>>> = Rc::default();
+                parent(Rc::clone(&cell)).detach();
+                *cell.borrow_mut() = Some(spawned(usize::MAX));
+            } else {
+                parent(Rc::new(RefCell::new(Some(spawned(usize::MAX))))).detach();
+            }
+        }
+        mem::forget(spawned(usize::MAX));
+    });
+    drop(executor);
+    expect_dropped(4);
+    drop(second);
 }
 
 /// Waits for ever with `kept`.

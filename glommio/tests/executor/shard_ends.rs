@@ -18,7 +18,7 @@ use glommio::{
 use super::pool::{outputs, unbound};
 use crate::common::log::hearing_everywhere;
 use crate::common::{
-    bomb, descriptors, in_child, permitted_cpus, set_of, threads, wait_until, watchdog,
+    bomb, descriptors, in_child, permitted_cpus, set_of, threads, wait_until, with_watchdog,
 };
 
 pub const AN_HOUR: Duration = Duration::from_secs(3600);
@@ -39,9 +39,8 @@ pub fn counter() -> impl Fn() -> usize + Clone + Send + 'static {
     move || count.fetch_add(1, Ordering::SeqCst)
 }
 
-#[test]
+#[run_test]
 fn the_end_of_a_later_shard_is_told_while_an_earlier_one_runs() {
-    let _watchdog = watchdog();
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..4).map(|_| mpsc::channel::<()>()).unzip();
     let receivers = Arc::new(Mutex::new(
         receivers.into_iter().map(Some).collect::<Vec<_>>(),
@@ -86,9 +85,8 @@ fn the_end_of_a_later_shard_is_told_while_an_earlier_one_runs() {
     assert!(shards.join_all().is_empty());
 }
 
-#[test]
+#[run_test]
 fn ends_that_were_not_asked_for_are_told_in_the_order_in_which_they_happened() {
-    let _watchdog = watchdog();
     let may_end = Arc::new(Mutex::new(None));
     let mut shards = unbound(3)
         .on_all_shards({
@@ -111,9 +109,8 @@ fn ends_that_were_not_asked_for_are_told_in_the_order_in_which_they_happened() {
     assert_eq!(told, order);
 }
 
-#[test]
+#[run_test]
 fn join_all_returns_what_join_first_has_left_in_its_order() {
-    let _watchdog = watchdog();
     let mut shards = unbound(4)
         .on_all_shards(|| async { thread::current().id() })
         .expect("threads can be created");
@@ -128,33 +125,30 @@ fn join_all_returns_what_join_first_has_left_in_its_order() {
     assert_eq!(outputs(shards), expected);
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_death_is_logged_also_if_nothing_joins() {
-    in_child(|| {
-        let heard = hearing_everywhere();
-        let _shards: PoolThreadHandles<()> = unbound(1)
-            .on_all_shards(|| async { panic!("of old age") })
-            .expect("a thread starts");
-        let is_told = || {
-            let heard = heard();
-            heard
-                .into_iter()
-                .find(|it| it.message.starts_with("a shard has died"))
-        };
-        wait_until(|| is_told().is_some());
-        let told = is_told().expect("just seen");
-        assert_eq!(told.message, "a shard has died: it panicked: of old age");
-        assert_eq!(told.field("shard"), Some("0"));
-    });
+    let heard = hearing_everywhere();
+    let _shards: PoolThreadHandles<()> = unbound(1)
+        .on_all_shards(|| async { panic!("of old age") })
+        .expect("a thread starts");
+    let is_told = || {
+        let heard = heard();
+        heard
+            .into_iter()
+            .find(|it| it.message.starts_with("a shard has died"))
+    };
+    wait_until(|| is_told().is_some());
+    let told = is_told().expect("just seen");
+    assert_eq!(told.message, "a shard has died: it panicked: of old age");
+    assert_eq!(told.field("shard"), Some("0"));
 }
 
 pub fn ending(shards: usize, grace: Duration) -> LocalExecutorPoolBuilder {
     unbound(shards).on_shard_end(ShardExitPolicy::EndPool { grace })
 }
 
-#[test]
+#[run_test]
 fn a_death_ends_the_pool() {
-    let _watchdog = watchdog();
     let start = counter();
     let shards = ending(4, AN_HOUR).on_all_shards(move || async move {
         assert_ne!(start(), 2, "dies");
@@ -172,9 +166,8 @@ fn a_death_ends_the_pool() {
 }
 
 /// Those that end because of it end after it.
-#[test]
+#[run_test]
 fn the_death_that_ends_the_pool_is_told_first() {
-    let _watchdog = watchdog();
     for _ in 0..300 {
         let number = counter();
         let shards = ending(3, AN_HOUR).on_all_shards(move || async move {
@@ -190,9 +183,8 @@ fn the_death_that_ends_the_pool_is_told_first() {
     }
 }
 
-#[test]
+#[run_test]
 fn an_orderly_end_ends_no_other_shard() {
-    let _watchdog = watchdog();
     let start = counter();
     let (go_on, wait) = (Arc::new(AtomicBool::new(false)), ());
     let mut shards = ending(2, Duration::ZERO)
@@ -214,9 +206,8 @@ fn an_orderly_end_ends_no_other_shard() {
     assert_eq!(outputs(shards), [false]);
 }
 
-#[test]
+#[run_test]
 fn a_shard_that_does_not_end_is_reported_after_the_grace_period_and_lives() {
-    let _watchdog = watchdog();
     let start = counter();
     let go_on = Arc::new(AtomicBool::new(false));
     let (ends, ended) = mpsc::channel();
@@ -245,9 +236,8 @@ fn a_shard_that_does_not_end_is_reported_after_the_grace_period_and_lives() {
     assert_eq!(ended.recv(), Ok("alive"));
 }
 
-#[test]
+#[run_test]
 fn the_shard_whose_death_ends_the_pool_is_not_overdue() {
-    let _watchdog = watchdog();
     for _ in 0..100 {
         let shards = ending(1, Duration::ZERO).on_all_shards(|| async { panic!("dies") });
         let mut shards = shards.expect("threads can be created");
@@ -257,9 +247,8 @@ fn the_shard_whose_death_ends_the_pool_is_not_overdue() {
     }
 }
 
-#[test]
+#[run_test]
 fn outside_such_a_pool_the_token_is_never_cancelled() {
-    let _watchdog = watchdog();
     LocalExecutor::default().run(async {
         assert!(!executor().pool_ending().is_cancelled());
     });
@@ -283,9 +272,8 @@ pub fn restarting(shards: usize, per_minute: u32) -> LocalExecutorPoolBuilder {
     unbound(shards).on_shard_end(ShardExitPolicy::Restart { per_minute })
 }
 
-#[test]
+#[run_test]
 fn a_dead_shard_is_started_again_on_its_cpu_with_a_fresh_executor() {
-    let _watchdog = watchdog();
     let cpu = permitted_cpus()[0];
     let (seen, sees) = mpsc::channel();
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Custom(vec![set_of(cpu)]))
@@ -319,9 +307,8 @@ fn a_dead_shard_is_started_again_on_its_cpu_with_a_fresh_executor() {
     assert_eq!(seen[0].1, [cpu]);
 }
 
-#[test]
+#[run_test]
 fn a_shard_that_dies_too_often_stays_dead_and_the_others_live() {
-    let _watchdog = watchdog();
     for per_minute in [0, 1, 4] {
         let deaths = Arc::new(AtomicUsize::new(0));
         let start = counter();
@@ -351,9 +338,8 @@ fn a_shard_that_dies_too_often_stays_dead_and_the_others_live() {
     }
 }
 
-#[test]
+#[run_test]
 fn old_ends_of_channels_to_a_restarted_shard_are_closed() {
-    let _watchdog = watchdog();
     let (sender, receiver) = shared_channel::new_bounded::<u32>(4);
     let (back, replies) = shared_channel::new_bounded::<u32>(4);
     let ends = Arc::new(Mutex::new(Some((receiver, back))));
@@ -395,26 +381,24 @@ fn old_ends_of_channels_to_a_restarted_shard_are_closed() {
     is_restarted.recv().expect("it was");
 }
 
-#[test]
+#[run_test(in_child)]
 fn restarts_leave_no_thread_and_no_descriptor_behind() {
-    in_child(|| {
-        let (fds, threads_before) = (descriptors(), threads());
-        let start = counter();
-        let shards = restarting(2, 100)
-            .on_all_shards(move || async move {
-                let start = start();
-                spawn_local(sleep(AN_HOUR)).detach();
-                executor().spawn_blocking(|| ()).await;
-                assert!(start > 10, "again");
-            })
-            .expect("threads can be created");
-        outputs(shards);
-        wait_until(|| threads() == threads_before);
-        assert_eq!(descriptors(), fds);
-    });
+    let (fds, threads_before) = (descriptors(), threads());
+    let start = counter();
+    let shards = restarting(2, 100)
+        .on_all_shards(move || async move {
+            let start = start();
+            spawn_local(sleep(AN_HOUR)).detach();
+            executor().spawn_blocking(|| ()).await;
+            assert!(start > 10, "again");
+        })
+        .expect("threads can be created");
+    outputs(shards);
+    wait_until(|| threads() == threads_before);
+    assert_eq!(descriptors(), fds);
 }
 
-#[test]
+#[run_test]
 fn a_stall_handler_is_used_again_after_a_restart() {
     #[derive(Debug)]
     struct Asked(mpsc::Sender<thread::ThreadId>);
@@ -424,7 +408,6 @@ fn a_stall_handler_is_used_again_after_a_restart() {
             None
         }
     }
-    let _watchdog = watchdog();
     let (asked, asks) = mpsc::channel();
     let (before, reached) = mpsc::channel();
     let start = counter();
@@ -447,9 +430,8 @@ fn a_stall_handler_is_used_again_after_a_restart() {
     assert!(asks.iter().count() >= 4);
 }
 
-#[test]
+#[run_test]
 fn a_stream_of_messages_ends_when_its_shard_dies_for_good() {
-    let _watchdog = watchdog();
     let (sender, receiver) = shared_channel::new_bounded::<u32>(4);
     let sender = Arc::new(Mutex::new(Some(sender)));
     let shards = restarting(1, 0)

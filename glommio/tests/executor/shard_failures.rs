@@ -15,7 +15,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use super::pool::{outputs, unbound};
 use super::shard_ends::{AN_HOUR, counter, ending, message, restarting};
 use crate::common::log::hearing_everywhere;
-use crate::common::{in_child, set_limit, watchdog};
+use crate::common::{in_child, set_limit, with_watchdog};
 
 /// What a hook for restarts was told.
 type Told = Arc<Mutex<Vec<String>>>;
@@ -30,9 +30,8 @@ fn noting() -> (Told, impl Fn(usize, &str) + Send + Sync) {
     (told, hook)
 }
 
-#[test]
+#[run_test]
 fn restarts_of_a_shard_that_dies_at_once_are_not_used_up_in_a_moment() {
-    let _watchdog = watchdog();
     let starts = Arc::new(Mutex::new(Vec::new()));
     let shards = restarting(1, 5).on_all_shards({
         let starts = Arc::clone(&starts);
@@ -57,73 +56,68 @@ fn restarts_of_a_shard_that_dies_at_once_are_not_used_up_in_a_moment() {
     }
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_descriptor_that_is_missing_for_a_moment_is_not_the_end_of_a_shard() {
-    in_child(|| {
-        let (descriptors, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("there is a limit");
-        let (told, note) = noting();
-        let start = counter();
-        let shards = restarting(1, 1000)
-            .on_shard_restart({
-                let told = Arc::clone(&told);
-                move |shard, reason| {
-                    note(shard, reason);
-                    if told.lock().expect("no thread panicked").len() == 3 {
-                        set_limit(Resource::RLIMIT_NOFILE, descriptors);
-                    }
+    let (descriptors, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("there is a limit");
+    let (told, note) = noting();
+    let start = counter();
+    let shards = restarting(1, 1000)
+        .on_shard_restart({
+            let told = Arc::clone(&told);
+            move |shard, reason| {
+                note(shard, reason);
+                if told.lock().expect("no thread panicked").len() == 3 {
+                    set_limit(Resource::RLIMIT_NOFILE, descriptors);
                 }
-            })
-            .on_all_shards(move || async move {
-                if start() == 0 {
-                    set_limit(Resource::RLIMIT_NOFILE, 0);
-                    panic!("without descriptors");
-                }
-            });
-        outputs(shards.expect("a thread starts"));
-        let told = told.lock().expect("no thread panicked");
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert_eq!(told[0], "0: it panicked: without descriptors");
-        assert!(told[1].contains("open files"), "{told:?}");
-        assert!(told[2].contains("open files"), "{told:?}");
-    });
+            }
+        })
+        .on_all_shards(move || async move {
+            if start() == 0 {
+                set_limit(Resource::RLIMIT_NOFILE, 0);
+                panic!("without descriptors");
+            }
+        });
+    outputs(shards.expect("a thread starts"));
+    let told = told.lock().expect("no thread panicked");
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[0], "0: it panicked: without descriptors");
+    assert!(told[1].contains("open files"), "{told:?}");
+    assert!(told[2].contains("open files"), "{told:?}");
 }
 
-#[test]
+#[run_test(in_child)]
 fn an_error_of_a_shard_is_logged_and_ends_its_pool() {
-    in_child(|| {
-        let heard = hearing_everywhere();
-        let start = counter();
-        let shards = ending(3, AN_HOUR).try_on_all_shards(move || async move {
-            if start() == 1 {
-                return Err("the port is taken");
-            }
-            executor().pool_ending().cancelled().await;
-            Ok(())
-        });
-        let mut shards = shards.expect("threads can be created");
-        let (failed, result) = shards.join_first().expect("there are three");
-        assert_eq!(result.expect("it has an output"), Err("the port is taken"));
-        assert_eq!(outputs(shards), [Ok(()), Ok(())]);
-        let heard = heard();
-        let told: Vec<_> = (heard.iter())
-            .filter(|it| it.level == tracing::Level::ERROR)
-            .collect();
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!(told[0].message, "a shard has died: the port is taken");
-        assert_eq!(told[0].field("shard"), Some(&*failed.to_string()));
-        // Nor is an end in good order silent: it may be that of an `Err` from `on_all_shards`.
-        let orderly = |it: &&_| heard_end(it);
-        assert_eq!(heard.iter().filter(orderly).count(), 2);
+    let heard = hearing_everywhere();
+    let start = counter();
+    let shards = ending(3, AN_HOUR).try_on_all_shards(move || async move {
+        if start() == 1 {
+            return Err("the port is taken");
+        }
+        executor().pool_ending().cancelled().await;
+        Ok(())
     });
+    let mut shards = shards.expect("threads can be created");
+    let (failed, result) = shards.join_first().expect("there are three");
+    assert_eq!(result.expect("it has an output"), Err("the port is taken"));
+    assert_eq!(outputs(shards), [Ok(()), Ok(())]);
+    let heard = heard();
+    let told: Vec<_> = (heard.iter())
+        .filter(|it| it.level == tracing::Level::ERROR)
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].message, "a shard has died: the port is taken");
+    assert_eq!(told[0].field("shard"), Some(&*failed.to_string()));
+    // Nor is an end in good order silent: it may be that of an `Err` from `on_all_shards`.
+    let orderly = |it: &&_| heard_end(it);
+    assert_eq!(heard.iter().filter(orderly).count(), 2);
 }
 
 fn heard_end(event: &crate::common::log::Heard) -> bool {
     event.level == tracing::Level::INFO && event.message == "a shard has ended"
 }
 
-#[test]
+#[run_test]
 fn a_shard_that_fails_is_restarted_until_it_does_not() {
-    let _watchdog = watchdog();
     for (per_minute, expected) in [(9, Ok(3)), (2, Err("failure 2".to_owned()))] {
         let (told, note) = noting();
         let start = counter();
@@ -152,9 +146,8 @@ impl fmt::Display for Unspeakable {
     }
 }
 
-#[test]
+#[run_test]
 fn an_error_that_cannot_be_shown_and_a_hook_that_panics_are_contained() {
-    let _watchdog = watchdog();
     let (told, note) = noting();
     let shards = restarting(1, 1)
         .on_shard_restart(move |shard, reason| {
@@ -170,9 +163,8 @@ fn an_error_that_cannot_be_shown_and_a_hook_that_panics_are_contained() {
 }
 
 /// Both shards end only if tasks of the executor that waits for them run meanwhile.
-#[test]
+#[run_test]
 fn a_task_that_waits_for_shards_keeps_no_other_from_running() {
-    let _watchdog = watchdog();
     let (fail, stop) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),
@@ -211,9 +203,8 @@ fn a_task_that_waits_for_shards_keeps_no_other_from_running() {
     });
 }
 
-#[test]
+#[run_test]
 fn a_wait_for_shards_that_is_given_up_loses_no_end() {
-    let _watchdog = watchdog();
     let (end, ends) = mpsc::channel::<()>();
     let ends = Arc::new(Mutex::new(ends));
     let shards = unbound(3).on_all_shards(move || async move {
@@ -241,9 +232,8 @@ fn a_wait_for_shards_that_is_given_up_loses_no_end() {
     });
 }
 
-#[test]
+#[run_test]
 fn a_shard_that_does_not_end_is_reported_to_a_task_after_the_grace_period() {
-    let _watchdog = watchdog();
     let grace = Duration::from_millis(20);
     let start = counter();
     let begin = Instant::now();

@@ -139,12 +139,10 @@ fn a_hundred_and_nine_hundred_shares_split_a_second_ten_to_ninety() {
 }
 
 /// With the default slices of 100 ms the tenth is a turn of 10 ms in each 100.
-#[test]
-fn cooperating_queues_get_slices_by_their_shares() {
-    run(async {
-        let workers = [100, 900].map(Worker::cooperate);
-        split(&workers, A_SECOND, 10.0, 2.0).await;
-    });
+#[run_test]
+async fn cooperating_queues_get_slices_by_their_shares() {
+    let workers = [100, 900].map(Worker::cooperate);
+    split(&workers, A_SECOND, 10.0, 2.0).await;
 }
 
 /// A task of `light` has some turns, in which it computes by `computes`, beside others that ran for
@@ -193,75 +191,66 @@ fn a_queue_of_few_shares_runs_several_times_a_second() {
     }));
 }
 
-#[test]
-fn a_queue_whose_turns_are_too_long_waits_for_a_second_at_most() {
-    run(async {
-        let heavy = Worker::cooperate(1000);
-        // Fifty seconds at weight 1, each time.
-        let computes = || compute(Duration::from_millis(50));
-        let most = 3 * A_SECOND / 2;
-        let longest = longest_wait(queue(1), computes, Rc::clone(&heavy.time), most).await;
-        assert!(longest <= most, "{longest:?}");
-    });
+#[run_test]
+async fn a_queue_whose_turns_are_too_long_waits_for_a_second_at_most() {
+    let heavy = Worker::cooperate(1000);
+    // Fifty seconds at weight 1, each time.
+    let computes = || compute(Duration::from_millis(50));
+    let most = 3 * A_SECOND / 2;
+    let longest = longest_wait(queue(1), computes, Rc::clone(&heavy.time), most).await;
+    assert!(longest <= most, "{longest:?}");
 }
 
-#[test]
-fn queues_that_run_in_turn_do_not_keep_a_third_from_running() {
-    run(async {
-        let time = Rc::new(Cell::new(Duration::ZERO));
-        let (to_first, first) = local_channel::new_unbounded();
-        let (to_second, second) = local_channel::new_unbounded();
-        to_first.try_send(()).expect("it is open");
-        let in_turn = [(first, to_second), (second, to_first)].map(|(mine, other)| {
-            let time = Rc::clone(&time);
-            // One of them wants to run, at any time, and each is away as long as it runs.
-            let work = async move {
-                while time.get() < 3 * A_SECOND && mine.recv().await.is_some() {
-                    let started = thread_cpu();
-                    compute(Duration::from_millis(2));
-                    time.set(time.get() + thread_cpu() - started);
-                    _ = other.try_send(());
-                }
-            };
-            spawn_local_into(work, queue(1000)).expect("it was just made")
-        });
-        // Ten milliseconds at weight 100, each time.
-        let computes = || compute(Duration::from_millis(1));
-        let most = 3 * A_SECOND / 2;
-        let longest = longest_wait(queue(100), computes, Rc::clone(&time), most).await;
-        assert!(longest <= most, "{longest:?}");
-        drop(in_turn);
+#[run_test]
+async fn queues_that_run_in_turn_do_not_keep_a_third_from_running() {
+    let time = Rc::new(Cell::new(Duration::ZERO));
+    let (to_first, first) = local_channel::new_unbounded();
+    let (to_second, second) = local_channel::new_unbounded();
+    to_first.try_send(()).expect("it is open");
+    let in_turn = [(first, to_second), (second, to_first)].map(|(mine, other)| {
+        let time = Rc::clone(&time);
+        // One of them wants to run, at any time, and each is away as long as it runs.
+        let work = async move {
+            while time.get() < 3 * A_SECOND && mine.recv().await.is_some() {
+                let started = thread_cpu();
+                compute(Duration::from_millis(2));
+                time.set(time.get() + thread_cpu() - started);
+                _ = other.try_send(());
+            }
+        };
+        spawn_local_into(work, queue(1000)).expect("it was just made")
     });
+    // Ten milliseconds at weight 100, each time.
+    let computes = || compute(Duration::from_millis(1));
+    let most = 3 * A_SECOND / 2;
+    let longest = longest_wait(queue(100), computes, Rc::clone(&time), most).await;
+    assert!(longest <= most, "{longest:?}");
+    drop(in_turn);
 }
 
-#[test]
-fn turns_of_different_length_get_the_same_time() {
-    run(async {
-        let workers =
-            [1, 5].map(|ms| Worker::start(Shares::Static(500), Duration::from_millis(ms)));
-        split(&workers, A_SECOND, 50.0, 10.0).await;
-    });
+#[run_test]
+async fn turns_of_different_length_get_the_same_time() {
+    let workers = [1, 5].map(|ms| Worker::start(Shares::Static(500), Duration::from_millis(ms)));
+    split(&workers, A_SECOND, 50.0, 10.0).await;
 }
 
-#[test]
-fn a_queue_alone_gets_everything() {
-    run(async {
-        let worker = Worker::start(Shares::Static(1), Duration::from_micros(500));
-        let started = Instant::now();
-        let cpu = thread_cpu();
-        sleep(Duration::from_millis(300)).await;
-        let (elapsed, cpu) = (started.elapsed(), thread_cpu() - cpu);
-        // Of the time that this thread had: other tests run beside it.
-        assert!(
-            worker.time.get() * 2 > cpu,
-            "{:?} of {elapsed:?}",
-            worker.time
-        );
-    });
+#[run_test]
+async fn a_queue_alone_gets_everything() {
+    let worker = Worker::start(Shares::Static(1), Duration::from_micros(500));
+    let started = Instant::now();
+    let cpu = thread_cpu();
+    sleep(Duration::from_millis(300)).await;
+    let (elapsed, cpu) = (started.elapsed(), thread_cpu() - cpu);
+    // Of the time that this thread had: other tests run beside it.
+    assert!(
+        worker.time.get() * 2 > cpu,
+        "{:?} of {elapsed:?}",
+        worker.time
+    );
 }
 
-#[test]
-fn dynamic_shares_are_followed() {
+#[run_test]
+async fn dynamic_shares_are_followed() {
     struct Rising(Cell<usize>);
     impl SharesManager for Rising {
         fn shares(&self) -> usize {
@@ -271,23 +260,21 @@ fn dynamic_shares_are_followed() {
             Duration::from_millis(1)
         }
     }
-    run(async {
-        let rising = Rc::new(Rising(Cell::new(1)));
-        let turn = Duration::from_micros(500);
-        let workers = [
-            Worker::start(Shares::Dynamic(rising.clone()), turn),
-            Worker::start(Shares::Static(1000), turn),
-        ];
-        split(&workers, A_SECOND, 0.0, 10.0).await;
-        rising.0.set(1000);
-        // What it was charged at its low weight is paid off first: a turn at weight 1 counts 1000
-        // times, half a second for half a millisecond, and more if the machine took its time.
-        split(&workers, A_SECOND / 2, 50.0, 15.0).await;
-    });
+    let rising = Rc::new(Rising(Cell::new(1)));
+    let turn = Duration::from_micros(500);
+    let workers = [
+        Worker::start(Shares::Dynamic(rising.clone()), turn),
+        Worker::start(Shares::Static(1000), turn),
+    ];
+    split(&workers, A_SECOND, 0.0, 10.0).await;
+    rising.0.set(1000);
+    // What it was charged at its low weight is paid off first: a turn at weight 1 counts 1000
+    // times, half a second for half a millisecond, and more if the machine took its time.
+    split(&workers, A_SECOND / 2, 50.0, 15.0).await;
 }
 
-#[test]
-fn shares_are_read_when_the_queue_is_made_and_again_when_the_period_is_over() {
+#[run_test]
+async fn shares_are_read_when_the_queue_is_made_and_again_when_the_period_is_over() {
     const PERIOD: Duration = Duration::from_millis(20);
     struct Counts(Cell<u32>);
     impl SharesManager for Counts {
@@ -299,19 +286,17 @@ fn shares_are_read_when_the_queue_is_made_and_again_when_the_period_is_over() {
             PERIOD
         }
     }
-    run(async {
-        let counts = Rc::new(Counts(Cell::new(0)));
-        let begun = Instant::now();
-        let worker = Worker::start(Shares::Dynamic(counts.clone()), Duration::from_millis(1));
-        assert_eq!(counts.0.get(), 1);
-        while counts.0.get() < 5 {
-            sleep(Duration::from_millis(5)).await;
-            let read = counts.0.get();
-            let elapsed = begun.elapsed();
-            assert!(elapsed >= PERIOD * (read - 1), "{read} in {elapsed:?}");
-        }
-        drop(worker);
-    });
+    let counts = Rc::new(Counts(Cell::new(0)));
+    let begun = Instant::now();
+    let worker = Worker::start(Shares::Dynamic(counts.clone()), Duration::from_millis(1));
+    assert_eq!(counts.0.get(), 1);
+    while counts.0.get() < 5 {
+        sleep(Duration::from_millis(5)).await;
+        let read = counts.0.get();
+        let elapsed = begun.elapsed();
+        assert!(elapsed >= PERIOD * (read - 1), "{read} in {elapsed:?}");
+    }
+    drop(worker);
 }
 
 /// Uses much more of the time than weight 1 is due: one turn of `turn` beside a competitor.
@@ -334,22 +319,20 @@ fn queue(shares: usize) -> TaskQueueHandle {
 
 const SHORT: Duration = Duration::from_micros(100);
 
-#[test]
-fn a_queue_does_not_wait_for_what_it_used_before_everybody_slept() {
-    run(async {
-        let (light, heavy) = (queue(1), queue(1000));
-        let competitor = Worker::start_in(heavy, SHORT);
-        // Twenty seconds at weight 1.
-        run_into_debt(light, Duration::from_millis(20)).await;
-        drop(competitor);
-        sleep(Duration::from_millis(20)).await;
-        let competitor = Worker::start_in(heavy, SHORT);
-        while competitor.time.get().is_zero() {
-            sleep(Duration::from_millis(1)).await;
-        }
-        let waited = wait_for_a_turn(light).await;
-        assert!(waited < Duration::from_secs(5), "{waited:?}");
-    });
+#[run_test]
+async fn a_queue_does_not_wait_for_what_it_used_before_everybody_slept() {
+    let (light, heavy) = (queue(1), queue(1000));
+    let competitor = Worker::start_in(heavy, SHORT);
+    // Twenty seconds at weight 1.
+    run_into_debt(light, Duration::from_millis(20)).await;
+    drop(competitor);
+    sleep(Duration::from_millis(20)).await;
+    let competitor = Worker::start_in(heavy, SHORT);
+    while competitor.time.get().is_zero() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let waited = wait_for_a_turn(light).await;
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
 }
 
 #[test]
@@ -370,19 +353,17 @@ fn a_queue_pays_off_what_it_used_while_it_is_away() {
 }
 
 /// As it is when the process was stopped, or the machine asleep, in the middle of a turn.
-#[test]
-fn a_queue_whose_thread_stood_still_is_not_held_back_for_as_long() {
-    run(async {
-        let (light, heavy) = (queue(100), queue(900));
-        let _competitor = Worker::start_in(heavy, SHORT);
-        let stands_still = async { std::thread::sleep(Duration::from_secs(3)) };
-        spawn_local_into(stands_still, light)
-            .expect("it was just made")
-            .await;
-        let cpu = thread_cpu();
-        wait_for_a_turn(light).await;
-        let waited = thread_cpu() - cpu;
-        // 27 s of the competitor's would be its share of the three seconds.
-        assert!(waited < Duration::from_secs(9), "{waited:?}");
-    });
+#[run_test]
+async fn a_queue_whose_thread_stood_still_is_not_held_back_for_as_long() {
+    let (light, heavy) = (queue(100), queue(900));
+    let _competitor = Worker::start_in(heavy, SHORT);
+    let stands_still = async { std::thread::sleep(Duration::from_secs(3)) };
+    spawn_local_into(stands_still, light)
+        .expect("it was just made")
+        .await;
+    let cpu = thread_cpu();
+    wait_for_a_turn(light).await;
+    let waited = thread_cpu() - cpu;
+    // 27 s of the competitor's would be its share of the three seconds.
+    assert!(waited < Duration::from_secs(9), "{waited:?}");
 }

@@ -12,37 +12,34 @@ use glommio::{
     Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, executor, spawn_local_into,
 };
 
-use crate::common::{run, thread_cpu, voluntary_switches, watchdog};
+use crate::common::{run, thread_cpu, voluntary_switches, watchdog, with_watchdog};
 
-#[test]
-fn an_idle_executor_uses_no_cpu_and_does_not_wake_up() {
-    run(async {
-        let impatient = Latency::Matters(Duration::from_millis(1));
-        let queue = executor().create_task_queue(Shares::default(), impatient, "impatient");
-        spawn_local_into(std::future::pending::<()>(), queue)
-            .expect("it was just made")
-            .detach();
-        let mut least = (Duration::MAX, u64::MAX);
-        for _ in 0..3 {
-            let (cpu, switches) = (thread_cpu(), voluntary_switches());
-            sleep(Duration::from_secs(1)).await;
-            let used = (thread_cpu() - cpu, voluntary_switches() - switches);
-            least = (least.0.min(used.0), least.1.min(used.1));
-            if least.0 < Duration::from_millis(10) && least.1 <= 3 {
-                return;
-            }
+#[run_test]
+async fn an_idle_executor_uses_no_cpu_and_does_not_wake_up() {
+    let impatient = Latency::Matters(Duration::from_millis(1));
+    let queue = executor().create_task_queue(Shares::default(), impatient, "impatient");
+    spawn_local_into(std::future::pending::<()>(), queue)
+        .expect("it was just made")
+        .detach();
+    let mut least = (Duration::MAX, u64::MAX);
+    for _ in 0..3 {
+        let (cpu, switches) = (thread_cpu(), voluntary_switches());
+        sleep(Duration::from_secs(1)).await;
+        let used = (thread_cpu() - cpu, voluntary_switches() - switches);
+        least = (least.0.min(used.0), least.1.min(used.1));
+        if least.0 < Duration::from_millis(10) && least.1 <= 3 {
+            return;
         }
-        panic!(
-            "a second of sleep costs {} µs and {} switches",
-            least.0.as_micros(),
-            least.1
-        );
-    });
+    }
+    panic!(
+        "a second of sleep costs {} µs and {} switches",
+        least.0.as_micros(),
+        least.1
+    );
 }
 
-#[test]
+#[run_test]
 fn an_executor_that_spins_does_so_for_as_long_as_it_was_told() {
-    let _watchdog = watchdog();
     let sleeps = |spin, time| {
         let handle = LocalExecutorBuilder::new(Placement::Fixed(0))
             .spin_before_park(spin)
@@ -114,27 +111,25 @@ fn signals_during_a_sleep_wake_harmlessly() {
     assert!(HANDLED.load(Ordering::Relaxed) > 0);
 }
 
-#[test]
-fn what_happens_between_the_last_look_and_the_sleep_is_not_missed() {
+#[run_test]
+async fn what_happens_between_the_last_look_and_the_sleep_is_not_missed() {
     // Timers, wakes and blocking calls that are ready at about the moment at which the executor
     // goes to sleep; a miss hangs.
-    run(async {
-        for i in 0..3000_u64 {
-            let pause = Duration::from_nanos(i * 53 % 40_000);
-            let call = executor().spawn_blocking(move || {
-                let end = Instant::now() + pause;
-                while Instant::now() < end {
-                    std::hint::spin_loop();
-                }
-            });
-            if i % 3 == 0 {
-                call.await;
-            } else {
-                let timer = async {
-                    sleep(pause).await;
-                };
-                or(call, timer).await;
+    for i in 0..3000_u64 {
+        let pause = Duration::from_nanos(i * 53 % 40_000);
+        let call = executor().spawn_blocking(move || {
+            let end = Instant::now() + pause;
+            while Instant::now() < end {
+                std::hint::spin_loop();
             }
+        });
+        if i % 3 == 0 {
+            call.await;
+        } else {
+            let timer = async {
+                sleep(pause).await;
+            };
+            or(call, timer).await;
         }
-    });
+    }
 }

@@ -10,7 +10,7 @@ use glommio::{
     spawn_local_into, spawn_scoped_local, spawn_scoped_local_into,
 };
 
-use crate::common::{DropCount, Log, on_drop, run, watchdog};
+use crate::common::{DropCount, Log, on_drop, run, with_watchdog};
 
 fn queue(name: &str) -> TaskQueueHandle {
     executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
@@ -66,9 +66,8 @@ fn nest(depth: usize, deepest: Rc<Cell<usize>>) {
     .detach();
 }
 
-#[test]
+#[run_test]
 fn spawns_nest_ten_thousand_deep_on_a_small_stack() {
-    let _watchdog = watchdog();
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let deepest = small
         .spawn(|| {
@@ -102,86 +101,79 @@ fn ten_thousand_tasks_wait_for_one_another() {
     assert_eq!(run(nest_and_await(10_000)), 10_000);
 }
 
-#[test]
-fn spawning_into_a_queue_never_polls_inside_the_call() {
+#[run_test]
+async fn spawning_into_a_queue_never_polls_inside_the_call() {
     let polled = Rc::new(Cell::new(0));
-    run(async {
-        let other = queue("other");
-        for handle in [other, executor().current_task_queue()] {
-            let count = Rc::clone(&polled);
-            let before = polled.get();
-            let task = spawn_local_into(async move { count.set(count.get() + 1) }, handle)
-                .expect("the queue exists");
-            assert_eq!(polled.get(), before);
-            task.await;
-            assert_eq!(polled.get(), before + 1);
-        }
-    });
+    let other = queue("other");
+    for handle in [other, executor().current_task_queue()] {
+        let count = Rc::clone(&polled);
+        let before = polled.get();
+        let task = spawn_local_into(async move { count.set(count.get() + 1) }, handle)
+            .expect("the queue exists");
+        assert_eq!(polled.get(), before);
+        task.await;
+        assert_eq!(polled.get(), before + 1);
+    }
 }
 
-#[test]
-fn tasks_run_in_the_queue_of_their_spawner_or_in_the_one_they_are_sent_to() {
-    run(async {
-        assert_eq!(executor().current_task_queue(), TaskQueueHandle::default());
-        let (first, second) = (queue("first"), queue("second"));
-        assert_eq!((first.index(), second.index()), (1, 2));
-        let here = || executor().current_task_queue();
-        let inherited = spawn_local_into(
-            async move {
-                let during_first_poll = spawn_local(async move { here() });
+#[run_test]
+async fn tasks_run_in_the_queue_of_their_spawner_or_in_the_one_they_are_sent_to() {
+    assert_eq!(executor().current_task_queue(), TaskQueueHandle::default());
+    let (first, second) = (queue("first"), queue("second"));
+    assert_eq!((first.index(), second.index()), (1, 2));
+    let here = || executor().current_task_queue();
+    let inherited = spawn_local_into(
+        async move {
+            let during_first_poll = spawn_local(async move { here() });
+            yield_now().await;
+            let spawned_later = spawn_local(async move {
                 yield_now().await;
-                let spawned_later = spawn_local(async move {
-                    yield_now().await;
-                    here()
-                });
-                let sent_on = spawn_local_into(async move { here() }, first).expect("it exists");
-                [
-                    during_first_poll.await,
-                    spawned_later.await,
-                    sent_on.await,
-                    here(),
-                ]
-            },
-            second,
-        )
-        .expect("it exists");
-        assert_eq!(inherited.await, [second, second, first, second]);
-        assert_eq!(here(), TaskQueueHandle::default());
-    });
+                here()
+            });
+            let sent_on = spawn_local_into(async move { here() }, first).expect("it exists");
+            [
+                during_first_poll.await,
+                spawned_later.await,
+                sent_on.await,
+                here(),
+            ]
+        },
+        second,
+    )
+    .expect("it exists");
+    assert_eq!(inherited.await, [second, second, first, second]);
+    assert_eq!(here(), TaskQueueHandle::default());
 }
 
-#[test]
-fn spawning_into_an_unknown_queue_is_an_error_and_drops_the_future() {
-    run(async {
-        let unknown = unknown_queue();
-        let (drops, polled) = (DropCount::default(), Rc::new(Cell::new(false)));
-        let (guard, poll) = (drops.guard(), Rc::clone(&polled));
-        let result = spawn_local_into(
-            async move {
-                let _guard = guard;
-                poll.set(true);
-            },
-            unknown,
-        );
-        let error = result.expect_err("there is no such queue");
-        assert_eq!(drops.count(), 1);
-        assert!(
-            matches!(&error, GlommioError::ExecutorError(kind)
+#[run_test]
+async fn spawning_into_an_unknown_queue_is_an_error_and_drops_the_future() {
+    let unknown = unknown_queue();
+    let (drops, polled) = (DropCount::default(), Rc::new(Cell::new(false)));
+    let (guard, poll) = (drops.guard(), Rc::clone(&polled));
+    let result = spawn_local_into(
+        async move {
+            let _guard = guard;
+            poll.set(true);
+        },
+        unknown,
+    );
+    let error = result.expect_err("there is no such queue");
+    assert_eq!(drops.count(), 1);
+    assert!(
+        matches!(&error, GlommioError::ExecutorError(kind)
                 if format!("{kind:?}").contains("NotFound")
                 && format!("{kind:?}").contains(&format!("index: {}", unknown.index()))),
-            "{error:?}"
-        );
-        // SAFETY: nothing is borrowed.
-        let scoped = unsafe { spawn_scoped_local_into(async {}, unknown) };
-        assert!(scoped.is_err());
-        yield_now().await;
-        assert!(!polled.get());
-    });
+        "{error:?}"
+    );
+    // SAFETY: nothing is borrowed.
+    let scoped = unsafe { spawn_scoped_local_into(async {}, unknown) };
+    assert!(scoped.is_err());
+    yield_now().await;
+    assert!(!polled.get());
 }
 
-#[test]
+#[run_test]
 fn a_handle_of_another_executor_names_the_queue_of_that_number_here() {
-    let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let foreign = first.run(async { queue("first's") });
     assert!(second.run(async { spawn_local_into(async {}, foreign).is_err() }));
@@ -195,9 +187,8 @@ fn a_handle_of_another_executor_names_the_queue_of_that_number_here() {
     assert_eq!(here, foreign);
 }
 
-#[test]
+#[run_test]
 fn an_executor_spawns_while_it_is_not_running() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let log = Log::default();
     let noting = log.clone();
@@ -210,123 +201,113 @@ fn an_executor_spawns_while_it_is_not_running() {
     assert_eq!(log.take(), ["polled"]);
 }
 
-#[test]
-fn scoped_tasks_borrow_and_give_their_output() {
-    run(async {
-        let mut words = vec![String::from("a"), String::from("bc")];
-        let lengths = {
-            let words = &words;
-            // SAFETY: both tasks are awaited before `words` goes away.
-            let tasks = unsafe {
-                (
-                    spawn_scoped_local(async move { words[0].len() }),
-                    spawn_scoped_local_into(
-                        async move {
-                            yield_now().await;
-                            words[1].as_str()
-                        },
-                        TaskQueueHandle::default(),
-                    )
-                    .expect("the default queue exists"),
+#[run_test]
+async fn scoped_tasks_borrow_and_give_their_output() {
+    let mut words = vec![String::from("a"), String::from("bc")];
+    let lengths = {
+        let words = &words;
+        // SAFETY: both tasks are awaited before `words` goes away.
+        let tasks = unsafe {
+            (
+                spawn_scoped_local(async move { words[0].len() }),
+                spawn_scoped_local_into(
+                    async move {
+                        yield_now().await;
+                        words[1].as_str()
+                    },
+                    TaskQueueHandle::default(),
                 )
-            };
-            (tasks.0.await, tasks.1.await.len())
+                .expect("the default queue exists"),
+            )
         };
-        words.clear();
-        assert_eq!(lengths, (1, 2));
-    });
+        (tasks.0.await, tasks.1.await.len())
+    };
+    words.clear();
+    assert_eq!(lengths, (1, 2));
 }
 
-#[test]
-fn a_scoped_task_is_gone_when_its_drop_returns() {
-    run(async {
-        let log = Log::default();
-        {
-            let borrowed = String::from("still there");
-            let (text, end) = (&borrowed, log.clone());
-            let noted = on_drop(move || end.note(text.clone()));
-            // SAFETY: the task is dropped at the end of this block, before `borrowed`.
-            let task = unsafe {
-                spawn_scoped_local(async move {
-                    let _noted = noted;
-                    pending::<()>().await;
-                })
-            };
-            yield_now().await;
-            assert!(log.take().is_empty());
-            drop(task);
-            assert_eq!(log.take(), ["still there"]);
-        }
-        {
-            // Never polled, and in another queue.
-            let borrowed = DropCount::default();
-            let guard = (borrowed.guard(), &borrowed);
-            // SAFETY: as above.
-            let task = unsafe {
-                spawn_scoped_local_into(async move { drop(guard) }, queue("other"))
-                    .expect("it was just made")
-            };
-            drop(task);
-            assert_eq!(borrowed.count(), 1);
-        }
-        yield_now().await;
-    });
-}
-
-#[test]
-fn a_scoped_task_drops_an_output_that_was_not_taken() {
-    run(async {
-        let drops = DropCount::default();
-        let guard = drops.guard();
-        let borrowed = 5;
-        let number = &borrowed;
-        // SAFETY: the task is dropped before `borrowed`.
-        let task = unsafe { spawn_scoped_local(async move { (guard, number) }) };
-        assert_eq!(drops.count(), 0, "it is done and keeps its output");
-        drop(task);
-        assert_eq!(drops.count(), 1);
-    });
-}
-
-#[test]
-fn a_cancelled_scoped_task_is_gone_before_the_answer() {
-    run(async {
-        let drops = DropCount::default();
-        let guard = (drops.guard(), &drops);
-        // SAFETY: the cancellation is awaited before `drops` goes away.
+#[run_test]
+async fn a_scoped_task_is_gone_when_its_drop_returns() {
+    let log = Log::default();
+    {
+        let borrowed = String::from("still there");
+        let (text, end) = (&borrowed, log.clone());
+        let noted = on_drop(move || end.note(text.clone()));
+        // SAFETY: the task is dropped at the end of this block, before `borrowed`.
         let task = unsafe {
             spawn_scoped_local(async move {
-                let _guard = guard;
+                let _noted = noted;
                 pending::<()>().await;
             })
         };
-        assert_eq!(task.cancel().await, None);
-        assert_eq!(drops.count(), 1);
-        // SAFETY: nothing is borrowed.
-        let done = unsafe { spawn_scoped_local(async { 3 }) };
-        assert_eq!(done.cancel().await, Some(3));
-    });
+        yield_now().await;
+        assert!(log.take().is_empty());
+        drop(task);
+        assert_eq!(log.take(), ["still there"]);
+    }
+    {
+        // Never polled, and in another queue.
+        let borrowed = DropCount::default();
+        let guard = (borrowed.guard(), &borrowed);
+        // SAFETY: as above.
+        let task = unsafe {
+            spawn_scoped_local_into(async move { drop(guard) }, queue("other"))
+                .expect("it was just made")
+        };
+        drop(task);
+        assert_eq!(borrowed.count(), 1);
+    }
+    yield_now().await;
 }
 
-#[test]
-fn scoped_tasks_nest() {
-    run(async {
-        let numbers = [1, 2, 3];
-        let sum = {
-            let numbers = &numbers;
-            let outer = async move {
-                let local = numbers.iter().sum::<i32>();
-                let borrowed = &local;
-                let doubles = async move {
-                    yield_now().await;
-                    borrowed * 2
-                };
-                // SAFETY: awaited at once.
-                unsafe { spawn_scoped_local(doubles) }.await
+#[run_test]
+async fn a_scoped_task_drops_an_output_that_was_not_taken() {
+    let drops = DropCount::default();
+    let guard = drops.guard();
+    let borrowed = 5;
+    let number = &borrowed;
+    // SAFETY: the task is dropped before `borrowed`.
+    let task = unsafe { spawn_scoped_local(async move { (guard, number) }) };
+    assert_eq!(drops.count(), 0, "it is done and keeps its output");
+    drop(task);
+    assert_eq!(drops.count(), 1);
+}
+
+#[run_test]
+async fn a_cancelled_scoped_task_is_gone_before_the_answer() {
+    let drops = DropCount::default();
+    let guard = (drops.guard(), &drops);
+    // SAFETY: the cancellation is awaited before `drops` goes away.
+    let task = unsafe {
+        spawn_scoped_local(async move {
+            let _guard = guard;
+            pending::<()>().await;
+        })
+    };
+    assert_eq!(task.cancel().await, None);
+    assert_eq!(drops.count(), 1);
+    // SAFETY: nothing is borrowed.
+    let done = unsafe { spawn_scoped_local(async { 3 }) };
+    assert_eq!(done.cancel().await, Some(3));
+}
+
+#[run_test]
+async fn scoped_tasks_nest() {
+    let numbers = [1, 2, 3];
+    let sum = {
+        let numbers = &numbers;
+        let outer = async move {
+            let local = numbers.iter().sum::<i32>();
+            let borrowed = &local;
+            let doubles = async move {
+                yield_now().await;
+                borrowed * 2
             };
             // SAFETY: awaited at once.
-            unsafe { spawn_scoped_local(outer) }.await
+            unsafe { spawn_scoped_local(doubles) }.await
         };
-        assert_eq!(sum, 12);
-    });
+        // SAFETY: awaited at once.
+        unsafe { spawn_scoped_local(outer) }.await
+    };
+    assert_eq!(sum, 12);
 }

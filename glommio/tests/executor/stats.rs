@@ -19,7 +19,7 @@ use glommio::{
     spawn_local, spawn_local_into,
 };
 
-use crate::common::{run, watchdog};
+use crate::common::{run, with_watchdog};
 
 fn compute(time: Duration) {
     let started = Instant::now();
@@ -43,9 +43,8 @@ fn runtime_of(queue: TaskQueueHandle) -> Duration {
     stats.runtime()
 }
 
-#[test]
+#[run_test]
 fn computing_is_counted_and_sleeping_is_not() {
-    let _watchdog = watchdog();
     for spin in [Duration::ZERO, Duration::from_millis(500)] {
         let handle = LocalExecutorBuilder::new(Placement::Fixed(0))
             .spin_before_park(spin)
@@ -78,19 +77,17 @@ fn computing_is_counted_and_sleeping_is_not() {
     }
 }
 
-#[test]
-fn the_executor_polls_between_rounds_and_that_is_counted_too() {
-    run(async {
-        reset();
-        // Each ends its round: a slice is over then.
-        for _ in 0..3 {
-            compute(Duration::from_millis(101));
-            executor().yield_task_queue_now().await;
-        }
-        let stats = executor().executor_stats();
-        assert!(stats.executor_runtime() >= Duration::from_millis(303));
-        assert!(stats.total_runtime() > stats.executor_runtime());
-    });
+#[run_test]
+async fn the_executor_polls_between_rounds_and_that_is_counted_too() {
+    reset();
+    // Each ends its round: a slice is over then.
+    for _ in 0..3 {
+        compute(Duration::from_millis(101));
+        executor().yield_task_queue_now().await;
+    }
+    let stats = executor().executor_stats();
+    assert!(stats.executor_runtime() >= Duration::from_millis(303));
+    assert!(stats.total_runtime() > stats.executor_runtime());
 }
 
 #[test]
@@ -171,9 +168,8 @@ impl Wake for Slow {
     }
 }
 
-#[test]
+#[run_test]
 fn queues_that_compete_do_not_pay_for_what_the_loop_does() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let other = executor.run(async { queue() });
     // One of the queues that compete may have its turn while the machine stands still.
@@ -210,106 +206,98 @@ async fn loop_takes_long_beside(other: TaskQueueHandle) -> bool {
     is_fair
 }
 
-#[test]
-fn turns_and_polls_are_counted_one_by_one() {
-    run(async {
-        let default = TaskQueueHandle::default();
+#[run_test]
+async fn turns_and_polls_are_counted_one_by_one() {
+    let default = TaskQueueHandle::default();
+    reset();
+    for _ in 0..100 {
+        executor().yield_task_queue_now().await;
+    }
+    let (stats, queue) = (
+        executor().executor_stats(),
+        executor().task_queue_stats(default).expect("it exists"),
+    );
+    assert_eq!(stats.tasks_executed(), 100);
+    assert_eq!(queue.queue_selected(), 100);
+    assert!(stats.scheduler_runs() >= 100);
+    for _ in 0..100 {
+        executor().yield_now().await;
+    }
+    let (stats, queue) = (
+        executor().executor_stats(),
+        executor().task_queue_stats(default).expect("it exists"),
+    );
+    assert_eq!(stats.tasks_executed(), 100);
+    assert!(
+        queue.queue_selected() < 100,
+        "in one turn there are several"
+    );
+    assert!(stats.scheduler_runs() >= queue.queue_selected());
+}
+
+#[run_test]
+async fn the_scheduler_also_looks_in_vain() {
+    let mut looks_in_vain = 0;
+    for _ in 0..1000 {
         reset();
-        for _ in 0..100 {
-            executor().yield_task_queue_now().await;
-        }
-        let (stats, queue) = (
-            executor().executor_stats(),
-            executor().task_queue_stats(default).expect("it exists"),
-        );
-        assert_eq!(stats.tasks_executed(), 100);
-        assert_eq!(queue.queue_selected(), 100);
-        assert!(stats.scheduler_runs() >= 100);
-        for _ in 0..100 {
-            executor().yield_now().await;
-        }
-        let (stats, queue) = (
-            executor().executor_stats(),
-            executor().task_queue_stats(default).expect("it exists"),
-        );
-        assert_eq!(stats.tasks_executed(), 100);
-        assert!(
-            queue.queue_selected() < 100,
-            "in one turn there are several"
-        );
-        assert!(stats.scheduler_runs() >= queue.queue_selected());
-    });
-}
-
-#[test]
-fn the_scheduler_also_looks_in_vain() {
-    run(async {
-        let mut looks_in_vain = 0;
-        for _ in 0..1000 {
-            reset();
-            sleep(Duration::from_millis(1)).await;
-            let stats = executor().executor_stats();
-            // None if the sleep was over before it was polled; and none in vain if it was before
-            // the turn ended.
-            assert!(stats.tasks_executed() <= 1, "{stats:?}");
-            looks_in_vain += stats.scheduler_runs() - stats.tasks_executed();
-            if looks_in_vain >= 10 {
-                return;
-            }
-        }
-        panic!("{looks_in_vain} looks in vain in a thousand sleeps");
-    });
-}
-
-#[test]
-fn the_poll_inside_spawn_local_is_not_counted() {
-    run(async {
-        reset();
-        let has_run = Rc::new(Cell::new(false));
-        let mark = Rc::clone(&has_run);
-        spawn_local(async move { mark.set(true) }).detach();
-        assert!(has_run.get());
-        assert_eq!(executor().executor_stats().tasks_executed(), 0);
-        let queued = async {};
-        let task = spawn_local_into(queued, TaskQueueHandle::default()).expect("it exists");
-        task.await;
+        sleep(Duration::from_millis(1)).await;
         let stats = executor().executor_stats();
-        assert_eq!(
-            stats.tasks_executed(),
-            2,
-            "it, and the task that awaited it"
-        );
-    });
-}
-
-#[test]
-fn reading_resets_all_but_number_and_shares() {
-    run(async {
-        let queue =
-            executor().create_task_queue(Shares::Static(5000), Latency::NotImportant, "immodest");
-        let work = async { compute(Duration::from_millis(1)) };
-        spawn_local_into(work, queue).expect("it exists").await;
-        let mut read = executor().task_queue_stats(queue).expect("it exists");
-        assert!(read.runtime() >= Duration::from_millis(1));
-        assert_eq!(read.queue_selected(), 1);
-        for _ in 0..2 {
-            assert_eq!(read.index(), queue);
-            assert_eq!(read.current_shares(), 1000);
-            read = executor().task_queue_stats(queue).expect("it exists");
-            assert_eq!(read.runtime(), Duration::ZERO);
-            assert_eq!(read.queue_selected(), 0);
+        // None if the sleep was over before it was polled; and none in vain if it was before
+        // the turn ended.
+        assert!(stats.tasks_executed() <= 1, "{stats:?}");
+        looks_in_vain += stats.scheduler_runs() - stats.tasks_executed();
+        if looks_in_vain >= 10 {
+            return;
         }
-        let stats = executor().executor_stats();
-        assert!(stats.tasks_executed() > 0 && stats.scheduler_runs() > 0);
-        let stats = executor().executor_stats();
-        assert_eq!(stats.total_runtime(), Duration::ZERO);
-        assert_eq!(stats.executor_runtime(), Duration::ZERO);
-        assert_eq!((stats.tasks_executed(), stats.scheduler_runs()), (0, 0));
-    });
+    }
+    panic!("{looks_in_vain} looks in vain in a thousand sleeps");
 }
 
-#[test]
-fn the_shares_are_those_of_the_last_look() {
+#[run_test]
+async fn the_poll_inside_spawn_local_is_not_counted() {
+    reset();
+    let has_run = Rc::new(Cell::new(false));
+    let mark = Rc::clone(&has_run);
+    spawn_local(async move { mark.set(true) }).detach();
+    assert!(has_run.get());
+    assert_eq!(executor().executor_stats().tasks_executed(), 0);
+    let queued = async {};
+    let task = spawn_local_into(queued, TaskQueueHandle::default()).expect("it exists");
+    task.await;
+    let stats = executor().executor_stats();
+    assert_eq!(
+        stats.tasks_executed(),
+        2,
+        "it, and the task that awaited it"
+    );
+}
+
+#[run_test]
+async fn reading_resets_all_but_number_and_shares() {
+    let queue =
+        executor().create_task_queue(Shares::Static(5000), Latency::NotImportant, "immodest");
+    let work = async { compute(Duration::from_millis(1)) };
+    spawn_local_into(work, queue).expect("it exists").await;
+    let mut read = executor().task_queue_stats(queue).expect("it exists");
+    assert!(read.runtime() >= Duration::from_millis(1));
+    assert_eq!(read.queue_selected(), 1);
+    for _ in 0..2 {
+        assert_eq!(read.index(), queue);
+        assert_eq!(read.current_shares(), 1000);
+        read = executor().task_queue_stats(queue).expect("it exists");
+        assert_eq!(read.runtime(), Duration::ZERO);
+        assert_eq!(read.queue_selected(), 0);
+    }
+    let stats = executor().executor_stats();
+    assert!(stats.tasks_executed() > 0 && stats.scheduler_runs() > 0);
+    let stats = executor().executor_stats();
+    assert_eq!(stats.total_runtime(), Duration::ZERO);
+    assert_eq!(stats.executor_runtime(), Duration::ZERO);
+    assert_eq!((stats.tasks_executed(), stats.scheduler_runs()), (0, 0));
+}
+
+#[run_test]
+async fn the_shares_are_those_of_the_last_look() {
     struct Falling(Cell<usize>);
     impl SharesManager for Falling {
         fn shares(&self) -> usize {
@@ -319,26 +307,23 @@ fn the_shares_are_those_of_the_last_look() {
             Duration::ZERO
         }
     }
-    run(async {
-        let manager = Rc::new(Falling(Cell::new(7)));
-        let shares = Shares::Dynamic(manager.clone());
-        let queue = executor().create_task_queue(shares, Latency::NotImportant, "falling");
-        let current = || {
-            let stats = executor().task_queue_stats(queue).expect("it exists");
-            stats.current_shares()
-        };
-        assert_eq!(current(), 7);
-        manager.0.set(0);
-        assert_eq!(current(), 7, "it was not read");
-        sleep(Duration::from_millis(1)).await;
-        spawn_local_into(async {}, queue).expect("it exists").await;
-        assert_eq!(current(), 1);
-    });
+    let manager = Rc::new(Falling(Cell::new(7)));
+    let shares = Shares::Dynamic(manager.clone());
+    let queue = executor().create_task_queue(shares, Latency::NotImportant, "falling");
+    let current = || {
+        let stats = executor().task_queue_stats(queue).expect("it exists");
+        stats.current_shares()
+    };
+    assert_eq!(current(), 7);
+    manager.0.set(0);
+    assert_eq!(current(), 7, "it was not read");
+    sleep(Duration::from_millis(1)).await;
+    spawn_local_into(async {}, queue).expect("it exists").await;
+    assert_eq!(current(), 1);
 }
 
-#[test]
+#[run_test]
 fn neither_the_time_between_two_runs_nor_a_panic_upsets_the_times() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let begun = Instant::now();
     let panics = executor.run(async {
@@ -385,16 +370,14 @@ fn assert_not_found<T>(result: Result<T, GlommioError<()>>, handle: TaskQueueHan
     }
 }
 
-#[test]
-fn a_queue_that_is_not_there_has_no_statistics() {
-    run(async {
-        let handle = queue();
-        assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 2);
-        executor().remove_task_queue(handle).expect("it is idle");
-        assert_not_found(executor().task_queue_stats(handle), handle);
-        assert_not_found(executor().task_queue_io_stats(handle), handle);
-        assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 1);
-    });
+#[run_test]
+async fn a_queue_that_is_not_there_has_no_statistics() {
+    let handle = queue();
+    assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 2);
+    executor().remove_task_queue(handle).expect("it is idle");
+    assert_not_found(executor().task_queue_stats(handle), handle);
+    assert_not_found(executor().task_queue_io_stats(handle), handle);
+    assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 1);
 }
 
 /// A collection whose `extend` comes back to the executor.
@@ -416,38 +399,34 @@ impl Extend<TaskQueueStats> for Inquisitive {
     }
 }
 
-#[test]
-fn all_queues_are_reported_once_and_the_collection_may_use_the_executor() {
-    run(async {
-        let mut expected: Vec<_> = (0..3).map(|_| queue().index()).collect();
-        expected.push(0);
-        let mut indexes: Vec<_> = executor()
-            .all_task_queue_stats(Inquisitive::default())
-            .0
-            .iter()
-            .map(|stats| stats.index().index())
-            .collect();
-        indexes.sort_unstable();
-        expected.sort_unstable();
-        assert_eq!(indexes, expected);
-        assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 8);
-    });
+#[run_test]
+async fn all_queues_are_reported_once_and_the_collection_may_use_the_executor() {
+    let mut expected: Vec<_> = (0..3).map(|_| queue().index()).collect();
+    expected.push(0);
+    let mut indexes: Vec<_> = executor()
+        .all_task_queue_stats(Inquisitive::default())
+        .0
+        .iter()
+        .map(|stats| stats.index().index())
+        .collect();
+    indexes.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(indexes, expected);
+    assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 8);
 }
 
-#[test]
-fn a_collection_that_panics_does_no_harm() {
+#[run_test]
+async fn a_collection_that_panics_does_no_harm() {
     struct Full;
     impl Extend<TaskQueueStats> for Full {
         fn extend<I: IntoIterator<Item = TaskQueueStats>>(&mut self, _: I) {
             panic!("on purpose");
         }
     }
-    run(async {
-        let thrown = catch_unwind(|| executor().all_task_queue_stats(Full));
-        assert!(thrown.is_err());
-        assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 1);
-        queue();
-    });
+    let thrown = catch_unwind(|| executor().all_task_queue_stats(Full));
+    assert!(thrown.is_err());
+    assert_eq!(executor().all_task_queue_stats(Vec::new()).len(), 1);
+    queue();
 }
 
 #[track_caller]
@@ -465,9 +444,8 @@ fn assert_no_io(stats: &RingIoStats) {
     assert_eq!(stats.io_latency_us().count(), 0);
 }
 
-#[test]
+#[run_test]
 fn sockets_are_not_counted_and_a_queue_without_files_has_zeros() {
-    let _watchdog = watchdog();
     let executor = LocalExecutorBuilder::default()
         .record_io_latencies(true)
         .make()

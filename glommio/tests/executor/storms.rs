@@ -13,7 +13,7 @@ use glommio::timer::sleep;
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
 
 use crate::common::polled::rounds;
-use crate::common::{Parking, run, watchdog};
+use crate::common::{Parking, run, with_watchdog};
 
 /// What another thread raises and a task acknowledges.
 #[derive(Default)]
@@ -89,16 +89,14 @@ fn storm(executor: LocalExecutor, hunters: usize, times: usize) {
     }
 }
 
-#[test]
+#[run_test]
 fn a_storm_of_foreign_wakes_against_parking_loses_none() {
-    let _watchdog = watchdog();
     storm(LocalExecutor::default(), 1, rounds(10_000));
     storm(LocalExecutor::default(), 4, rounds(5_000));
 }
 
-#[test]
+#[run_test]
 fn a_storm_of_foreign_wakes_against_spinning_loses_none() {
-    let _watchdog = watchdog();
     for spin in [1, 20, 1000] {
         let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
             .spin_before_park(Duration::from_micros(spin))
@@ -108,9 +106,8 @@ fn a_storm_of_foreign_wakes_against_spinning_loses_none() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_storm_against_timers_and_blocking_calls_loses_none() {
-    let _watchdog = watchdog();
     let counter = Arc::new(Counter::default());
     let hunter = Arc::clone(&counter);
     let hunts = rounds(2_000);
@@ -136,27 +133,24 @@ fn a_storm_against_timers_and_blocking_calls_loses_none() {
     thread.join().expect("all were answered");
 }
 
-#[test]
-fn a_hundred_thousand_wakes_without_answers_end_in_one_that_counts() {
-    run(async {
-        let counter = Arc::new(Counter::default());
-        let threads: Vec<_> = (0..4)
-            .map(|_| {
-                let counter = Arc::clone(&counter);
-                thread::spawn(move || (0..25_000).for_each(|_| _ = counter.raise()))
-            })
-            .collect();
-        counter.serve(100_000).await;
-        for thread in threads {
-            thread.join().expect("raising does not panic");
-        }
-    });
+#[run_test]
+async fn a_hundred_thousand_wakes_without_answers_end_in_one_that_counts() {
+    let counter = Arc::new(Counter::default());
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || (0..25_000).for_each(|_| _ = counter.raise()))
+        })
+        .collect();
+    counter.serve(100_000).await;
+    for thread in threads {
+        thread.join().expect("raising does not panic");
+    }
 }
 
-#[test]
+#[run_test]
 fn two_executors_wake_each_other() {
     const ROUNDS: usize = 20_000;
-    let _watchdog = watchdog();
     let (ping, pong) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
     let (other_ping, other_pong) = (Arc::clone(&ping), Arc::clone(&pong));
     let other = LocalExecutorBuilder::default()
@@ -176,60 +170,56 @@ fn two_executors_wake_each_other() {
     other.join().expect("both come to the end");
 }
 
-#[test]
-fn strangers_that_never_stop_waking_do_not_keep_timers_out() {
-    run(async {
-        let stop = Arc::new(AtomicBool::new(false));
-        let threads: Vec<_> = (0..4)
-            .map(|_| {
-                let parking = Parking::default();
-                spawn_local(parking.clone()).detach();
-                let waker = parking.waker().expect("spawned tasks are polled at once");
-                let stop = Arc::clone(&stop);
-                thread::spawn(move || {
-                    while !stop.load(Ordering::Relaxed) {
-                        waker.wake_by_ref();
-                    }
-                })
+#[run_test]
+async fn strangers_that_never_stop_waking_do_not_keep_timers_out() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let parking = Parking::default();
+            spawn_local(parking.clone()).detach();
+            let waker = parking.waker().expect("spawned tasks are polled at once");
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    waker.wake_by_ref();
+                }
             })
-            .collect();
-        for _ in 0..10 {
-            sleep(Duration::from_millis(5)).await;
-        }
-        stop.store(true, Ordering::Relaxed);
-        for thread in threads {
-            thread.join().expect("waking does not panic");
-        }
-    });
+        })
+        .collect();
+    for _ in 0..10 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().expect("waking does not panic");
+    }
 }
 
-#[test]
-fn thousands_of_tasks_woken_at_once_from_elsewhere_all_run() {
-    run(async {
-        let is_open = Arc::new(AtomicBool::new(false));
-        let (sender, receiver) = mpsc::channel::<Waker>();
-        let tasks: Vec<_> = (0..10_000)
-            .map(|_| {
-                let (is_open, sender) = (Arc::clone(&is_open), sender.clone());
-                spawn_local(poll_fn(move |cx| {
-                    if is_open.load(Ordering::SeqCst) {
-                        return Poll::Ready(());
-                    }
-                    sender
-                        .send(cx.waker().clone())
-                        .expect("the waking thread receives");
-                    Poll::Pending
-                }))
-            })
-            .collect();
-        let thread = thread::spawn(move || {
-            is_open.store(true, Ordering::SeqCst);
-            // Each waker once.
-            receiver.try_iter().for_each(Waker::wake);
-        });
-        thread.join().expect("waking does not panic");
-        for task in tasks {
-            task.await;
-        }
+#[run_test]
+async fn thousands_of_tasks_woken_at_once_from_elsewhere_all_run() {
+    let is_open = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel::<Waker>();
+    let tasks: Vec<_> = (0..10_000)
+        .map(|_| {
+            let (is_open, sender) = (Arc::clone(&is_open), sender.clone());
+            spawn_local(poll_fn(move |cx| {
+                if is_open.load(Ordering::SeqCst) {
+                    return Poll::Ready(());
+                }
+                sender
+                    .send(cx.waker().clone())
+                    .expect("the waking thread receives");
+                Poll::Pending
+            }))
+        })
+        .collect();
+    let thread = thread::spawn(move || {
+        is_open.store(true, Ordering::SeqCst);
+        // Each waker once.
+        receiver.try_iter().for_each(Waker::wake);
     });
+    thread.join().expect("waking does not panic");
+    for task in tasks {
+        task.await;
+    }
 }

@@ -16,7 +16,7 @@ use glommio::{
 };
 
 use crate::common::log::{hearing_everywhere, panicking_log_everywhere};
-use crate::common::{DropCount, aborts_in_child, bomb, in_child, on_drop, panic_of, watchdog};
+use crate::common::{DropCount, aborts_in_child, bomb, in_child, on_drop, panic_of, with_watchdog};
 
 fn isolating() -> LocalExecutor {
     LocalExecutorBuilder::default()
@@ -41,9 +41,8 @@ fn payload_of<T>(f: impl FnOnce() -> T) -> Box<dyn std::any::Any + Send> {
     }
 }
 
-#[test]
+#[run_test]
 fn an_isolated_panic_ends_its_task_and_no_other() {
-    let _watchdog = watchdog();
     let local = isolating();
     let drops = DropCount::default();
     local.run(async {
@@ -92,9 +91,8 @@ fn an_isolated_panic_ends_its_task_and_no_other() {
     });
 }
 
-#[test]
+#[run_test]
 fn what_awaits_an_isolated_task_panics_with_its_payload() {
-    let _watchdog = watchdog();
     let local = isolating();
     type End = fn(Task<()>) -> Pin<Box<dyn Future<Output = ()>>>;
     let ends: [End; 3] = [
@@ -122,9 +120,8 @@ fn what_awaits_an_isolated_task_panics_with_its_payload() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_task_that_waits_for_an_isolated_one_is_woken_and_panics_as_well() {
-    let _watchdog = watchdog();
     isolating().run(async {
         let payloads: Rc<Cell<u32>> = Rc::default();
         let inner = spawn_local(async {
@@ -145,9 +142,8 @@ fn a_task_that_waits_for_an_isolated_one_is_woken_and_panics_as_well() {
     });
 }
 
-#[test]
+#[run_test]
 fn the_handle_of_a_panicked_task_re_raises_once() {
-    let _watchdog = watchdog();
     let local = isolating();
     local.run(async {
         let mut handle: JoinHandle<()> = spawn_local(async { panic_any("once") }).detach();
@@ -158,9 +154,8 @@ fn the_handle_of_a_panicked_task_re_raises_once() {
     });
 }
 
-#[test]
+#[run_test]
 fn a_payload_that_panics_in_its_destructor_is_contained() {
-    let _watchdog = watchdog();
     let local = isolating();
     local.run(async {
         // Without a handle, with one that is dropped later, and with one that outlives the executor.
@@ -175,9 +170,8 @@ fn a_payload_that_panics_in_its_destructor_is_contained() {
     drop(outlives);
 }
 
-#[test]
+#[run_test]
 fn a_join_set_tells_of_an_isolated_panic() {
-    let _watchdog = watchdog();
     isolating().run(async {
         let mut set = JoinSet::new();
         set.spawn(async { panic!("at once") });
@@ -199,9 +193,8 @@ fn a_join_set_tells_of_an_isolated_panic() {
     });
 }
 
-#[test]
+#[run_test]
 fn a_queue_has_a_policy_of_its_own() {
-    let _watchdog = watchdog();
     let local = LocalExecutor::default();
     let message = panic_of(|| {
         local.run(async {
@@ -249,9 +242,8 @@ fn a_queue_has_a_policy_of_its_own() {
     });
 }
 
-#[test]
+#[run_test]
 fn the_main_future_scoped_tasks_and_destructors_unwind_under_every_policy() {
-    let _watchdog = watchdog();
     for policy in [
         PanicPolicy::Unwind,
         PanicPolicy::Isolate,
@@ -294,9 +286,8 @@ fn the_main_future_scoped_tasks_and_destructors_unwind_under_every_policy() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_destructor_that_panics_while_an_isolated_panic_unwinds_does_not_abort() {
-    let _watchdog = watchdog();
     isolating().run(async {
         let task = spawn_local(async {
             let _bomb = on_drop(|| drop(std::panic::catch_unwind(|| panic!("caught"))));
@@ -316,48 +307,44 @@ fn a_destructor_that_panics_while_an_isolated_panic_unwinds_does_not_abort() {
     });
 }
 
-#[test]
+#[run_test(in_child)]
 fn an_isolated_panic_is_logged_with_the_name_of_its_task() {
-    in_child(|| {
-        let heard = hearing_everywhere();
-        isolating().run(async {
-            TaskBuilder::new()
-                .name("parser")
-                .spawn_local(async {
-                    yield_now().await;
-                    panic!("unexpected {}", "byte");
-                })
-                .detach();
-            while panicked() == 0 {
+    let heard = hearing_everywhere();
+    isolating().run(async {
+        TaskBuilder::new()
+            .name("parser")
+            .spawn_local(async {
                 yield_now().await;
-            }
-            // A name does not stay for the next.
-            spawn_local(async { panic_any(7) }).detach();
-        });
-        let heard = heard();
-        let of = |message: &str| {
-            let found = heard.iter().find(|it| it.message == message);
-            found.unwrap_or_else(|| panic!("no {message:?} in {heard:?}"))
-        };
-        let first = of("a task has panicked: unexpected byte");
-        assert_eq!(first.level, tracing::Level::ERROR);
-        assert_eq!(first.field("task"), Some("parser"));
-        assert_eq!(first.field("queue"), Some("default"));
-        let second = of("a task has panicked: no message");
-        assert_eq!(second.field("task"), Some("unnamed"));
+                panic!("unexpected {}", "byte");
+            })
+            .detach();
+        while panicked() == 0 {
+            yield_now().await;
+        }
+        // A name does not stay for the next.
+        spawn_local(async { panic_any(7) }).detach();
     });
+    let heard = heard();
+    let of = |message: &str| {
+        let found = heard.iter().find(|it| it.message == message);
+        found.unwrap_or_else(|| panic!("no {message:?} in {heard:?}"))
+    };
+    let first = of("a task has panicked: unexpected byte");
+    assert_eq!(first.level, tracing::Level::ERROR);
+    assert_eq!(first.field("task"), Some("parser"));
+    assert_eq!(first.field("queue"), Some("default"));
+    let second = of("a task has panicked: no message");
+    assert_eq!(second.field("task"), Some("unnamed"));
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_log_that_panics_does_not_keep_a_panic_from_being_isolated() {
-    in_child(|| {
-        let panics = panicking_log_everywhere();
-        isolating().run(async {
-            spawn_local(async { panic_any(7) }).detach();
-            assert_eq!(panicked(), 1);
-        });
-        assert_eq!(panics(), 1);
+    let panics = panicking_log_everywhere();
+    isolating().run(async {
+        spawn_local(async { panic_any(7) }).detach();
+        assert_eq!(panicked(), 1);
     });
+    assert_eq!(panics(), 1);
 }
 
 #[test]
@@ -378,9 +365,8 @@ fn abort_ends_the_process_with_the_name_of_the_task() {
     assert!(stderr.contains(expected), "{stderr}");
 }
 
-#[test]
+#[run_test]
 fn the_shards_of_a_pool_isolate_as_well() {
-    let _watchdog = watchdog();
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
         .on_task_panic(PanicPolicy::Isolate)
         .on_all_shards(|| async {

@@ -18,7 +18,7 @@ use glommio::{
 
 use crate::blocking::with_threads;
 use crate::common::polled::rounds;
-use crate::common::{DropCount, Parking, on_drop, panic_of, run, watchdog};
+use crate::common::{DropCount, Parking, on_drop, panic_of, run, watchdog, with_watchdog};
 
 fn queue(name: &str) -> TaskQueueHandle {
     executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
@@ -61,9 +61,8 @@ impl Witness {
     }
 }
 
-#[test]
+#[run_test]
 fn tasks_of_every_kind_are_dropped_once_with_the_executor_current() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let witness = Witness::of(&executor);
     executor.run(async {
@@ -104,7 +103,7 @@ fn tasks_of_every_kind_are_dropped_once_with_the_executor_current() {
 
 /// Small and large tasks, among those that are over: memory of some was freed here or on another thread, and is used
 /// again; some is still referred to.
-#[test]
+#[run_test]
 fn tasks_that_are_not_over_are_found_among_those_that_are() {
     const COUNT: usize = 400;
 
@@ -118,7 +117,6 @@ fn tasks_that_are_not_over_are_found_among_those_that_are() {
         spawn_local(task).detach();
     }
 
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let dropped = Rc::new(RefCell::new(Vec::new()));
     let (mut late_wakers, mut left) = (Vec::new(), Vec::new());
@@ -159,9 +157,8 @@ fn tasks_that_are_not_over_are_found_among_those_that_are() {
     drop(late_wakers);
 }
 
-#[test]
+#[run_test]
 fn an_executor_that_never_ran_drops_its_tasks() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let witness = Witness::of(&executor);
     let kept = executor.spawn(witness.with_guard(async {}));
@@ -171,9 +168,8 @@ fn an_executor_that_never_ran_drops_its_tasks() {
     drop(kept);
 }
 
-#[test]
+#[run_test]
 fn destructors_may_spawn_what_is_then_dropped_unpolled() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let polled = Rc::new(Cell::new(false));
     let witness = Witness::of(&executor);
@@ -207,9 +203,8 @@ fn destructors_may_spawn_what_is_then_dropped_unpolled() {
     assert_eq!(witness.drops.count(), 3 + 3 + 1);
 }
 
-#[test]
+#[run_test]
 fn destructors_may_use_timers_wake_others_and_start_blocking_calls() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let witness = Witness::of(&executor);
     let parking = Parking::default();
@@ -289,9 +284,8 @@ fn the_waker_of_a_timer_may_spawn_when_it_is_dropped() {
     assert_eq!(drops.load(Ordering::Relaxed), 100);
 }
 
-#[test]
+#[run_test]
 fn destructors_at_the_end_belong_to_the_default_queue() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let seen = Rc::new(Cell::new(None));
     let sees = Rc::clone(&seen);
@@ -348,9 +342,8 @@ fn cycles_of_tasks_over_queues_are_broken() {
     assert_eq!(witness.drops.count(), 4);
 }
 
-#[test]
+#[run_test]
 fn handles_that_outlive_the_executor_are_those_of_cancelled_tasks() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let drops = DropCount::default();
     let output = drops.guard();
@@ -376,9 +369,8 @@ fn handles_that_outlive_the_executor_are_those_of_cancelled_tasks() {
     run(async {});
 }
 
-#[test]
+#[run_test]
 fn a_task_that_awaits_one_of_a_dropped_executor_is_woken() {
-    let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let handle = first.spawn(pending::<()>()).detach();
     let waits = second.spawn(handle);
@@ -389,9 +381,8 @@ fn a_task_that_awaits_one_of_a_dropped_executor_is_woken() {
     });
 }
 
-#[test]
+#[run_test]
 fn the_drop_does_not_wait_for_a_running_blocking_call_and_discards_those_behind_it() {
-    let _watchdog = watchdog();
     let executor = with_threads(1);
     let (is_running, go_on) = (
         Arc::new(AtomicBool::new(false)),
@@ -449,9 +440,8 @@ fn with_queued_call(executor: &LocalExecutor, captured: impl Send + 'static) -> 
     go_on
 }
 
-#[test]
+#[run_test]
 fn the_destructor_of_a_discarded_blocking_call_may_spawn() {
-    let _watchdog = watchdog();
     let executor = with_threads(1);
     let (id, seen) = (executor.id(), Arc::new(AtomicUsize::new(0)));
     let sees = Arc::clone(&seen);
@@ -467,9 +457,8 @@ fn the_destructor_of_a_discarded_blocking_call_may_spawn() {
     go_on.store(true, Ordering::SeqCst);
 }
 
-#[test]
+#[run_test]
 fn a_panicking_destructor_of_a_discarded_blocking_call_leaves_the_drop_when_all_is_done() {
-    let _watchdog = watchdog();
     let executor = with_threads(1);
     let go_on = with_queued_call(&executor, (on_drop(|| panic!("captured")), on_drop(|| ())));
     assert_eq!(panic_of(|| drop(executor)), "captured");
@@ -477,9 +466,8 @@ fn a_panicking_destructor_of_a_discarded_blocking_call_leaves_the_drop_when_all_
     run(async {});
 }
 
-#[test]
+#[run_test]
 fn many_waiting_tasks_are_dropped_in_linear_time() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let drops = DropCount::default();
     executor.run(async {
@@ -500,9 +488,8 @@ fn many_waiting_tasks_are_dropped_in_linear_time() {
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
-#[test]
+#[run_test]
 fn wakes_that_arrive_during_the_drop_are_harmless() {
-    let _watchdog = watchdog();
     for _ in 0..rounds(40) {
         let executor = LocalExecutor::default();
         let wakers: Vec<Waker> = (0..8)
@@ -533,9 +520,8 @@ fn wakes_that_arrive_during_the_drop_are_harmless() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_destructor_may_drop_another_executor() {
-    let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let inner = Witness::of(&second);
     second.spawn(inner.with_guard(pending::<()>())).detach();

@@ -74,38 +74,34 @@ fn a_task_that_is_dropped_when_the_process_exits_in_another_does_not_abort_it() 
     assert!(printed.contains("cancelled and woken"), "{printed}");
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_task_that_is_dropped_with_its_thread_does_not_abort_the_process() {
-    in_child(|| {
-        thread::spawn(|| {
-            OLDER.with(|_| ());
-            let executor = LocalExecutor::default();
-            let task: Task<()> = executor.spawn(sleep(AN_HOUR));
-            executor.run(yield_now());
-            OLDER.with(|it| it.set(move || drop((task, executor))));
-        })
-        .join()
-        .expect("the thread ends in good order");
-    });
+    thread::spawn(|| {
+        OLDER.with(|_| ());
+        let executor = LocalExecutor::default();
+        let task: Task<()> = executor.spawn(sleep(AN_HOUR));
+        executor.run(yield_now());
+        OLDER.with(|it| it.set(move || drop((task, executor))));
+    })
+    .join()
+    .expect("the thread ends in good order");
 }
 
-#[test]
+#[run_test(in_child)]
 fn an_executor_runs_while_the_locals_of_its_thread_are_destroyed() {
     static SUM: AtomicUsize = AtomicUsize::new(0);
-    in_child(|| {
-        on_a_thread(|| {
-            let sum = LocalExecutor::default().run(async {
-                sleep(Duration::from_millis(1)).await;
-                let task = spawn_local(async {
-                    yield_now().await;
-                    1
-                });
-                task.await + executor().spawn_blocking(|| 2).await
+    on_a_thread(|| {
+        let sum = LocalExecutor::default().run(async {
+            sleep(Duration::from_millis(1)).await;
+            let task = spawn_local(async {
+                yield_now().await;
+                1
             });
-            SUM.store(sum, Ordering::SeqCst);
+            task.await + executor().spawn_blocking(|| 2).await
         });
-        assert_eq!(SUM.load(Ordering::SeqCst), 3);
+        SUM.store(sum, Ordering::SeqCst);
     });
+    assert_eq!(SUM.load(Ordering::SeqCst), 3);
 }
 
 #[test]
@@ -135,19 +131,17 @@ fn an_executor_whose_task_ends_the_process_is_dropped_with_the_locals() {
     );
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_panic_of_a_task_that_is_dropped_with_the_locals_does_not_abort() {
-    in_child(|| {
-        on_a_thread(|| {
-            let executor = LocalExecutor::default();
-            let bomb = on_drop(|| panic!("in the destructor of a task"));
-            let task = executor.spawn(async move {
-                let _bomb = bomb;
-                sleep(AN_HOUR).await;
-            });
-            task.detach();
-            executor.run(yield_now());
-            drop(executor);
+    on_a_thread(|| {
+        let executor = LocalExecutor::default();
+        let bomb = on_drop(|| panic!("in the destructor of a task"));
+        let task = executor.spawn(async move {
+            let _bomb = bomb;
+            sleep(AN_HOUR).await;
         });
+        task.detach();
+        executor.run(yield_now());
+        drop(executor);
     });
 }

@@ -64,21 +64,19 @@ fn idle_waits_do_not_spin_where_the_clock_is_behind_the_hosts() {
 }
 
 /// What the parent knows of its clock is not true in a child.
-#[test]
+#[run_test(in_child)]
 fn a_child_forked_into_a_time_namespace_looks_at_its_own_clock() {
-    in_child(|| {
-        LocalExecutor::default().run(sleep(Duration::from_millis(1)));
-        // SAFETY: it takes a number, and changes nothing in this process.
-        let result = unsafe { libc::unshare(libc::CLONE_NEWTIME) };
-        if result != 0 {
-            let error = io::Error::last_os_error();
-            return skipped(format_args!("no time namespace may be made here: {error}"));
-        }
-        // SAFETY: it does nothing.
-        let thread = unsafe { libc::gettid() };
-        let offsets = format!("monotonic {HOUR} 0\n");
-        fs::write(format!("/proc/{thread}/timens_offsets"), offsets).expect("it is empty");
-        fork(|| LocalExecutor::default().run(sleep(Duration::from_millis(30))));
-        LocalExecutor::default().run(sleep(Duration::from_millis(30)));
-    });
+    LocalExecutor::default().run(sleep(Duration::from_millis(1)));
+    // SAFETY: it takes a number, and changes nothing in this process.
+    let result = unsafe { libc::unshare(libc::CLONE_NEWTIME) };
+    if result != 0 {
+        let error = io::Error::last_os_error();
+        return skipped(format_args!("no time namespace may be made here: {error}"));
+    }
+    // SAFETY: it does nothing.
+    let thread = unsafe { libc::gettid() };
+    let offsets = format!("monotonic {HOUR} 0\n");
+    fs::write(format!("/proc/{thread}/timens_offsets"), offsets).expect("it is empty");
+    fork(|| LocalExecutor::default().run(sleep(Duration::from_millis(30))));
+    LocalExecutor::default().run(sleep(Duration::from_millis(30)));
 }

@@ -13,31 +13,29 @@ use futures_lite::future::yield_now;
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, executor, spawn_local};
 
-use crate::common::{DropCount, Parking, on_drop, run, watchdog};
+use crate::common::{DropCount, Parking, on_drop, run, watchdog, with_watchdog};
 
-#[test]
-fn a_waker_works_by_value_and_by_reference() {
-    run(async {
-        for by_value in [true, false] {
-            let woken = Arc::new(AtomicBool::new(false));
-            poll_fn(|cx| {
-                if woken.load(Ordering::SeqCst) {
-                    return Poll::Ready(());
+#[run_test]
+async fn a_waker_works_by_value_and_by_reference() {
+    for by_value in [true, false] {
+        let woken = Arc::new(AtomicBool::new(false));
+        poll_fn(|cx| {
+            if woken.load(Ordering::SeqCst) {
+                return Poll::Ready(());
+            }
+            let (waker, woken) = (cx.waker().clone(), Arc::clone(&woken));
+            thread::spawn(move || {
+                woken.store(true, Ordering::SeqCst);
+                if by_value {
+                    waker.wake();
+                } else {
+                    waker.wake_by_ref();
                 }
-                let (waker, woken) = (cx.waker().clone(), Arc::clone(&woken));
-                thread::spawn(move || {
-                    woken.store(true, Ordering::SeqCst);
-                    if by_value {
-                        waker.wake();
-                    } else {
-                        waker.wake_by_ref();
-                    }
-                });
-                Poll::Pending
-            })
-            .await;
-        }
-    });
+            });
+            Poll::Pending
+        })
+        .await;
+    }
 }
 
 /// The waker of a task that runs on `executor` and waits at the given place.
@@ -47,9 +45,8 @@ fn waker_of(executor: &LocalExecutor, parking: &Parking) -> Waker {
     parking.waker().expect("the task has been polled")
 }
 
-#[test]
+#[run_test]
 fn waking_what_is_finished_cancelled_or_without_executor_does_nothing() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let finished = {
         let parking = Parking::default();
@@ -88,61 +85,55 @@ fn waking_what_is_finished_cancelled_or_without_executor_does_nothing() {
         .expect("harmless");
 }
 
-#[test]
-fn a_waker_may_have_more_clones_than_sixteen_bits_count() {
-    run(async {
-        let parking = Parking::default();
-        let task = spawn_local(parking.clone());
-        let waker = parking.waker().expect("spawned tasks are polled at once");
-        let clones: Vec<Waker> = (0..200_000).map(|_| waker.clone()).collect();
-        assert!(clones.iter().all(|it| it.will_wake(&waker)));
-        let (mine, theirs) = clones.split_at(100_000);
-        let theirs = theirs.to_vec();
-        let thread = thread::spawn(move || drop(theirs));
-        drop(mine.to_vec());
-        drop(clones);
-        thread.join().expect("dropping does not panic");
-        parking.open();
-        task.await;
-    });
+#[run_test]
+async fn a_waker_may_have_more_clones_than_sixteen_bits_count() {
+    let parking = Parking::default();
+    let task = spawn_local(parking.clone());
+    let waker = parking.waker().expect("spawned tasks are polled at once");
+    let clones: Vec<Waker> = (0..200_000).map(|_| waker.clone()).collect();
+    assert!(clones.iter().all(|it| it.will_wake(&waker)));
+    let (mine, theirs) = clones.split_at(100_000);
+    let theirs = theirs.to_vec();
+    let thread = thread::spawn(move || drop(theirs));
+    drop(mine.to_vec());
+    drop(clones);
+    thread.join().expect("dropping does not panic");
+    parking.open();
+    task.await;
 }
 
-#[test]
-fn a_task_keeps_its_waker_from_poll_to_poll() {
-    run(async {
-        let first = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-        yield_now().await;
-        sleep(Duration::from_millis(1)).await;
-        poll_fn(|cx| {
-            assert!(cx.waker().will_wake(&first));
-            Poll::Ready(())
-        })
-        .await;
-        let other = spawn_local(poll_fn(|cx| Poll::Ready(cx.waker().clone()))).await;
-        assert!(!other.will_wake(&first));
-    });
+#[run_test]
+async fn a_task_keeps_its_waker_from_poll_to_poll() {
+    let first = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    yield_now().await;
+    sleep(Duration::from_millis(1)).await;
+    poll_fn(|cx| {
+        assert!(cx.waker().will_wake(&first));
+        Poll::Ready(())
+    })
+    .await;
+    let other = spawn_local(poll_fn(|cx| Poll::Ready(cx.waker().clone()))).await;
+    assert!(!other.will_wake(&first));
 }
 
-#[test]
-fn a_spurious_wake_polls_once_more_and_nothing_else() {
-    run(async {
-        let polls = Rc::new(Cell::new(0));
-        let (parking, counted) = (Parking::default(), Rc::clone(&polls));
-        let mut gate = parking.clone();
-        let task = spawn_local(poll_fn(move |cx| {
-            counted.set(counted.get() + 1);
-            std::pin::Pin::new(&mut gate).poll(cx)
-        }));
-        assert_eq!(polls.get(), 1);
-        let waker = parking.waker().expect("it was polled");
-        for _ in 0..10 {
-            waker.wake_by_ref();
-        }
-        yield_now().await;
-        assert_eq!(polls.get(), 2, "ten wakes before a poll are one");
-        parking.open();
-        task.await;
-    });
+#[run_test]
+async fn a_spurious_wake_polls_once_more_and_nothing_else() {
+    let polls = Rc::new(Cell::new(0));
+    let (parking, counted) = (Parking::default(), Rc::clone(&polls));
+    let mut gate = parking.clone();
+    let task = spawn_local(poll_fn(move |cx| {
+        counted.set(counted.get() + 1);
+        std::pin::Pin::new(&mut gate).poll(cx)
+    }));
+    assert_eq!(polls.get(), 1);
+    let waker = parking.waker().expect("it was polled");
+    for _ in 0..10 {
+        waker.wake_by_ref();
+    }
+    yield_now().await;
+    assert_eq!(polls.get(), 2, "ten wakes before a poll are one");
+    parking.open();
+    task.await;
 }
 
 #[test]
@@ -181,22 +172,20 @@ fn the_last_waker_dropped_elsewhere_has_the_future_dropped_at_home() {
     dropper.join().expect("dropping does not panic");
 }
 
-#[test]
-fn a_detached_task_without_a_waker_is_dropped() {
-    run(async {
-        let drops = DropCount::default();
-        let guard = drops.guard();
-        let handle = spawn_local(async move {
-            let _guard = guard;
-            pending::<()>().await;
-        })
-        .detach();
-        yield_now().await;
-        assert_eq!(drops.count(), 0, "the handle could still cancel it");
-        drop(handle);
-        yield_now().await;
-        assert_eq!(drops.count(), 1);
-    });
+#[run_test]
+async fn a_detached_task_without_a_waker_is_dropped() {
+    let drops = DropCount::default();
+    let guard = drops.guard();
+    let handle = spawn_local(async move {
+        let _guard = guard;
+        pending::<()>().await;
+    })
+    .detach();
+    yield_now().await;
+    assert_eq!(drops.count(), 0, "the handle could still cancel it");
+    drop(handle);
+    yield_now().await;
+    assert_eq!(drops.count(), 1);
 }
 
 #[test]

@@ -41,69 +41,63 @@ pub(super) async fn is_refused<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll
     yield_now().await;
 }
 
-#[test]
-fn a_read_from_the_page_cache_is_refused_when_the_budget_is_spent() {
-    run(async {
-        let (_folder, path) = place();
-        filled(&path, 8192);
-        let file = BufferedFile::open(&path).await?;
-        assert_eq!(file.read_at(0, 4096).await?.len(), 4096);
-        executor().io_stats();
-        let mut read = pin!(file.read_at(0, 4096));
-        is_refused(|cx| read.as_mut().poll(cx)).await;
-        let read_so_far = executor().io_stats().all_rings().file_buffered_reads();
-        assert_eq!(read_so_far, (0, 0), "refused before it began");
-        assert_eq!(*read.await?, pattern(0, 4096));
+#[run_test]
+async fn a_read_from_the_page_cache_is_refused_when_the_budget_is_spent() {
+    let (_folder, path) = place();
+    filled(&path, 8192);
+    let file = BufferedFile::open(&path).await?;
+    assert_eq!(file.read_at(0, 4096).await?.len(), 4096);
+    executor().io_stats();
+    let mut read = pin!(file.read_at(0, 4096));
+    is_refused(|cx| read.as_mut().poll(cx)).await;
+    let read_so_far = executor().io_stats().all_rings().file_buffered_reads();
+    assert_eq!(read_so_far, (0, 0), "refused before it began");
+    assert_eq!(*read.await?, pattern(0, 4096));
 
-        let file = BufferedFile::open(&path).await?;
-        let mut reader = StreamReaderBuilder::new(file).build();
-        let mut bytes = [0; 100];
-        is_refused(|cx| Pin::new(&mut reader).poll_read(cx, &mut bytes)).await;
-        let count = poll_fn(|cx| Pin::new(&mut reader).poll_read(cx, &mut bytes)).await?;
-        assert_eq!(bytes[..count], pattern(0, count));
-        reader.close().await
-    });
+    let file = BufferedFile::open(&path).await?;
+    let mut reader = StreamReaderBuilder::new(file).build();
+    let mut bytes = [0; 100];
+    is_refused(|cx| Pin::new(&mut reader).poll_read(cx, &mut bytes)).await;
+    let count = poll_fn(|cx| Pin::new(&mut reader).poll_read(cx, &mut bytes)).await?;
+    assert_eq!(bytes[..count], pattern(0, count));
+    reader.close().await
 }
 
-#[test]
-fn a_read_from_the_page_cache_is_taken_from_the_budget() {
-    run(async {
-        let (_folder, path) = place();
-        filled(&path, 8192);
-        let file = BufferedFile::open(&path).await?;
-        // The slice of the first poll may be over before they are done.
-        for _ in 0..100 {
-            let left = poll_fn(|cx| {
-                let mut read = || pin!(file.read_at(0, 4096)).poll(cx).is_ready();
-                let all_at_once = (0..10).all(|_| read());
-                compute_until_preempted();
-                let left = leaves_left(cx);
-                Poll::Ready(all_at_once.then_some(left))
-            });
-            if let Some(left) = left.await {
-                assert_eq!(left, 22);
-                return file.close().await;
-            }
-            yield_now().await;
+#[run_test]
+async fn a_read_from_the_page_cache_is_taken_from_the_budget() {
+    let (_folder, path) = place();
+    filled(&path, 8192);
+    let file = BufferedFile::open(&path).await?;
+    // The slice of the first poll may be over before they are done.
+    for _ in 0..100 {
+        let left = poll_fn(|cx| {
+            let mut read = || pin!(file.read_at(0, 4096)).poll(cx).is_ready();
+            let all_at_once = (0..10).all(|_| read());
+            compute_until_preempted();
+            let left = leaves_left(cx);
+            Poll::Ready(all_at_once.then_some(left))
+        });
+        if let Some(left) = left.await {
+            assert_eq!(left, 22);
+            return file.close().await;
         }
-        skipped("this filesystem has no reads of the page cache alone");
-        file.close().await
-    });
+        yield_now().await;
+    }
+    skipped("this filesystem has no reads of the page cache alone");
+    file.close().await
 }
 
-#[test]
-fn readiness_is_refused_when_the_budget_is_spent_and_found_later() {
-    run(async {
-        let (reader, mut writer) = pipe()?;
-        writer.write_all(b"x")?;
-        let reader = PollableFd::new(reader)?;
-        let mut state = PollState::new();
-        is_refused(|cx| reader.poll_readable(cx, &mut state)).await;
-        poll_fn(|cx| reader.poll_readable(cx, &mut state)).await?;
-        // With a wait under way, which is not lost.
-        let first = poll_fn(|cx| Poll::Ready(reader.poll_readable(cx, &mut state)));
-        assert!(first.await.is_pending());
-        is_refused(|cx| reader.poll_readable(cx, &mut state)).await;
-        poll_fn(|cx| reader.poll_readable(cx, &mut state)).await
-    });
+#[run_test]
+async fn readiness_is_refused_when_the_budget_is_spent_and_found_later() {
+    let (reader, mut writer) = pipe()?;
+    writer.write_all(b"x")?;
+    let reader = PollableFd::new(reader)?;
+    let mut state = PollState::new();
+    is_refused(|cx| reader.poll_readable(cx, &mut state)).await;
+    poll_fn(|cx| reader.poll_readable(cx, &mut state)).await?;
+    // With a wait under way, which is not lost.
+    let first = poll_fn(|cx| Poll::Ready(reader.poll_readable(cx, &mut state)));
+    assert!(first.await.is_pending());
+    is_refused(|cx| reader.poll_readable(cx, &mut state)).await;
+    poll_fn(|cx| reader.poll_readable(cx, &mut state)).await
 }

@@ -14,88 +14,80 @@ async fn opened(folder: &TempDir) -> Result<DmaFile> {
     DmaFile::open(path).await
 }
 
-#[test]
-fn a_clone_shares_the_descriptor_and_the_last_one_closes() {
-    run(async {
-        let folder = folder();
-        let file = opened(&folder).await?;
-        let clone = file.clone();
-        assert_eq!(file.as_raw_fd(), clone.as_raw_fd());
-        assert_eq!(file.as_fd().as_raw_fd(), file.as_raw_fd());
-        assert_eq!((file.strong_count(), clone.strong_count()), (2, 2));
-        assert!(file.is_same(&clone));
-        let error = file.close().await.unwrap_err();
-        match &error {
-            GlommioError::CanNotBeClosed(ResourceType::File(path), why) => {
-                assert_eq!(Path::new(path), &*clone.path().expect("it has one"));
-                assert!(why.contains("Another clone"), "{why}");
-            }
-            other => panic!("{other:?}"),
+#[run_test]
+async fn a_clone_shares_the_descriptor_and_the_last_one_closes() {
+    let folder = folder();
+    let file = opened(&folder).await?;
+    let clone = file.clone();
+    assert_eq!(file.as_raw_fd(), clone.as_raw_fd());
+    assert_eq!(file.as_fd().as_raw_fd(), file.as_raw_fd());
+    assert_eq!((file.strong_count(), clone.strong_count()), (2, 2));
+    assert!(file.is_same(&clone));
+    let error = file.close().await.unwrap_err();
+    match &error {
+        GlommioError::CanNotBeClosed(ResourceType::File(path), why) => {
+            assert_eq!(Path::new(path), &*clone.path().expect("it has one"));
+            assert!(why.contains("Another clone"), "{why}");
         }
-        assert_eq!(clone.read_at(10, 20).await?.len(), 20);
-        assert_eq!(clone.strong_count(), 1);
-        clone.close().await
-    });
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(clone.read_at(10, 20).await?.len(), 20);
+    assert_eq!(clone.strong_count(), 1);
+    clone.close().await
 }
 
-#[test]
-fn a_duplicate_has_a_descriptor_of_its_own() {
-    run(async {
-        let folder = folder();
-        let file = opened(&folder).await?;
-        let copy = file.dup()?;
-        assert_ne!(file.as_raw_fd(), copy.as_raw_fd());
-        assert!(file.is_same(&copy));
-        assert_eq!(file.path().as_deref(), copy.path().as_deref());
-        assert_eq!((file.strong_count(), copy.strong_count()), (1, 1));
-        let flags = nix::fcntl::fcntl(&copy, nix::fcntl::FcntlArg::F_GETFD).unwrap();
-        assert_eq!(flags & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
-        file.close().await?;
-        assert_eq!(*copy.read_at(0, 10).await?, pattern(0, 10));
-        copy.close().await
-    });
+#[run_test]
+async fn a_duplicate_has_a_descriptor_of_its_own() {
+    let folder = folder();
+    let file = opened(&folder).await?;
+    let copy = file.dup()?;
+    assert_ne!(file.as_raw_fd(), copy.as_raw_fd());
+    assert!(file.is_same(&copy));
+    assert_eq!(file.path().as_deref(), copy.path().as_deref());
+    assert_eq!((file.strong_count(), copy.strong_count()), (1, 1));
+    let flags = nix::fcntl::fcntl(&copy, nix::fcntl::FcntlArg::F_GETFD).unwrap();
+    assert_eq!(flags & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
+    file.close().await?;
+    assert_eq!(*copy.read_at(0, 10).await?, pattern(0, 10));
+    copy.close().await
 }
 
-#[test]
-fn a_weak_handle_keeps_nothing_open() {
-    run(async {
-        let folder = folder();
-        let file = opened(&folder).await?;
-        let weak = file.downgrade();
-        assert_eq!(weak.strong_count(), 1);
-        let owned = weak.upgrade().expect("it is open");
-        assert_eq!(owned.strong_count(), 2);
-        drop(owned);
-        file.clone().close().await.unwrap_err();
-        let (inode, alignment) = (file.inode(), file.alignment());
-        let device = (file.dev_major(), file.dev_minor());
-        let path = file.path().expect("it has one").to_path_buf();
-        file.close().await?;
-        assert!(weak.upgrade().is_none());
-        assert_eq!(weak.strong_count(), 0);
-        assert_eq!((weak.inode(), weak.alignment()), (inode, alignment));
-        assert_eq!((weak.dev_major(), weak.dev_minor()), device);
-        assert_eq!(weak.path(), Some(&*path));
-        assert!(WeakDmaFile::new().upgrade().is_none());
-        assert!(WeakDmaFile::default().path().is_none());
-        Ok(())
-    });
+#[run_test]
+async fn a_weak_handle_keeps_nothing_open() {
+    let folder = folder();
+    let file = opened(&folder).await?;
+    let weak = file.downgrade();
+    assert_eq!(weak.strong_count(), 1);
+    let owned = weak.upgrade().expect("it is open");
+    assert_eq!(owned.strong_count(), 2);
+    drop(owned);
+    file.clone().close().await.unwrap_err();
+    let (inode, alignment) = (file.inode(), file.alignment());
+    let device = (file.dev_major(), file.dev_minor());
+    let path = file.path().expect("it has one").to_path_buf();
+    file.close().await?;
+    assert!(weak.upgrade().is_none());
+    assert_eq!(weak.strong_count(), 0);
+    assert_eq!((weak.inode(), weak.alignment()), (inode, alignment));
+    assert_eq!((weak.dev_major(), weak.dev_minor()), device);
+    assert_eq!(weak.path(), Some(&*path));
+    assert!(WeakDmaFile::new().upgrade().is_none());
+    assert!(WeakDmaFile::default().path().is_none());
+    Ok(())
 }
 
-#[test]
-fn the_last_clone_is_taken_away_from_weak_handles() {
-    run(async {
-        let folder = folder();
-        let file = opened(&folder).await?;
-        let weak = file.downgrade();
-        let clone = file.clone();
-        let file = file.try_take_last_clone().expect_err("there are two");
-        drop(clone);
-        let file = file.try_take_last_clone().expect("it is the only one");
-        assert!(weak.upgrade().is_none());
-        assert_eq!(*file.read_at(0, 10).await?, pattern(0, 10));
-        file.close().await
-    });
+#[run_test]
+async fn the_last_clone_is_taken_away_from_weak_handles() {
+    let folder = folder();
+    let file = opened(&folder).await?;
+    let weak = file.downgrade();
+    let clone = file.clone();
+    let file = file.try_take_last_clone().expect_err("there are two");
+    drop(clone);
+    let file = file.try_take_last_clone().expect("it is the only one");
+    assert!(weak.upgrade().is_none());
+    assert_eq!(*file.read_at(0, 10).await?, pattern(0, 10));
+    file.close().await
 }
 
 #[test]

@@ -26,168 +26,150 @@ async fn settle(open: usize) {
     panic!("{} descriptors stay open, of {open}", descriptors());
 }
 
-#[test]
-fn ten_thousand_files_that_are_dropped_are_closed() {
-    in_child(|| {
-        run(async {
-            for folder in folders() {
-                let path = folder.path().join("file");
-                filled(&path, 10);
-                let before = descriptors();
-                for at in 0..10_000 {
-                    match at % 5 {
-                        0 => drop(DmaFile::open(&path).await?),
-                        1 => drop(BufferedFile::open(&path).await?),
-                        2 => drop(Directory::open(folder.path()).await?),
-                        3 => drop(OwnedDmaFile::from(DmaFile::open(&path).await?)),
-                        _ => drop(DmaFile::open(&path).await?.clone()),
-                    }
-                    assert!(
-                        descriptors() < before + 200 || at % 100 != 0,
-                        "at file {at}"
-                    );
-                }
-                settle(before).await;
+#[run_test(run_in_child)]
+async fn ten_thousand_files_that_are_dropped_are_closed() {
+    for folder in folders() {
+        let path = folder.path().join("file");
+        filled(&path, 10);
+        let before = descriptors();
+        for at in 0..10_000 {
+            match at % 5 {
+                0 => drop(DmaFile::open(&path).await?),
+                1 => drop(BufferedFile::open(&path).await?),
+                2 => drop(Directory::open(folder.path()).await?),
+                3 => drop(OwnedDmaFile::from(DmaFile::open(&path).await?)),
+                _ => drop(DmaFile::open(&path).await?.clone()),
             }
-            Ok(())
-        });
-    });
+            assert!(
+                descriptors() < before + 200 || at % 100 != 0,
+                "at file {at}"
+            );
+        }
+        settle(before).await;
+    }
+    Ok(())
 }
 
-#[test]
-fn opens_that_are_given_up_leave_no_descriptor() {
-    in_child(|| {
-        run(async {
-            for folder in folders() {
-                let path = folder.path().join("file");
-                filled(&path, 10);
-                let before = descriptors();
-                let mut numbers = Numbers::new(1);
-                for _ in 0..2000 {
-                    let polls = numbers.below(3);
-                    match numbers.below(5) {
-                        0 => give_up(DmaFile::open(&path), polls).await,
-                        1 => give_up(DmaFile::create(folder.path().join("new")), polls).await,
-                        2 => give_up(BufferedFile::open(&path), polls).await,
-                        3 => give_up(Directory::open(folder.path()), polls).await,
-                        _ => {
-                            let mut options = OpenOptions::new();
-                            options.write(true).tmpfile(true);
-                            give_up(options.buffered_open(folder.path()), polls).await;
-                        }
-                    }
+#[run_test(run_in_child)]
+async fn opens_that_are_given_up_leave_no_descriptor() {
+    for folder in folders() {
+        let path = folder.path().join("file");
+        filled(&path, 10);
+        let before = descriptors();
+        let mut numbers = Numbers::new(1);
+        for _ in 0..2000 {
+            let polls = numbers.below(3);
+            match numbers.below(5) {
+                0 => give_up(DmaFile::open(&path), polls).await,
+                1 => give_up(DmaFile::create(folder.path().join("new")), polls).await,
+                2 => give_up(BufferedFile::open(&path), polls).await,
+                3 => give_up(Directory::open(folder.path()), polls).await,
+                _ => {
+                    let mut options = OpenOptions::new();
+                    options.write(true).tmpfile(true);
+                    give_up(options.buffered_open(folder.path()), polls).await;
                 }
-                settle(before).await;
             }
-            Ok(())
-        });
-    });
+        }
+        settle(before).await;
+    }
+    Ok(())
 }
 
-#[test]
-fn closes_that_are_given_up_close_all_the_same() {
-    in_child(|| {
-        run(async {
-            let folder = folder();
-            let path = folder.path().join("file");
-            filled(&path, 10);
-            let before = descriptors();
-            for polls in 0..3 {
-                for _ in 0..200 {
-                    give_up(DmaFile::open(&path).await?.close(), polls).await;
-                    give_up(BufferedFile::open(&path).await?.close(), polls).await;
-                    let file = Rc::new(DmaFile::open(&path).await?);
-                    give_up(file.close_rc(), polls).await;
-                    give_up(Directory::open(folder.path()).await?.close(), polls).await;
-                }
-            }
-            settle(before).await;
-            Ok(())
-        });
-    });
+#[run_test(run_in_child)]
+async fn closes_that_are_given_up_close_all_the_same() {
+    let folder = folder();
+    let path = folder.path().join("file");
+    filled(&path, 10);
+    let before = descriptors();
+    for polls in 0..3 {
+        for _ in 0..200 {
+            give_up(DmaFile::open(&path).await?.close(), polls).await;
+            give_up(BufferedFile::open(&path).await?.close(), polls).await;
+            let file = Rc::new(DmaFile::open(&path).await?);
+            give_up(file.close_rc(), polls).await;
+            give_up(Directory::open(folder.path()).await?.close(), polls).await;
+        }
+    }
+    settle(before).await;
+    Ok(())
 }
 
 /// Whatever is under way when an executor ends.
-#[test]
+#[run_test(leaves_no_descriptor)]
 fn an_executor_that_ends_leaves_no_descriptor() {
-    leaves_no_descriptor(|| {
-        let folder = folder();
-        let path = folder.path().join("file");
-        filled(&path, 100_000);
-        for rounds in 0..30 {
-            run(async {
-                let kept = Rc::new(DmaFile::open(&path).await?);
-                for _ in 0..10 {
-                    let (path, kept) = (path.clone(), Rc::clone(&kept));
-                    glommio::spawn_local(async move {
-                        loop {
-                            let file = BufferedFile::open(&path).await?;
-                            file.read_at(0, 5000).await?;
-                            kept.read_at(100, 5000).await?;
-                            let mut writer = {
-                                let mut options = OpenOptions::new();
-                                options.write(true).tmpfile(true);
-                                let folder = path.parent().expect("it has one");
-                                let file = options.dma_open(folder).await?;
-                                DmaStreamWriterBuilder::new(file).build()
-                            };
-                            writer.write_all(&[1; 10_000]).await?;
-                            writer.close().await?;
-                        }
-                        #[allow(unreachable_code, reason = "it says what the type of errors is")]
-                        Ok::<_, GlommioError<()>>(())
-                    })
-                    .detach();
-                }
-                for _ in 0..rounds {
-                    sleep(Duration::from_micros(100)).await;
-                }
-                Ok(())
-            });
-        }
-    });
+    let folder = folder();
+    let path = folder.path().join("file");
+    filled(&path, 100_000);
+    for rounds in 0..30 {
+        run(async {
+            let kept = Rc::new(DmaFile::open(&path).await?);
+            for _ in 0..10 {
+                let (path, kept) = (path.clone(), Rc::clone(&kept));
+                glommio::spawn_local(async move {
+                    loop {
+                        let file = BufferedFile::open(&path).await?;
+                        file.read_at(0, 5000).await?;
+                        kept.read_at(100, 5000).await?;
+                        let mut writer = {
+                            let mut options = OpenOptions::new();
+                            options.write(true).tmpfile(true);
+                            let folder = path.parent().expect("it has one");
+                            let file = options.dma_open(folder).await?;
+                            DmaStreamWriterBuilder::new(file).build()
+                        };
+                        writer.write_all(&[1; 10_000]).await?;
+                        writer.close().await?;
+                    }
+                    #[allow(unreachable_code, reason = "it says what the type of errors is")]
+                    Ok::<_, GlommioError<()>>(())
+                })
+                .detach();
+            }
+            for _ in 0..rounds {
+                sleep(Duration::from_micros(100)).await;
+            }
+            Ok(())
+        });
+    }
 }
 
-#[test]
-fn reads_and_writes_that_are_given_up_harm_nothing() {
-    run(async {
-        for (_folder, path) in places(folders()) {
-            const LEN: usize = 256 << 10;
-            filled(&path, LEN);
-            let mut options = OpenOptions::new();
-            options.read(true).write(true);
-            let file = options.dma_open(&path).await?;
-            let buffered = options.buffered_open(&path).await?;
-            let mut numbers = Numbers::new(5);
-            for _ in 0..1500 {
-                let polls = numbers.below(3);
-                let at = numbers.below(LEN as u64 / 4096) * 4096;
-                let len = 4096 * (1 + numbers.below(8) as usize);
-                match numbers.below(8) {
-                    0 => give_up(file.read_at(at + 5, len), polls).await,
-                    1 => give_up(file.read_at_aligned(at, len), polls).await,
-                    2 => give_up(buffered.read_at(at + 5, len), polls).await,
-                    3 => {
-                        // What is there already: it may or may not be written.
-                        let mut buffer = file.alloc_dma_buffer(4096);
-                        buffer
-                            .as_bytes_mut()
-                            .copy_from_slice(&pattern(at as usize, 4096));
-                        give_up(file.write_at(buffer, at), polls).await;
-                    }
-                    4 => give_up(buffered.write_at(pattern(at as usize, 4096), at), polls).await,
-                    5 => give_up(file.fdatasync(), polls).await,
-                    6 => give_up(stat(&path), polls).await,
-                    _ => give_up(file.truncate(LEN as u64), polls).await,
-                }
+#[run_test(in_each_place)]
+async fn reads_and_writes_that_are_given_up_harm_nothing(path: PathBuf) {
+    const LEN: usize = 256 << 10;
+    filled(&path, LEN);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let file = options.dma_open(&path).await?;
+    let buffered = options.buffered_open(&path).await?;
+    let mut numbers = Numbers::new(5);
+    for _ in 0..1500 {
+        let polls = numbers.below(3);
+        let at = numbers.below(LEN as u64 / 4096) * 4096;
+        let len = 4096 * (1 + numbers.below(8) as usize);
+        match numbers.below(8) {
+            0 => give_up(file.read_at(at + 5, len), polls).await,
+            1 => give_up(file.read_at_aligned(at, len), polls).await,
+            2 => give_up(buffered.read_at(at + 5, len), polls).await,
+            3 => {
+                // What is there already: it may or may not be written.
+                let mut buffer = file.alloc_dma_buffer(4096);
+                buffer
+                    .as_bytes_mut()
+                    .copy_from_slice(&pattern(at as usize, 4096));
+                give_up(file.write_at(buffer, at), polls).await;
             }
-            let whole = file.read_at(0, 2 * LEN).await?;
-            assert!(*whole == pattern(0, LEN));
-            file.close().await?;
-            buffered.close().await?;
+            4 => give_up(buffered.write_at(pattern(at as usize, 4096), at), polls).await,
+            5 => give_up(file.fdatasync(), polls).await,
+            6 => give_up(stat(&path), polls).await,
+            _ => give_up(file.truncate(LEN as u64), polls).await,
         }
-        Ok(())
-    });
+    }
+    let whole = file.read_at(0, 2 * LEN).await?;
+    assert!(*whole == pattern(0, LEN));
+    file.close().await?;
+    buffered.close().await?;
+    Ok(())
 }
 
 /// Has the kernel get what was started, and lets it go on for a while.
@@ -208,181 +190,165 @@ fn full_of(byte: u8, file: &DmaFile) -> Vec<DmaBuffer> {
 }
 
 /// Memory of operations that no task waits for is used by the next ones, not before.
-#[test]
-fn reads_that_are_given_up_do_not_write_into_the_memory_of_others() {
-    run(async {
-        for (_folder, path) in places(folders()) {
-            filled(&path, 1 << 20);
-            let file = DmaFile::open(&path).await?;
-            for round in 0..300_u32 {
-                let mut given_up: Vec<_> = (0..10)
-                    .map(|at| Box::pin(file.read_at(at * 65_536, 65_536)))
-                    .collect();
-                for read in &mut given_up {
-                    let _started = poll_once(read).await;
-                }
-                handed_over(round).await;
-                drop(given_up);
-                let byte = round as u8 | 1;
-                let buffers = full_of(byte, &file);
-                sleep(Duration::from_micros(30)).await;
-                for buffer in &buffers {
-                    assert!(buffer.as_bytes().iter().all(|it| *it == byte));
-                }
-            }
-            file.close().await?;
+#[run_test(in_each_place)]
+async fn reads_that_are_given_up_do_not_write_into_the_memory_of_others(path: PathBuf) {
+    filled(&path, 1 << 20);
+    let file = DmaFile::open(&path).await?;
+    for round in 0..300_u32 {
+        let mut given_up: Vec<_> = (0..10)
+            .map(|at| Box::pin(file.read_at(at * 65_536, 65_536)))
+            .collect();
+        for read in &mut given_up {
+            let _started = poll_once(read).await;
         }
-        Ok(())
-    });
+        handed_over(round).await;
+        drop(given_up);
+        let byte = round as u8 | 1;
+        let buffers = full_of(byte, &file);
+        sleep(Duration::from_micros(30)).await;
+        for buffer in &buffers {
+            assert!(buffer.as_bytes().iter().all(|it| *it == byte));
+        }
+    }
+    file.close().await?;
+    Ok(())
 }
 
-#[test]
-fn writes_that_are_given_up_do_not_write_the_memory_of_others() {
-    run(async {
-        for (_folder, path) in places(folders()) {
-            filled(&path, 10 * 65_536);
-            let mut options = OpenOptions::new();
-            options.read(true).write(true);
-            let file = options.dma_open(&path).await?;
-            for round in 0..rounds(60) as u32 {
-                let mut given_up: Vec<_> = (0..10)
-                    .map(|at| {
-                        let mut buffer = file.alloc_dma_buffer(65_536);
-                        let there = pattern(at * 65_536, 65_536);
-                        buffer.as_bytes_mut().copy_from_slice(&there);
-                        Box::pin(file.write_at(buffer, at as u64 * 65_536))
-                    })
-                    .collect();
-                for write in &mut given_up {
-                    let _started = poll_once(write).await;
-                }
-                handed_over(round).await;
-                drop(given_up);
-                let _others = full_of(round as u8, &file);
-                sleep(Duration::from_micros(30)).await;
-            }
-            // It waits for all of them.
-            file.close().await?;
-            assert!(fs::read(&path)? == pattern(0, 10 * 65_536));
+#[run_test(in_each_place)]
+async fn writes_that_are_given_up_do_not_write_the_memory_of_others(path: PathBuf) {
+    filled(&path, 10 * 65_536);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let file = options.dma_open(&path).await?;
+    for round in 0..rounds(60) as u32 {
+        let mut given_up: Vec<_> = (0..10)
+            .map(|at| {
+                let mut buffer = file.alloc_dma_buffer(65_536);
+                let there = pattern(at * 65_536, 65_536);
+                buffer.as_bytes_mut().copy_from_slice(&there);
+                Box::pin(file.write_at(buffer, at as u64 * 65_536))
+            })
+            .collect();
+        for write in &mut given_up {
+            let _started = poll_once(write).await;
         }
-        Ok(())
-    });
+        handed_over(round).await;
+        drop(given_up);
+        let _others = full_of(round as u8, &file);
+        sleep(Duration::from_micros(30)).await;
+    }
+    // It waits for all of them.
+    file.close().await?;
+    assert!(fs::read(&path)? == pattern(0, 10 * 65_536));
+    Ok(())
 }
 
 /// What was given up may go on in the kernel, but not beyond the close.
-#[test]
-fn nothing_is_written_to_a_file_that_is_closed() {
+#[run_test]
+async fn nothing_is_written_to_a_file_that_is_closed() {
     const BYTES: usize = 32 << 20;
-    run(async {
-        for (_folder, path) in places(folders()) {
-            let length = || fs::metadata(&path).map(|it| it.len());
-            for _ in 0..3 {
-                let file = BufferedFile::create(&path).await?;
-                let mut write = Box::pin(file.write_at(vec![1; BYTES], 0));
-                // A worker thread of the kernel begins, and takes some milliseconds.
-                while poll_once(&mut write).await.is_none() && length()? == 0 {
-                    sleep(Duration::from_micros(10)).await;
-                }
-                drop(write);
-                file.close().await?;
-                let closed = length()?;
-                sleep(Duration::from_millis(10)).await;
-                assert_eq!(length()?, closed);
+    for (_folder, path) in places(folders()) {
+        let length = || fs::metadata(&path).map(|it| it.len());
+        for _ in 0..3 {
+            let file = BufferedFile::create(&path).await?;
+            let mut write = Box::pin(file.write_at(vec![1; BYTES], 0));
+            // A worker thread of the kernel begins, and takes some milliseconds.
+            while poll_once(&mut write).await.is_none() && length()? == 0 {
+                sleep(Duration::from_micros(10)).await;
             }
+            drop(write);
+            file.close().await?;
+            let closed = length()?;
+            sleep(Duration::from_millis(10)).await;
+            assert_eq!(length()?, closed);
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
-#[test]
-fn futures_that_are_forgotten_leak_no_more_than_themselves() {
-    run(async {
-        let (_folder, path) = place();
-        filled(&path, 100_000);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        let file = options.dma_open(&path).await?;
-        for _ in 0..50 {
-            let mut read = Box::pin(file.read_at(0, 100_000));
-            assert!(poll_once(&mut read).await.is_none());
-            forget(read);
-            let mut opens = Box::pin(DmaFile::open(&path));
-            assert!(poll_once(&mut opens).await.is_none());
-            forget(opens);
-        }
-        assert_eq!(*file.read_at(10, 10).await?, pattern(10, 10));
-        file.close().await
-    });
+#[run_test]
+async fn futures_that_are_forgotten_leak_no_more_than_themselves() {
+    let (_folder, path) = place();
+    filled(&path, 100_000);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let file = options.dma_open(&path).await?;
+    for _ in 0..50 {
+        let mut read = Box::pin(file.read_at(0, 100_000));
+        assert!(poll_once(&mut read).await.is_none());
+        forget(read);
+        let mut opens = Box::pin(DmaFile::open(&path));
+        assert!(poll_once(&mut opens).await.is_none());
+        forget(opens);
+    }
+    assert_eq!(*file.read_at(10, 10).await?, pattern(10, 10));
+    file.close().await
 }
 
-#[test]
-fn streams_that_are_dropped_at_any_moment_leave_no_descriptor() {
-    in_child(|| {
-        run(async {
-            for folder in folders() {
-                let [path, new] = ["file", "new"].map(|name| folder.path().join(name));
-                filled(&path, 200_000);
-                let before = descriptors();
-                let mut numbers = Numbers::new(9);
-                for _ in 0..400 {
-                    let polls = numbers.below(4);
-                    let mut buf = vec![0; 20_000];
-                    match numbers.below(6) {
-                        0 => {
-                            let file = DmaFile::open(&path).await?;
-                            let mut reader = DmaStreamReaderBuilder::new(file)
-                                .with_buffer_size(4096)
-                                .build();
-                            give_up(reader.read_exact(&mut buf), polls).await;
-                            give_up(reader.close(), polls).await;
-                        }
-                        1 => {
-                            let file = DmaFile::create(&new).await?;
-                            let mut writer = DmaStreamWriterBuilder::new(file)
-                                .with_buffer_size(4096)
-                                .build();
-                            give_up(writer.write_all(&buf), polls).await;
-                            give_up(writer.flush(), polls).await;
-                            give_up(writer.close(), polls).await;
-                        }
-                        2 => {
-                            let file = BufferedFile::open(&path).await?;
-                            let mut reader = StreamReaderBuilder::new(file).build();
-                            give_up(reader.read_exact(&mut buf), polls).await;
-                            give_up(reader.close(), polls).await;
-                        }
-                        3 => {
-                            let file = BufferedFile::create(&new).await?;
-                            let mut writer = StreamWriterBuilder::new(file)
-                                .with_buffer_size(4096)
-                                .build();
-                            give_up(writer.write_all(&buf), polls).await;
-                            give_up(writer.close(), polls).await;
-                        }
-                        4 => {
-                            let name = folder.path().join("immutable");
-                            let mut sink = ImmutableFileBuilder::new(&name).build_sink().await?;
-                            give_up(sink.write_all(&buf), polls).await;
-                            give_up(sink.seal(), polls).await;
-                            fs::remove_file(&name)?;
-                        }
-                        _ => {
-                            let file = Rc::new(DmaFile::open(&path).await?);
-                            let requests = stream::iter((0..50).map(|at| (at * 4096, 100)));
-                            let mut many = file.read_many(
-                                requests,
-                                MergedBufferLimit::NoMerging,
-                                ReadAmplificationLimit::default(),
-                            );
-                            give_up(many.next(), polls).await;
-                        }
-                    }
+#[run_test(run_in_child)]
+async fn streams_that_are_dropped_at_any_moment_leave_no_descriptor() {
+    for folder in folders() {
+        let [path, new] = ["file", "new"].map(|name| folder.path().join(name));
+        filled(&path, 200_000);
+        let before = descriptors();
+        let mut numbers = Numbers::new(9);
+        for _ in 0..400 {
+            let polls = numbers.below(4);
+            let mut buf = vec![0; 20_000];
+            match numbers.below(6) {
+                0 => {
+                    let file = DmaFile::open(&path).await?;
+                    let mut reader = DmaStreamReaderBuilder::new(file)
+                        .with_buffer_size(4096)
+                        .build();
+                    give_up(reader.read_exact(&mut buf), polls).await;
+                    give_up(reader.close(), polls).await;
                 }
-                settle(before).await;
+                1 => {
+                    let file = DmaFile::create(&new).await?;
+                    let mut writer = DmaStreamWriterBuilder::new(file)
+                        .with_buffer_size(4096)
+                        .build();
+                    give_up(writer.write_all(&buf), polls).await;
+                    give_up(writer.flush(), polls).await;
+                    give_up(writer.close(), polls).await;
+                }
+                2 => {
+                    let file = BufferedFile::open(&path).await?;
+                    let mut reader = StreamReaderBuilder::new(file).build();
+                    give_up(reader.read_exact(&mut buf), polls).await;
+                    give_up(reader.close(), polls).await;
+                }
+                3 => {
+                    let file = BufferedFile::create(&new).await?;
+                    let mut writer = StreamWriterBuilder::new(file)
+                        .with_buffer_size(4096)
+                        .build();
+                    give_up(writer.write_all(&buf), polls).await;
+                    give_up(writer.close(), polls).await;
+                }
+                4 => {
+                    let name = folder.path().join("immutable");
+                    let mut sink = ImmutableFileBuilder::new(&name).build_sink().await?;
+                    give_up(sink.write_all(&buf), polls).await;
+                    give_up(sink.seal(), polls).await;
+                    fs::remove_file(&name)?;
+                }
+                _ => {
+                    let file = Rc::new(DmaFile::open(&path).await?);
+                    let requests = stream::iter((0..50).map(|at| (at * 4096, 100)));
+                    let mut many = file.read_many(
+                        requests,
+                        MergedBufferLimit::NoMerging,
+                        ReadAmplificationLimit::default(),
+                    );
+                    give_up(many.next(), polls).await;
+                }
             }
-            Ok(())
-        });
-    });
+        }
+        settle(before).await;
+    }
+    Ok(())
 }
 
 /// Gives `late` up while the blocking threads are busy, closes the file, and writes to it anew:
@@ -428,17 +394,15 @@ fn takes_no_effect_later(late: impl AsyncFn(&DmaFile, &DmaFile)) {
     });
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_RING_WITHOUT", "truncate")]))]
 fn a_truncate_that_was_given_up_does_not_cut_what_was_written_since() {
-    in_child_with(&[("GLOMMIO_RING_WITHOUT", "truncate")], || {
-        takes_no_effect_later(async |file, _| {
-            // A thread may be so quick that there is nothing to give up.
-            for _ in 0..100 {
-                if poll_once(file.truncate(0)).await.is_none() {
-                    break;
-                }
+    takes_no_effect_later(async |file, _| {
+        // A thread may be so quick that there is nothing to give up.
+        for _ in 0..100 {
+            if poll_once(file.truncate(0)).await.is_none() {
+                break;
             }
-        });
+        }
     });
 }
 
@@ -451,45 +415,43 @@ fn a_copy_that_was_given_up_does_not_overwrite_what_was_written_since() {
 }
 
 /// The executor is there, and may never run again.
-#[test]
+#[run_test(in_child)]
 fn a_file_that_is_dropped_outside_of_run_is_closed_on_the_spot() {
-    in_child(|| {
-        let folder = folder();
-        let [path, fifo] = ["file", "fifo"].map(|name| folder.path().join(name));
-        filled(&path, 100_000);
-        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("the disk has them");
-        let executor = LocalExecutor::default();
-        executor.run(async {}); // what it opens by itself
-        let open = async || {
-            let directory = Directory::open(folder.path()).await?;
-            let direct = DmaFile::open(&path).await?;
-            let buffered = BufferedFile::open(&path).await?;
-            let file = DmaFile::open(&path).await?;
-            let mut reader = DmaStreamReaderBuilder::new(file).build();
-            reader.read_exact(&mut [0; 10]).await?; // the one block that there is
-            let writer = DmaStreamWriterBuilder::new(direct.dup()?).build();
-            let mut options = OpenOptions::new();
-            let pipe = options.read(true).write(true).buffered_open(&fifo).await?;
-            Result::Ok((directory, direct, buffered, reader, writer, pipe))
-        };
-        let before = descriptors();
-        let files = executor.run(open()).expect("they are opened");
-        assert!(descriptors() >= before + 6);
-        drop(files);
-        assert_eq!(descriptors(), before);
+    let folder = folder();
+    let [path, fifo] = ["file", "fifo"].map(|name| folder.path().join(name));
+    filled(&path, 100_000);
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("the disk has them");
+    let executor = LocalExecutor::default();
+    executor.run(async {}); // what it opens by itself
+    let open = async || {
+        let directory = Directory::open(folder.path()).await?;
+        let direct = DmaFile::open(&path).await?;
+        let buffered = BufferedFile::open(&path).await?;
+        let file = DmaFile::open(&path).await?;
+        let mut reader = DmaStreamReaderBuilder::new(file).build();
+        reader.read_exact(&mut [0; 10]).await?; // the one block that there is
+        let writer = DmaStreamWriterBuilder::new(direct.dup()?).build();
+        let mut options = OpenOptions::new();
+        let pipe = options.read(true).write(true).buffered_open(&fifo).await?;
+        Result::Ok((directory, direct, buffered, reader, writer, pipe))
+    };
+    let before = descriptors();
+    let files = executor.run(open()).expect("they are opened");
+    assert!(descriptors() >= before + 6);
+    drop(files);
+    assert_eq!(descriptors(), before);
 
-        // One whose operation was given up, of which the kernel has not heard.
-        let file = executor.run(async {
-            let (.., pipe) = open().await.expect("they are opened");
-            let mut read = Box::pin(pipe.read_at(0, 10));
-            assert!(poll_once(&mut read).await.is_none());
-            sleep(Duration::from_millis(5)).await;
-            drop(read);
-            pipe
-        });
-        drop(file);
-        executor.run(async {
-            settle(before).await;
-        });
+    // One whose operation was given up, of which the kernel has not heard.
+    let file = executor.run(async {
+        let (.., pipe) = open().await.expect("they are opened");
+        let mut read = Box::pin(pipe.read_at(0, 10));
+        assert!(poll_once(&mut read).await.is_none());
+        sleep(Duration::from_millis(5)).await;
+        drop(read);
+        pipe
+    });
+    drop(file);
+    executor.run(async {
+        settle(before).await;
     });
 }

@@ -18,112 +18,105 @@ use glommio::io::{
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::*;
-use crate::common::in_child;
 
 /// Nothing is mapped at its beginning.
 const MEMORY: &str = "/proc/self/mem";
 
 const EIO: Option<i32> = Some(libc::EIO);
 
-#[test]
-fn a_read_that_fails_says_so() {
-    run(async {
-        let expected = ("Reading", Some(PathBuf::from(MEMORY)), EIO);
-        let file = BufferedFile::open(MEMORY).await?;
-        assert_eq!(told(file.read_at(0, 4096).await), expected);
-        let mut reader = StreamReaderBuilder::new(file).build();
-        for _ in 0..3 {
-            let error = reader.read(&mut [0; 10]).await.unwrap_err();
-            assert_eq!(error.raw_os_error(), EIO);
-        }
-        reader.close().await?;
+#[run_test]
+async fn a_read_that_fails_says_so() {
+    let expected = ("Reading", Some(PathBuf::from(MEMORY)), EIO);
+    let file = BufferedFile::open(MEMORY).await?;
+    assert_eq!(told(file.read_at(0, 4096).await), expected);
+    let mut reader = StreamReaderBuilder::new(file).build();
+    for _ in 0..3 {
+        let error = reader.read(&mut [0; 10]).await.unwrap_err();
+        assert_eq!(error.raw_os_error(), EIO);
+    }
+    reader.close().await?;
 
-        let file = Rc::new(DmaFile::open(MEMORY).await?);
-        assert_eq!(told(file.read_at(10, 100).await), expected);
-        assert_eq!(told(file.read_at_aligned(0, 4096).await), expected);
-        let requests = stream::iter([(0, 10), (4096, 10)]);
-        let limit = MergedBufferLimit::NoMerging;
-        let mut reads = file.read_many(requests, limit, ReadAmplificationLimit::NoAmplification);
-        for _ in 0..2 {
-            let read = reads.next().await.expect("one for each request");
-            assert_eq!(told(read.map(drop)), expected);
-        }
-        assert!(reads.next().await.is_none());
-        drop(reads);
-        let mut reader = DmaStreamReaderBuilder::from_rc(file.clone()).build();
-        for _ in 0..3 {
-            assert_eq!(told(reader.get_buffer_aligned(10).await), expected);
-        }
-        drop(reader);
-        file.close_rc().await?;
+    let file = Rc::new(DmaFile::open(MEMORY).await?);
+    assert_eq!(told(file.read_at(10, 100).await), expected);
+    assert_eq!(told(file.read_at_aligned(0, 4096).await), expected);
+    let requests = stream::iter([(0, 10), (4096, 10)]);
+    let limit = MergedBufferLimit::NoMerging;
+    let mut reads = file.read_many(requests, limit, ReadAmplificationLimit::NoAmplification);
+    for _ in 0..2 {
+        let read = reads.next().await.expect("one for each request");
+        assert_eq!(told(read.map(drop)), expected);
+    }
+    assert!(reads.next().await.is_none());
+    drop(reads);
+    let mut reader = DmaStreamReaderBuilder::from_rc(file.clone()).build();
+    for _ in 0..3 {
+        assert_eq!(told(reader.get_buffer_aligned(10).await), expected);
+    }
+    drop(reader);
+    file.close_rc().await?;
 
-        let immutable = ImmutableFileBuilder::new(MEMORY).build_existing().await?;
-        assert_eq!(told(immutable.read_at(0, 10).await), expected);
-        immutable.close().await
-    });
+    let immutable = ImmutableFileBuilder::new(MEMORY).build_existing().await?;
+    assert_eq!(told(immutable.read_at(0, 10).await), expected);
+    immutable.close().await
 }
 
-#[test]
-fn a_write_that_fails_says_so_and_a_stream_keeps_to_it() {
-    run(async {
-        let mut options = OpenOptions::new();
-        options.write(true);
-        // gVisor says EFAULT.
-        let plain = fs::OpenOptions::new().write(true).open(MEMORY)?;
-        let error = plain.write_at(&[1; 10], 0).expect_err("nothing is there");
-        let expected = ("Writing", Some(PathBuf::from(MEMORY)), error.raw_os_error());
-        let file = options.buffered_open(MEMORY).await?;
-        assert_eq!(told(file.write_at(vec![1; 10], 0).await), expected);
-        let mut writer = StreamWriterBuilder::new(file).build();
-        writer.write_all(&[1; 10]).await?;
-        for _ in 0..2 {
-            assert!(writer.flush().await.is_err());
-            assert!(writer.write(&[1]).await.is_err());
-        }
-        assert!(writer.close().await.is_err(), "it tells what was lost");
+#[run_test]
+async fn a_write_that_fails_says_so_and_a_stream_keeps_to_it() {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    // gVisor says EFAULT.
+    let plain = fs::OpenOptions::new().write(true).open(MEMORY)?;
+    let error = plain.write_at(&[1; 10], 0).expect_err("nothing is there");
+    let expected = ("Writing", Some(PathBuf::from(MEMORY)), error.raw_os_error());
+    let file = options.buffered_open(MEMORY).await?;
+    assert_eq!(told(file.write_at(vec![1; 10], 0).await), expected);
+    let mut writer = StreamWriterBuilder::new(file).build();
+    writer.write_all(&[1; 10]).await?;
+    for _ in 0..2 {
+        assert!(writer.flush().await.is_err());
+        assert!(writer.write(&[1]).await.is_err());
+    }
+    assert!(writer.close().await.is_err(), "it tells what was lost");
 
-        let file = options.dma_open(MEMORY).await?;
-        let buffer = file.alloc_dma_buffer(4096);
-        assert_eq!(told(file.write_at(buffer, 0).await), expected);
-        let mut writer = DmaStreamWriterBuilder::new(file)
-            .with_buffer_size(4096)
-            .build();
-        let wrote = writer.write_all(&[1; 10_000]).await;
-        assert_eq!(told(writer.sync().await), expected, "{wrote:?}");
-        assert_eq!(writer.current_flushed_pos(), 0, "nothing of it is safe");
-        assert!(writer.close().await.is_err());
-        Ok(())
-    });
+    let file = options.dma_open(MEMORY).await?;
+    let buffer = file.alloc_dma_buffer(4096);
+    assert_eq!(told(file.write_at(buffer, 0).await), expected);
+    let mut writer = DmaStreamWriterBuilder::new(file)
+        .with_buffer_size(4096)
+        .build();
+    let wrote = writer.write_all(&[1; 10_000]).await;
+    assert_eq!(told(writer.sync().await), expected, "{wrote:?}");
+    assert_eq!(writer.current_flushed_pos(), 0, "nothing of it is safe");
+    assert!(writer.close().await.is_err());
+    Ok(())
 }
 
 /// Of a device that takes all and cannot be synced.
-#[test]
-fn a_sync_that_fails_says_so_and_the_stream_keeps_to_it() {
+#[run_test]
+async fn a_sync_that_fails_says_so_and_the_stream_keeps_to_it() {
     const NULL: &str = "/dev/null";
-    run(async {
-        let expected = ("Syncing", Some(PathBuf::from(NULL)), Some(libc::EINVAL));
-        let mut options = OpenOptions::new();
-        options.write(true);
-        let file = options.dma_open(NULL).await?;
-        assert_eq!(told(file.fdatasync().await), expected);
-        let mut writer = DmaStreamWriterBuilder::new(file)
-            .with_buffer_size(4096)
-            .build();
-        writer.write_all(&[1; 8192]).await?;
-        assert_eq!(writer.flush_aligned().await?, 8192);
-        assert_eq!(told(writer.sync_aligned().await), expected);
-        assert_eq!(told(writer.sync().await), expected);
-        assert!(writer.write(&[1]).await.is_err());
-        assert!(writer.close().await.is_err());
+    let expected = ("Syncing", Some(PathBuf::from(NULL)), Some(libc::EINVAL));
+    let mut options = OpenOptions::new();
+    options.write(true);
+    let file = options.dma_open(NULL).await?;
+    assert_eq!(told(file.fdatasync().await), expected);
+    let mut writer = DmaStreamWriterBuilder::new(file)
+        .with_buffer_size(4096)
+        .build();
+    writer.write_all(&[1; 8192]).await?;
+    assert_eq!(writer.flush_aligned().await?, 8192);
+    assert_eq!(told(writer.sync_aligned().await), expected);
+    assert_eq!(told(writer.sync().await), expected);
+    assert!(writer.write(&[1]).await.is_err());
+    assert!(writer.close().await.is_err());
 
-        let file = options.buffered_open(NULL).await?;
-        assert_eq!(told(file.fdatasync().await), expected);
-        let mut writer = StreamWriterBuilder::new(file).build();
-        writer.write_all(&[1; 10]).await?;
-        let error = writer.close().await.expect_err("it brings the data there");
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        Ok(())
-    });
+    let file = options.buffered_open(NULL).await?;
+    assert_eq!(told(file.fdatasync().await), expected);
+    let mut writer = StreamWriterBuilder::new(file).build();
+    writer.write_all(&[1; 10]).await?;
+    let error = writer.close().await.expect_err("it brings the data there");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    Ok(())
 }
 
 /// A block device over a file, taken down when it is dropped.
@@ -252,36 +245,32 @@ fn a_read_that_failed_is_tried_again_by_the_next() {
 }
 
 /// Of a descriptor that was closed behind its file's back.
-#[test]
-fn a_close_that_fails_says_so() {
-    in_child(|| {
-        run(async {
-            let folder = folder();
-            let path = folder.path().join("file");
-            filled(&path, 10);
-            let expected = ("Closing", Some(path.clone()), Some(libc::EBADF));
-            let taken = |file: &dyn AsRawFd| {
-                nix::unistd::close(file.as_raw_fd()).expect("it was open");
-            };
-            let file = BufferedFile::open(&path).await?;
-            taken(&file);
-            assert_eq!(told(file.close().await), expected);
+#[run_test(run_in_child)]
+async fn a_close_that_fails_says_so() {
+    let folder = folder();
+    let path = folder.path().join("file");
+    filled(&path, 10);
+    let expected = ("Closing", Some(path.clone()), Some(libc::EBADF));
+    let taken = |file: &dyn AsRawFd| {
+        nix::unistd::close(file.as_raw_fd()).expect("it was open");
+    };
+    let file = BufferedFile::open(&path).await?;
+    taken(&file);
+    assert_eq!(told(file.close().await), expected);
 
-            let file = DmaFile::open(&path).await?;
-            taken(&file);
-            assert_eq!(told(file.close().await), expected);
+    let file = DmaFile::open(&path).await?;
+    taken(&file);
+    assert_eq!(told(file.close().await), expected);
 
-            let file = BufferedFile::open(&path).await?;
-            taken(&file);
-            let reader = StreamReaderBuilder::new(file).build();
-            assert_eq!(told(reader.close().await), expected);
+    let file = BufferedFile::open(&path).await?;
+    taken(&file);
+    let reader = StreamReaderBuilder::new(file).build();
+    assert_eq!(told(reader.close().await), expected);
 
-            let directory = Directory::open(folder.path()).await?;
-            taken(&directory);
-            assert_eq!(told(directory.close().await).2, expected.2);
-            Ok(())
-        });
-    });
+    let directory = Directory::open(folder.path()).await?;
+    taken(&directory);
+    assert_eq!(told(directory.close().await).2, expected.2);
+    Ok(())
 }
 
 /// The name of a device is on a tmpfs, its data is not: it has direct I/O, in blocks of its own.

@@ -20,111 +20,99 @@ async fn two(folder: &TempDir) -> Result<(DmaFile, DmaFile)> {
     Ok((DmaFile::open(&path).await?, DmaFile::open(&path).await?))
 }
 
-#[test]
-fn shared_locks_share_and_exclusive_ones_do_not() {
-    run(async {
-        for folder in folders() {
-            let (one, other) = two(&folder).await?;
-            let shared = one.try_lock_shared().await?;
-            let too = other.try_lock_shared().await?;
-            drop(too);
-            assert_would_block(other.try_lock_exclusive().await);
-            shared.unlock().await?;
-            let exclusive = other.try_lock_exclusive().await?;
-            assert_would_block(one.try_lock_shared().await);
-            assert_would_block(one.try_lock_exclusive().await);
-            drop(exclusive);
-            drop(one.try_lock_exclusive().await?);
-        }
-        Ok(())
-    });
+#[run_test(in_each_folder)]
+async fn shared_locks_share_and_exclusive_ones_do_not(folder: TempDir) {
+    let (one, other) = two(&folder).await?;
+    let shared = one.try_lock_shared().await?;
+    let too = other.try_lock_shared().await?;
+    drop(too);
+    assert_would_block(other.try_lock_exclusive().await);
+    shared.unlock().await?;
+    let exclusive = other.try_lock_exclusive().await?;
+    assert_would_block(one.try_lock_shared().await);
+    assert_would_block(one.try_lock_exclusive().await);
+    drop(exclusive);
+    drop(one.try_lock_exclusive().await?);
+    Ok(())
 }
 
-#[test]
-fn clones_and_duplicates_have_one_lock_together() {
-    run(async {
-        let folder = folder();
-        let (file, _) = two(&folder).await?;
-        let (clone, copy) = (file.clone(), file.dup()?);
-        let lock = file.try_lock_shared().await?;
-        assert_would_block(clone.try_lock_shared().await);
-        assert_would_block(copy.try_lock_exclusive().await);
-        drop(lock);
-        let lock = copy.try_lock_exclusive().await?;
-        assert_would_block(file.try_lock_shared().await);
-        drop(lock);
-        Ok(())
-    });
+#[run_test]
+async fn clones_and_duplicates_have_one_lock_together() {
+    let folder = folder();
+    let (file, _) = two(&folder).await?;
+    let (clone, copy) = (file.clone(), file.dup()?);
+    let lock = file.try_lock_shared().await?;
+    assert_would_block(clone.try_lock_shared().await);
+    assert_would_block(copy.try_lock_exclusive().await);
+    drop(lock);
+    let lock = copy.try_lock_exclusive().await?;
+    assert_would_block(file.try_lock_shared().await);
+    drop(lock);
+    Ok(())
 }
 
-#[test]
-fn a_lock_is_held_by_all_of_its_clones() {
-    run(async {
-        let folder = folder();
-        let (one, other) = two(&folder).await?;
-        let lock = one.try_lock_exclusive().await?;
-        let weak = lock.downgrade();
-        let clone = weak.upgrade().expect("it is held");
-        match lock.unlock().await {
-            Err(GlommioError::CanNotBeClosed(ResourceType::File(_), _)) => {}
-            other => panic!("{other:?}"),
-        }
-        assert_would_block(other.try_lock_shared().await);
-        let second = clone.clone();
-        let clone = clone.try_take_last_clone().expect_err("there are two");
-        drop(second);
-        let last = clone.try_take_last_clone().expect("it is the only one");
-        assert!(weak.upgrade().is_none());
-        last.unlock().await?;
-        drop(other.try_lock_exclusive().await?);
-        assert!(WeakAdvisoryLockGuard::new().upgrade().is_none());
-        Ok(())
-    });
+#[run_test]
+async fn a_lock_is_held_by_all_of_its_clones() {
+    let folder = folder();
+    let (one, other) = two(&folder).await?;
+    let lock = one.try_lock_exclusive().await?;
+    let weak = lock.downgrade();
+    let clone = weak.upgrade().expect("it is held");
+    match lock.unlock().await {
+        Err(GlommioError::CanNotBeClosed(ResourceType::File(_), _)) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_would_block(other.try_lock_shared().await);
+    let second = clone.clone();
+    let clone = clone.try_take_last_clone().expect_err("there are two");
+    drop(second);
+    let last = clone.try_take_last_clone().expect("it is the only one");
+    assert!(weak.upgrade().is_none());
+    last.unlock().await?;
+    drop(other.try_lock_exclusive().await?);
+    assert!(WeakAdvisoryLockGuard::new().upgrade().is_none());
+    Ok(())
 }
 
-#[test]
-fn a_lock_keeps_the_file_open() {
-    run(async {
-        let folder = folder();
-        let (one, other) = two(&folder).await?;
-        let lock = one.try_lock_exclusive().await?;
-        match one.close().await {
-            Err(GlommioError::CanNotBeClosed(ResourceType::File(_), _)) => {}
-            other => panic!("{other:?}"),
-        }
-        assert_would_block(other.try_lock_shared().await);
-        drop(lock);
-        drop(other.try_lock_shared().await?);
-        Ok(())
-    });
+#[run_test]
+async fn a_lock_keeps_the_file_open() {
+    let folder = folder();
+    let (one, other) = two(&folder).await?;
+    let lock = one.try_lock_exclusive().await?;
+    match one.close().await {
+        Err(GlommioError::CanNotBeClosed(ResourceType::File(_), _)) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_would_block(other.try_lock_shared().await);
+    drop(lock);
+    drop(other.try_lock_shared().await?);
+    Ok(())
 }
 
-#[test]
-fn the_last_clone_is_taken_with_its_lock() {
-    run(async {
-        let folder = folder();
-        let (one, other) = two(&folder).await?;
-        let lock = one.try_lock_exclusive().await?;
-        let clone = one.clone();
-        let (one, lock) = one
-            .try_take_last_clone_unlocking_guard(lock)
-            .await
-            .expect_err("there is a clone");
-        drop(clone);
-        assert_would_block(other.try_lock_shared().await);
-        let second = lock.clone();
-        let (one, lock) = one
-            .try_take_last_clone_unlocking_guard(lock)
-            .await
-            .expect_err("there is another guard");
-        drop(second);
-        let one = one
-            .try_take_last_clone_unlocking_guard(lock)
-            .await
-            .expect("both are the last");
-        drop(other.try_lock_exclusive().await?);
-        one.close().await
-    });
+#[run_test]
+async fn the_last_clone_is_taken_with_its_lock() {
+    let folder = folder();
+    let (one, other) = two(&folder).await?;
+    let lock = one.try_lock_exclusive().await?;
+    let clone = one.clone();
+    let (one, lock) = one
+        .try_take_last_clone_unlocking_guard(lock)
+        .await
+        .expect_err("there is a clone");
+    drop(clone);
+    assert_would_block(other.try_lock_shared().await);
+    let second = lock.clone();
+    let (one, lock) = one
+        .try_take_last_clone_unlocking_guard(lock)
+        .await
+        .expect_err("there is another guard");
+    drop(second);
+    let one = one
+        .try_take_last_clone_unlocking_guard(lock)
+        .await
+        .expect("both are the last");
+    drop(other.try_lock_exclusive().await?);
+    one.close().await
 }
 
 #[test]
@@ -141,42 +129,38 @@ fn a_guard_of_another_file_is_a_mistake() {
     assert!(message.contains("another file"), "{message}");
 }
 
-#[test]
-fn a_lock_that_is_given_up_while_it_is_asked_for_is_not_held() {
-    run(async {
-        let folder = folder();
-        let (one, other) = two(&folder).await?;
-        for polls in 0..3 {
-            for _ in 0..20 {
-                give_up(one.try_lock_exclusive(), polls).await;
-            }
+#[run_test]
+async fn a_lock_that_is_given_up_while_it_is_asked_for_is_not_held() {
+    let folder = folder();
+    let (one, other) = two(&folder).await?;
+    for polls in 0..3 {
+        for _ in 0..20 {
+            give_up(one.try_lock_exclusive(), polls).await;
         }
-        // What is under way ends soon.
-        let mut locked = other.try_lock_exclusive().await;
-        while locked.is_err() {
-            sleep(Duration::from_millis(1)).await;
-            locked = other.try_lock_exclusive().await;
-        }
-        drop(locked);
-        while one.try_lock_exclusive().await.is_err() {
-            sleep(Duration::from_millis(1)).await;
-        }
-        Ok(())
-    });
+    }
+    // What is under way ends soon.
+    let mut locked = other.try_lock_exclusive().await;
+    while locked.is_err() {
+        sleep(Duration::from_millis(1)).await;
+        locked = other.try_lock_exclusive().await;
+    }
+    drop(locked);
+    while one.try_lock_exclusive().await.is_err() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
 }
 
-#[test]
-fn locks_go_to_other_threads() {
-    run(async {
-        let folder = folder();
-        let (one, other) = two(&folder).await?;
-        let lock = one.try_lock_exclusive().await?;
-        let weak = lock.downgrade();
-        std::thread::spawn(move || drop(lock))
-            .join()
-            .expect("it is dropped");
-        assert!(weak.upgrade().is_none());
-        drop(other.try_lock_exclusive().await?);
-        Ok(())
-    });
+#[run_test]
+async fn locks_go_to_other_threads() {
+    let folder = folder();
+    let (one, other) = two(&folder).await?;
+    let lock = one.try_lock_exclusive().await?;
+    let weak = lock.downgrade();
+    std::thread::spawn(move || drop(lock))
+        .join()
+        .expect("it is dropped");
+    assert!(weak.upgrade().is_none());
+    drop(other.try_lock_exclusive().await?);
+    Ok(())
 }

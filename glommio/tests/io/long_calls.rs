@@ -17,7 +17,6 @@ use nix::time::ClockId;
 
 use super::budget::is_refused;
 use super::*;
-use crate::common::in_child;
 
 const MIB: usize = 1 << 20;
 const LONG: usize = 192 * MIB;
@@ -64,123 +63,111 @@ fn long_file(path: &Path) {
     file.set_len(LONG as u64).expect("there are sparse files");
 }
 
-#[test]
-fn a_long_read_leaves_the_thread_to_others() {
-    in_child(|| {
-        run(async {
-            for (_folder, path) in places(folders()) {
-                long_file(&path);
-                let file = BufferedFile::open(&path).await?;
-                for what in ["buffered", "buffered, from the page cache"] {
-                    let read = is_done_elsewhere(what, file.read_at(5, LONG)).await?;
-                    assert_eq!(read.len(), LONG - 5);
-                }
-                let exact = is_done_elsewhere("exact", file.read_exact_at(0, LONG)).await?;
-                assert_eq!(exact.len(), LONG);
-                let mut reader = StreamReaderBuilder::new(file)
-                    .with_buffer_size(LONG)
-                    .build();
-                is_done_elsewhere("stream", async {
-                    assert_eq!(reader.read(&mut [1]).await?, 1);
-                    Ok(())
-                })
-                .await?;
-                reader.close().await?;
-
-                let file = Rc::new(DmaFile::open(&path).await?);
-                let read = is_done_elsewhere("direct", file.read_at(0, LONG)).await?;
-                assert_eq!(read.len(), LONG);
-                drop(read);
-                let (limit, amplification) = Default::default();
-                let mut many = file.read_many(stream::iter([(5, LONG)]), limit, amplification);
-                let read = is_done_elsewhere("one of many", async {
-                    many.next().await.expect("there is one")
-                });
-                assert_eq!(read.await?.1.len(), LONG - 5);
-                drop(many);
-                file.close_rc().await?;
-            }
-            Ok(())
-        });
-    });
-}
-
-#[test]
-fn a_long_write_leaves_the_thread_to_others() {
-    in_child(|| {
-        run(async {
-            for folder in folders() {
-                let free = statvfs(folder.path()).expect("it is there");
-                if free.blocks_available() * free.fragment_size() < 2 * LONG as u64 {
-                    // As /dev/shm in containers, which has 64 MiB.
-                    skipped(format_args!("no room in {}", folder.path().display()));
-                    continue;
-                }
-                let path = folder.path().join("file");
-                let file = DmaFile::create(&path).await?;
-                // It stays: freeing it takes time, too.
-                let bytes = Rc::new(file.alloc_dma_buffer(LONG));
-                let write = file.write_rc_at(Rc::clone(&bytes), 0);
-                assert_eq!(is_done_elsewhere("write", write).await?, LONG);
-                file.close().await?;
-            }
-            Ok(())
-        });
-    });
-}
-
-#[test]
-fn a_directory_of_many_names_is_listed_with_turns_between_them() {
-    run(async {
-        let folder = folder();
-        for number in 0..100 {
-            File::create(folder.path().join(number.to_string()))?;
+#[run_test(run_in_child)]
+async fn a_long_read_leaves_the_thread_to_others() {
+    for (_folder, path) in places(folders()) {
+        long_file(&path);
+        let file = BufferedFile::open(&path).await?;
+        for what in ["buffered", "buffered, from the page cache"] {
+            let read = is_done_elsewhere(what, file.read_at(5, LONG)).await?;
+            assert_eq!(read.len(), LONG - 5);
         }
-        let directory = Directory::open(folder.path()).await?;
-        let mut entries = directory.read_dir()?;
-        entries.next().await.expect("there are many")?;
-        is_refused(|cx| Pin::new(&mut entries).poll_next(cx)).await;
-        let mut left = 0;
-        while let Some(entry) = entries.next().await {
-            entry?;
-            left += 1;
-        }
-        assert_eq!(left, 99);
-        drop(entries);
-        directory.close().await
-    });
-}
+        let exact = is_done_elsewhere("exact", file.read_exact_at(0, LONG)).await?;
+        assert_eq!(exact.len(), LONG);
+        let mut reader = StreamReaderBuilder::new(file)
+            .with_buffer_size(LONG)
+            .build();
+        is_done_elsewhere("stream", async {
+            assert_eq!(reader.read(&mut [1]).await?, 1);
+            Ok(())
+        })
+        .await?;
+        reader.close().await?;
 
-#[test]
-fn reads_of_a_block_that_is_in_memory_are_refused_when_the_budget_is_spent() {
-    run(async {
-        let (_folder, path) = place();
-        filled(&path, 8192);
         let file = Rc::new(DmaFile::open(&path).await?);
-        let requests = stream::iter((0..100).map(|at| (at, 10)));
-        let everything = ReadAmplificationLimit::NoLimit;
-        let mut many = file.read_many(requests, MergedBufferLimit::default(), everything);
-        many.next().await.expect("there are many")?;
-        is_refused(|cx| Pin::new(&mut many).poll_next(cx)).await;
-        let mut left = 0;
-        while let Some(read) = many.next().await {
-            let ((at, _), data) = read?;
-            assert_eq!(*data, pattern(at as usize, 10));
-            left += 1;
-        }
-        assert_eq!(left, 99);
+        let read = is_done_elsewhere("direct", file.read_at(0, LONG)).await?;
+        assert_eq!(read.len(), LONG);
+        drop(read);
+        let (limit, amplification) = Default::default();
+        let mut many = file.read_many(stream::iter([(5, LONG)]), limit, amplification);
+        let read = is_done_elsewhere("one of many", async {
+            many.next().await.expect("there is one")
+        });
+        assert_eq!(read.await?.1.len(), LONG - 5);
         drop(many);
         file.close_rc().await?;
+    }
+    Ok(())
+}
 
-        let file = ImmutableFileBuilder::new(&path).build_existing().await?;
-        let looked_at = file.read_at(0, 4096).await?;
-        let mut again = Box::pin(file.read_at(100, 10));
-        is_refused(|cx| again.as_mut().poll(cx)).await;
-        assert_eq!(*again.as_mut().await?, looked_at[100..110]);
-        drop(again);
-        // It is not asked of the device.
-        let at_once = poll_fn(|cx| Poll::Ready(pin!(file.read_at(0, 10)).poll(cx).is_ready()));
-        assert!(at_once.await);
-        file.close().await.map(drop)
-    });
+#[run_test(run_in_child)]
+async fn a_long_write_leaves_the_thread_to_others() {
+    for folder in folders() {
+        let free = statvfs(folder.path()).expect("it is there");
+        if free.blocks_available() * free.fragment_size() < 2 * LONG as u64 {
+            // As /dev/shm in containers, which has 64 MiB.
+            skipped(format_args!("no room in {}", folder.path().display()));
+            continue;
+        }
+        let path = folder.path().join("file");
+        let file = DmaFile::create(&path).await?;
+        // It stays: freeing it takes time, too.
+        let bytes = Rc::new(file.alloc_dma_buffer(LONG));
+        let write = file.write_rc_at(Rc::clone(&bytes), 0);
+        assert_eq!(is_done_elsewhere("write", write).await?, LONG);
+        file.close().await?;
+    }
+    Ok(())
+}
+
+#[run_test]
+async fn a_directory_of_many_names_is_listed_with_turns_between_them() {
+    let folder = folder();
+    for number in 0..100 {
+        File::create(folder.path().join(number.to_string()))?;
+    }
+    let directory = Directory::open(folder.path()).await?;
+    let mut entries = directory.read_dir()?;
+    entries.next().await.expect("there are many")?;
+    is_refused(|cx| Pin::new(&mut entries).poll_next(cx)).await;
+    let mut left = 0;
+    while let Some(entry) = entries.next().await {
+        entry?;
+        left += 1;
+    }
+    assert_eq!(left, 99);
+    drop(entries);
+    directory.close().await
+}
+
+#[run_test]
+async fn reads_of_a_block_that_is_in_memory_are_refused_when_the_budget_is_spent() {
+    let (_folder, path) = place();
+    filled(&path, 8192);
+    let file = Rc::new(DmaFile::open(&path).await?);
+    let requests = stream::iter((0..100).map(|at| (at, 10)));
+    let everything = ReadAmplificationLimit::NoLimit;
+    let mut many = file.read_many(requests, MergedBufferLimit::default(), everything);
+    many.next().await.expect("there are many")?;
+    is_refused(|cx| Pin::new(&mut many).poll_next(cx)).await;
+    let mut left = 0;
+    while let Some(read) = many.next().await {
+        let ((at, _), data) = read?;
+        assert_eq!(*data, pattern(at as usize, 10));
+        left += 1;
+    }
+    assert_eq!(left, 99);
+    drop(many);
+    file.close_rc().await?;
+
+    let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+    let looked_at = file.read_at(0, 4096).await?;
+    let mut again = Box::pin(file.read_at(100, 10));
+    is_refused(|cx| again.as_mut().poll(cx)).await;
+    assert_eq!(*again.as_mut().await?, looked_at[100..110]);
+    drop(again);
+    // It is not asked of the device.
+    let at_once = poll_fn(|cx| Poll::Ready(pin!(file.read_at(0, 10)).poll(cx).is_ready()));
+    assert!(at_once.await);
+    file.close().await.map(drop)
 }

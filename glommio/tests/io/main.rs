@@ -18,6 +18,8 @@ use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use nix::sys::stat::Mode;
 use tempfile::TempDir;
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 
@@ -52,16 +54,36 @@ mod streams;
 mod without_features;
 
 use common::skipped::skipped;
-use common::watchdog;
+use common::{in_child, run as run_plain};
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
 
 /// Runs a test on an executor of its own.
 fn run<T>(test: impl Future<Output = Result<T>>) -> T {
-    let _watchdog = watchdog();
-    LocalExecutor::default()
-        .run(test)
-        .expect("the test's operations succeed")
+    run_plain(test).expect("the test's operations succeed")
+}
+
+/// As [`run`], in a process of its own.
+fn run_in_child(test: impl AsyncFnOnce() -> Result) {
+    in_child(|| run(test()));
+}
+
+/// Runs a test on the disk, and in memory if there is a place.
+fn in_each_folder(test: impl AsyncFn(TempDir) -> Result) {
+    run(async {
+        for folder in folders() {
+            test(folder).await?;
+        }
+        Ok(())
+    });
+}
+
+/// As [`in_each_folder`], with the path of a file that is not there yet.
+fn in_each_place(test: impl AsyncFn(PathBuf) -> Result) {
+    in_each_folder(async |folder| {
+        let (_folder, path) = place_in(folder);
+        test(path).await
+    });
 }
 
 /// A folder on the disk.

@@ -243,111 +243,101 @@ fn takes_the_way_that_there_is(at: &Path, may_be_direct: bool) {
     run(works_on(at));
 }
 
-#[test]
-fn a_tmpfs_goes_through_the_page_cache_and_says_nothing() {
-    with_mounts(|folder| {
-        let memory = [tmpfs(folder, "tmpfs", 16 << 20), ramfs(folder, "ramfs")];
-        for at in memory.into_iter().flatten() {
-            filled(&at.join("below"), BYTES);
-            takes_the_way_that_there_is(&at, false);
-        }
-    });
+#[run_test(with_mounts)]
+fn a_tmpfs_goes_through_the_page_cache_and_says_nothing(folder: &Path) {
+    let memory = [tmpfs(folder, "tmpfs", 16 << 20), ramfs(folder, "ramfs")];
+    for at in memory.into_iter().flatten() {
+        filled(&at.join("below"), BYTES);
+        takes_the_way_that_there_is(&at, false);
+    }
 }
 
-#[test]
-fn a_filesystem_in_an_image_has_direct_io() {
-    with_mounts(|folder| {
-        let Some(at) = ext4(folder, "ext4", 64 << 20) else {
-            return;
-        };
-        filled(&at.join("below"), BYTES);
-        assert!(has_direct_io(&at.join("below")));
-        takes_the_way_that_there_is(&at, true);
-    });
+#[run_test(with_mounts)]
+fn a_filesystem_in_an_image_has_direct_io(folder: &Path) {
+    let Some(at) = ext4(folder, "ext4", 64 << 20) else {
+        return;
+    };
+    filled(&at.join("below"), BYTES);
+    assert!(has_direct_io(&at.join("below")));
+    takes_the_way_that_there_is(&at, true);
 }
 
 /// Of a filesystem with direct I/O and of one without. An overlay takes the flag for either.
-#[test]
-fn an_overlay_does_as_the_filesystem_below() {
-    with_mounts(|folder| {
-        let below = [
-            tmpfs(folder, "tmpfs", 16 << 20),
-            ramfs(folder, "ramfs"),
-            ext4(folder, "ext4", 64 << 20),
-        ];
-        for (number, below) in below.into_iter().flatten().enumerate() {
-            let lower = below.join("lower");
-            fs::create_dir(&lower).expect("it is new");
-            filled(&lower.join("below"), BYTES);
-            let name = format!("overlay{number}");
-            let Some(at) = overlay(folder, &name, &lower, &below) else {
-                continue;
-            };
-            if below.ends_with("ramfs") {
-                assert!(!has_direct_io(&at.join("below")), "the test sees both");
-            }
-            takes_the_way_that_there_is(&at, true);
+#[run_test(with_mounts)]
+fn an_overlay_does_as_the_filesystem_below(folder: &Path) {
+    let below = [
+        tmpfs(folder, "tmpfs", 16 << 20),
+        ramfs(folder, "ramfs"),
+        ext4(folder, "ext4", 64 << 20),
+    ];
+    for (number, below) in below.into_iter().flatten().enumerate() {
+        let lower = below.join("lower");
+        fs::create_dir(&lower).expect("it is new");
+        filled(&lower.join("below"), BYTES);
+        let name = format!("overlay{number}");
+        let Some(at) = overlay(folder, &name, &lower, &below) else {
+            continue;
+        };
+        if below.ends_with("ramfs") {
+            assert!(!has_direct_io(&at.join("below")), "the test sees both");
         }
-    });
+        takes_the_way_that_there_is(&at, true);
+    }
 }
 
 /// Of a file whose size a server may have to be asked for.
-#[test]
-fn many_reads_of_a_file_on_an_overlay_take_no_more_memory_than_it_has_bytes() {
-    with_mounts(|folder| {
-        let Some(below) = tmpfs(folder, "below", 16 << 20) else {
-            return;
-        };
-        let lower = below.join("lower");
-        fs::create_dir(&lower).expect("it is new");
-        filled(&lower.join("file"), BYTES);
-        let Some(at) = overlay(folder, "overlay", &lower, &below) else {
-            return;
-        };
-        run(async {
-            let file = Rc::new(DmaFile::open(at.join("file")).await?);
-            let (limit, amplification) = Default::default();
-            let requests = stream::iter([(0, usize::MAX)]);
-            let mut reads = file.read_many(requests, limit, amplification);
-            let (_, read) = reads.next().await.expect("one for the request")?;
-            assert!(*read == pattern(0, BYTES));
-            drop((read, reads));
-            file.close_rc().await.map(drop)
-        });
+#[run_test(with_mounts)]
+fn many_reads_of_a_file_on_an_overlay_take_no_more_memory_than_it_has_bytes(folder: &Path) {
+    let Some(below) = tmpfs(folder, "below", 16 << 20) else {
+        return;
+    };
+    let lower = below.join("lower");
+    fs::create_dir(&lower).expect("it is new");
+    filled(&lower.join("file"), BYTES);
+    let Some(at) = overlay(folder, "overlay", &lower, &below) else {
+        return;
+    };
+    run(async {
+        let file = Rc::new(DmaFile::open(at.join("file")).await?);
+        let (limit, amplification) = Default::default();
+        let requests = stream::iter([(0, usize::MAX)]);
+        let mut reads = file.read_many(requests, limit, amplification);
+        let (_, read) = reads.next().await.expect("one for the request")?;
+        assert!(*read == pattern(0, BYTES));
+        drop((read, reads));
+        file.close_rc().await.map(drop)
     });
 }
 
-#[test]
-fn what_cannot_be_written_is_read_and_says_so_else() {
-    with_mounts(|folder| {
-        let Some(at) = tmpfs(folder, "memory", 1 << 20) else {
-            return;
-        };
-        let path = at.join("file");
-        filled(&path, 10_000);
-        if !works(
-            "mount",
-            [OsStr::new("-o"), OsStr::new("remount,ro"), at.as_os_str()],
-        ) {
-            return;
-        }
-        run(async {
-            let erofs = Some(libc::EROFS);
-            let file = DmaFile::open(&path).await?;
-            assert!(*file.read_at(0, 10_000).await? == pattern(0, 10_000));
-            assert_eq!(
-                plain(glommio::io::remove(&path).await).raw_os_error(),
-                erofs
-            );
-            assert_eq!(told(file.remove().await).2, erofs);
-            file.close().await?;
-            assert_eq!(told(DmaFile::create(&path).await).2, erofs);
-            assert_eq!(told(BufferedFile::create(at.join("new")).await).2, erofs);
-            assert_eq!(told(Directory::create(at.join("folder")).await).2, erofs);
-            let renamed = glommio::io::rename(&path, at.join("other")).await;
-            assert_eq!(plain(renamed).raw_os_error(), erofs);
-            Ok(())
-        });
+#[run_test(with_mounts)]
+fn what_cannot_be_written_is_read_and_says_so_else(folder: &Path) {
+    let Some(at) = tmpfs(folder, "memory", 1 << 20) else {
+        return;
+    };
+    let path = at.join("file");
+    filled(&path, 10_000);
+    if !works(
+        "mount",
+        [OsStr::new("-o"), OsStr::new("remount,ro"), at.as_os_str()],
+    ) {
+        return;
+    }
+    run(async {
+        let erofs = Some(libc::EROFS);
+        let file = DmaFile::open(&path).await?;
+        assert!(*file.read_at(0, 10_000).await? == pattern(0, 10_000));
+        assert_eq!(
+            plain(glommio::io::remove(&path).await).raw_os_error(),
+            erofs
+        );
+        assert_eq!(told(file.remove().await).2, erofs);
+        file.close().await?;
+        assert_eq!(told(DmaFile::create(&path).await).2, erofs);
+        assert_eq!(told(BufferedFile::create(at.join("new")).await).2, erofs);
+        assert_eq!(told(Directory::create(at.join("folder")).await).2, erofs);
+        let renamed = glommio::io::rename(&path, at.join("other")).await;
+        assert_eq!(plain(renamed).raw_os_error(), erofs);
+        Ok(())
     });
 }
 
@@ -389,42 +379,38 @@ async fn fill(folder: &Path, room: usize) -> Result {
     works_on(folder).await
 }
 
-#[test]
-fn a_filesystem_that_fills_up_in_the_middle_of_a_stream() {
-    with_mounts(|folder| {
-        if let Some(at) = tmpfs(folder, "memory", 2 << 20) {
-            run(fill(&at, 2 << 20));
-        }
-        if let Some(at) = ext4(folder, "ext4", 8 << 20) {
-            run(fill(&at, 8 << 20));
-        }
-    });
+#[run_test(with_mounts)]
+fn a_filesystem_that_fills_up_in_the_middle_of_a_stream(folder: &Path) {
+    if let Some(at) = tmpfs(folder, "memory", 2 << 20) {
+        run(fill(&at, 2 << 20));
+    }
+    if let Some(at) = ext4(folder, "ext4", 8 << 20) {
+        run(fill(&at, 8 << 20));
+    }
 }
 
 /// The number of a mount is used again, for another filesystem.
-#[test]
-fn what_is_mounted_in_place_of_another_is_looked_at_anew() {
-    with_mounts(|folder| {
-        for round in 0..3 {
-            let Some(at) = tmpfs(folder, &format!("memory{round}"), 4 << 20) else {
-                return;
-            };
-            run(async {
-                let file = DmaFile::create(at.join("file")).await?;
-                assert!(!is_direct(&file));
-                file.close().await
-            });
-            assert!(works("umount", [at.as_os_str()]));
-            let Some(at) = ext4(folder, &format!("ext4{round}"), 8 << 20) else {
-                return;
-            };
-            run(async {
-                let file = DmaFile::create(at.join("file")).await?;
-                assert!(is_direct(&file));
-                assert!(file.as_raw_fd() >= 0);
-                file.close().await
-            });
-            assert!(works("umount", [at.as_os_str()]));
-        }
-    });
+#[run_test(with_mounts)]
+fn what_is_mounted_in_place_of_another_is_looked_at_anew(folder: &Path) {
+    for round in 0..3 {
+        let Some(at) = tmpfs(folder, &format!("memory{round}"), 4 << 20) else {
+            return;
+        };
+        run(async {
+            let file = DmaFile::create(at.join("file")).await?;
+            assert!(!is_direct(&file));
+            file.close().await
+        });
+        assert!(works("umount", [at.as_os_str()]));
+        let Some(at) = ext4(folder, &format!("ext4{round}"), 8 << 20) else {
+            return;
+        };
+        run(async {
+            let file = DmaFile::create(at.join("file")).await?;
+            assert!(is_direct(&file));
+            assert!(file.as_raw_fd() >= 0);
+            file.close().await
+        });
+        assert!(works("umount", [at.as_os_str()]));
+    }
 }

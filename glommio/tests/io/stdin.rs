@@ -30,17 +30,15 @@ fn lines() -> String {
     (0..2000).map(|at| format!("line {at}\n")).collect()
 }
 
-#[test]
+#[run_test(fed)]
 fn a_pipe_is_read_to_its_end() {
-    fed(|| {
-        run(async {
-            let mut read = Vec::new();
-            let mut stdin = stdin();
-            stdin.read_to_end(&mut read).await?;
-            assert!(read == lines().as_bytes());
-            assert_eq!(stdin.read(&mut [0; 10]).await?, 0);
-            Ok(())
-        });
+    run(async {
+        let mut read = Vec::new();
+        let mut stdin = stdin();
+        stdin.read_to_end(&mut read).await?;
+        assert!(read == lines().as_bytes());
+        assert_eq!(stdin.read(&mut [0; 10]).await?, 0);
+        Ok(())
     });
 }
 
@@ -62,24 +60,22 @@ fn a_file_is_read_to_its_end() {
     });
 }
 
-#[test]
+#[run_test(fed)]
 fn a_poll_out_of_turn_is_no_more_than_a_poll() {
-    fed(|| {
-        run(async {
-            let mut lines = stdin().lines();
-            let mut count = 0;
-            loop {
-                let next = match poll_once(lines.next()).await {
-                    Some(next) => next,
-                    None => lines.next().await,
-                };
-                let Some(line) = next else { break };
-                assert_eq!(line?, format!("line {count}"));
-                count += 1;
-            }
-            assert_eq!(count, 2000);
-            Ok(())
-        });
+    run(async {
+        let mut lines = stdin().lines();
+        let mut count = 0;
+        loop {
+            let next = match poll_once(lines.next()).await {
+                Some(next) => next,
+                None => lines.next().await,
+            };
+            let Some(line) = next else { break };
+            assert_eq!(line?, format!("line {count}"));
+            count += 1;
+        }
+        assert_eq!(count, 2000);
+        Ok(())
     });
 }
 

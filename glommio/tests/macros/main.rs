@@ -1,6 +1,8 @@
 //! The macros of the feature `macros`: what they expand to does what they promise, and what they
 //! refuse they explain.
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -16,24 +16,22 @@ use proptest::prelude::*;
 
 use crate::common::{DropCount, Log, Parking, on_drop, panic_of, run};
 
-#[test]
-fn one_branch_and_many() {
-    run(async {
-        let one = select! { value = ready(1) => value + 1 };
-        assert_eq!(one, 2);
-        let one = select! { biased; value = async { "only" } => value, };
-        assert_eq!(one, "only");
-        let many = select! {
-            _ = pending::<()>() => 1,
-            (a, [b, ..]) = async { yield_now().await; (2, [3, 4]) } => a + b,
-            () = pending() => { 3 }
-            _ = pending::<u8>() => 4,
-            _ = pending::<u8>() => 5,
-            _ = sleep(Duration::from_secs(3600)) => 6,
-            _ = pending::<u8>() => 7,
-        };
-        assert_eq!(many, 5);
-    });
+#[run_test]
+async fn one_branch_and_many() {
+    let one = select! { value = ready(1) => value + 1 };
+    assert_eq!(one, 2);
+    let one = select! { biased; value = async { "only" } => value, };
+    assert_eq!(one, "only");
+    let many = select! {
+        _ = pending::<()>() => 1,
+        (a, [b, ..]) = async { yield_now().await; (2, [3, 4]) } => a + b,
+        () = pending() => { 3 }
+        _ = pending::<u8>() => 4,
+        _ = pending::<u8>() => 5,
+        _ = sleep(Duration::from_secs(3600)) => 6,
+        _ = pending::<u8>() => 7,
+    };
+    assert_eq!(many, 5);
 }
 
 #[test]
@@ -65,27 +63,24 @@ fn commas_are_those_of_a_match() {
     }
 }
 
-#[test]
-fn directives_in_any_order() {
+#[run_test]
+async fn directives_in_any_order() {
     mod facade {
         pub use glommio;
     }
-    run(async {
-        for _ in 0..20 {
-            let first =
-                select! { crate = facade::glommio; biased; _ = ready(()) => 1, _ = ready(()) => 2 };
-            let second =
-                select! { biased; crate = ::glommio; _ = ready(()) => 1, _ = ready(()) => 2 };
-            assert_eq!((first, second), (1, 1));
-        }
-        // They are names as others.
-        let won = select! { biased = ready(3) => biased };
-        assert_eq!(won, 3);
-    });
+    for _ in 0..20 {
+        let first =
+            select! { crate = facade::glommio; biased; _ = ready(()) => 1, _ = ready(()) => 2 };
+        let second = select! { biased; crate = ::glommio; _ = ready(()) => 1, _ = ready(()) => 2 };
+        assert_eq!((first, second), (1, 1));
+    }
+    // They are names as others.
+    let won = select! { biased = ready(3) => biased };
+    assert_eq!(won, 3);
 }
 
-#[test]
-fn bodies_and_futures_stand_in_the_callers_function() {
+#[run_test]
+async fn bodies_and_futures_stand_in_the_callers_function() {
     async fn caller(fails: bool) -> Result<u32, String> {
         let mut rounds = 0;
         let left = 'outer: loop {
@@ -117,99 +112,89 @@ fn bodies_and_futures_stand_in_the_callers_function() {
         }
         Ok(0)
     }
-    run(async {
-        assert_eq!(caller(false).await, Err("sum 6".into()));
-        assert_eq!(caller(true).await, Err("the future".into()));
-    });
+    assert_eq!(caller(false).await, Err("sum 6".into()));
+    assert_eq!(caller(true).await, Err("the future".into()));
 }
 
-#[test]
-fn all_futures_are_gone_when_the_body_runs() {
-    run(async {
-        let drops = DropCount::default();
-        let held = |guard| async move {
-            let _guard = guard;
-            pending::<()>().await;
-        };
-        let guard = drops.guard();
-        select! {
-            biased;
-            _ = held(drops.guard()) => unreachable!("it is pending"),
-            _ = poll_fn(move |_| { let _guard = &guard; Poll::Ready(()) }) => assert_eq!(drops.count(), 3),
-            _ = held(drops.guard()) => unreachable!("it is not polled"),
-        }
-        assert_eq!(drops.count(), 3);
-    });
+#[run_test]
+async fn all_futures_are_gone_when_the_body_runs() {
+    let drops = DropCount::default();
+    let held = |guard| async move {
+        let _guard = guard;
+        pending::<()>().await;
+    };
+    let guard = drops.guard();
+    select! {
+        biased;
+        _ = held(drops.guard()) => unreachable!("it is pending"),
+        _ = poll_fn(move |_| { let _guard = &guard; Poll::Ready(()) }) => assert_eq!(drops.count(), 3),
+        _ = held(drops.guard()) => unreachable!("it is not polled"),
+    }
+    assert_eq!(drops.count(), 3);
 }
 
-#[test]
-fn a_body_uses_what_its_branch_and_others_borrowed() {
+#[run_test]
+async fn a_body_uses_what_its_branch_and_others_borrowed() {
     async fn push(list: &mut Vec<u32>) -> usize {
         list.push(1);
         list.len()
     }
-    run(async {
-        let mut list = Vec::new();
-        let mut other = String::new();
-        let length = select! {
-            length = push(&mut list) => {
-                list.push(2);
-                other.push('x');
-                length
-            }
-            _ = async { other.push('y'); pending::<()>().await } => 0,
-        };
-        assert!((length, &list[..]) == (1, &[1, 2]) && other.ends_with('x'));
-    });
+    let mut list = Vec::new();
+    let mut other = String::new();
+    let length = select! {
+        length = push(&mut list) => {
+            list.push(2);
+            other.push('x');
+            length
+        }
+        _ = async { other.push('y'); pending::<()>().await } => 0,
+    };
+    assert!((length, &list[..]) == (1, &[1, 2]) && other.ends_with('x'));
 }
 
-#[test]
+#[run_test]
 #[allow(
     clippy::await_holding_refcell_ref,
     reason = "the body finds the cell free, as the futures are gone"
 )]
-fn temporaries_live_as_long_as_the_futures() {
+async fn temporaries_live_as_long_as_the_futures() {
     async fn length(text: &str) -> usize {
         yield_now().await;
         text.len()
     }
-    run(async {
-        let cell = RefCell::new(String::from("cell"));
-        let won = select! {
-            it = length(&String::from("tempo")) => { cell.borrow_mut().clear(); it }
-            it = async { let text = cell.borrow(); pending::<()>().await; text.len() } => it,
-        };
-        assert_eq!(won, 5);
-    });
+    let cell = RefCell::new(String::from("cell"));
+    let won = select! {
+        it = length(&String::from("tempo")) => { cell.borrow_mut().clear(); it }
+        it = async { let text = cell.borrow(); pending::<()>().await; text.len() } => it,
+    };
+    assert_eq!(won, 5);
 }
 
 /// Neither `Unpin` nor fused.
-#[test]
-fn a_future_goes_on_in_the_next_use() {
-    run(async {
-        let gate = Parking::default();
-        let mut long = pin!(async {
-            gate.clone().await;
-            "long"
-        });
-        let mut rounds = 0;
-        let won = loop {
-            select! {
-                won = &mut long => break won,
-                _ = yield_now() => {
-                    rounds += 1;
-                    if rounds == 10 {
-                        gate.open();
-                    }
+#[run_test]
+async fn a_future_goes_on_in_the_next_use() {
+    let gate = Parking::default();
+    let mut long = pin!(async {
+        gate.clone().await;
+        "long"
+    });
+    let mut rounds = 0;
+    let won = loop {
+        select! {
+            won = &mut long => break won,
+            _ = yield_now() => {
+                rounds += 1;
+                if rounds == 10 {
+                    gate.open();
                 }
             }
-        };
-        assert_eq!((won, rounds >= 10), ("long", true));
-    });
+        }
+    };
+    assert_eq!((won, rounds >= 10), ("long", true));
 }
 
-#[test]
-fn what_can_be_made_a_future() {
+#[run_test]
+async fn what_can_be_made_a_future() {
     struct Answer;
     impl IntoFuture for Answer {
         type Output = u32;
@@ -218,121 +203,111 @@ fn what_can_be_made_a_future() {
             ready(42)
         }
     }
-    run(async {
-        assert_eq!(select! { it = Answer => it }, 42);
-    });
+    assert_eq!(select! { it = Answer => it }, 42);
 }
 
 /// In every rhythm in which branches that are always ready are raced.
-#[test]
-fn no_branch_starves() {
+#[run_test]
+async fn no_branch_starves() {
     async fn race_two(wins: &mut [u32; 2]) {
         select! {
             _ = ready(()) => wins[0] += 1,
             _ = ready(()) => wins[1] += 1,
         }
     }
-    run(async {
-        for others in 0..8 {
-            let mut wins = [0; 2];
-            let mut longest_run = (0, 0);
-            for _ in 0..1000 {
-                let before = wins[0];
-                race_two(&mut wins).await;
-                let first_won = wins[0] > before;
-                longest_run = if first_won {
-                    (longest_run.0 + 1, longest_run.1)
-                } else {
-                    (0, longest_run.1)
-                };
-                longest_run.1 = longest_run.1.max(longest_run.0);
-                for _ in 0..others {
-                    race_two(&mut [0; 2]).await;
-                }
-            }
-            assert!(
-                wins.iter().all(|&wins| wins > 400),
-                "{others} others: {wins:?}"
-            );
-            assert!(longest_run.1 < 50, "{others} others: {longest_run:?}");
-        }
-        let mut wins = [0; 5];
+    for others in 0..8 {
+        let mut wins = [0; 2];
+        let mut longest_run = (0, 0);
         for _ in 0..1000 {
-            select! {
-                _ = ready(()) => wins[0] += 1,
-                _ = ready(()) => wins[1] += 1,
-                _ = ready(()) => wins[2] += 1,
-                _ = ready(()) => wins[3] += 1,
-                _ = ready(()) => wins[4] += 1,
+            let before = wins[0];
+            race_two(&mut wins).await;
+            let first_won = wins[0] > before;
+            longest_run = if first_won {
+                (longest_run.0 + 1, longest_run.1)
+            } else {
+                (0, longest_run.1)
+            };
+            longest_run.1 = longest_run.1.max(longest_run.0);
+            for _ in 0..others {
+                race_two(&mut [0; 2]).await;
             }
         }
-        assert!(wins.iter().all(|&wins| wins > 150), "{wins:?}");
-    });
-}
-
-#[test]
-fn biased_polls_in_the_order_of_the_source() {
-    run(async {
-        let log = Log::default();
-        let noting = |name: &'static str, is_ready: bool| {
-            let log = log.clone();
-            poll_fn(move |_| {
-                log.note(name);
-                if is_ready {
-                    Poll::Ready(name)
-                } else {
-                    Poll::Pending
-                }
-            })
-        };
-        for _ in 0..10 {
-            let won = select! {
-                biased;
-                it = noting("a", false) => it,
-                it = noting("b", true) => it,
-                it = noting("c", true) => it,
-            };
-            assert_eq!((won, log.take()), ("b", vec!["a".into(), "b".into()]));
+        assert!(
+            wins.iter().all(|&wins| wins > 400),
+            "{others} others: {wins:?}"
+        );
+        assert!(longest_run.1 < 50, "{others} others: {longest_run:?}");
+    }
+    let mut wins = [0; 5];
+    for _ in 0..1000 {
+        select! {
+            _ = ready(()) => wins[0] += 1,
+            _ = ready(()) => wins[1] += 1,
+            _ = ready(()) => wins[2] += 1,
+            _ = ready(()) => wins[3] += 1,
+            _ = ready(()) => wins[4] += 1,
         }
-    });
+    }
+    assert!(wins.iter().all(|&wins| wins > 150), "{wins:?}");
 }
 
-#[test]
-fn it_nests_and_shadows_nothing() {
-    run(async {
-        // Names that a macro might use itself.
-        let (cx, output, selected, first, turn, future_0) = (1, 2, 3, 4, 5, 6);
+#[run_test]
+async fn biased_polls_in_the_order_of_the_source() {
+    let log = Log::default();
+    let noting = |name: &'static str, is_ready: bool| {
+        let log = log.clone();
+        poll_fn(move |_| {
+            log.note(name);
+            if is_ready {
+                Poll::Ready(name)
+            } else {
+                Poll::Pending
+            }
+        })
+    };
+    for _ in 0..10 {
         let won = select! {
-            inner = async {
-                select! {
-                    _ = pending::<()>() => 0,
-                    it = async { cx + output } => it + selected,
-                }
-            } => select! { it = ready(inner + first) => it + turn + future_0 },
-            _ = pending::<()>() => 0,
+            biased;
+            it = noting("a", false) => it,
+            it = noting("b", true) => it,
+            it = noting("c", true) => it,
         };
-        assert_eq!(won, 21);
-    });
+        assert_eq!((won, log.take()), ("b", vec!["a".into(), "b".into()]));
+    }
 }
 
-#[test]
-fn given_up_it_drops_its_futures() {
-    run(async {
-        let drops = DropCount::default();
-        let held = |guard| async move {
-            let _guard = guard;
-            pending::<()>().await;
+#[run_test]
+async fn it_nests_and_shadows_nothing() {
+    // Names that a macro might use itself.
+    let (cx, output, selected, first, turn, future_0) = (1, 2, 3, 4, 5, 6);
+    let won = select! {
+        inner = async {
+            select! {
+                _ = pending::<()>() => 0,
+                it = async { cx + output } => it + selected,
+            }
+        } => select! { it = ready(inner + first) => it + turn + future_0 },
+        _ = pending::<()>() => 0,
+    };
+    assert_eq!(won, 21);
+}
+
+#[run_test]
+async fn given_up_it_drops_its_futures() {
+    let drops = DropCount::default();
+    let held = |guard| async move {
+        let _guard = guard;
+        pending::<()>().await;
+    };
+    {
+        let raced = async {
+            select! { _ = held(drops.guard()) => 1, _ = held(drops.guard()) => 2 }
         };
-        {
-            let raced = async {
-                select! { _ = held(drops.guard()) => 1, _ = held(drops.guard()) => 2 }
-            };
-            let mut raced = pin!(raced);
-            assert!(poll_once(raced.as_mut()).await.is_none());
-            assert_eq!(drops.count(), 0);
-        }
-        assert_eq!(drops.count(), 2);
-    });
+        let mut raced = pin!(raced);
+        assert!(poll_once(raced.as_mut()).await.is_none());
+        assert_eq!(drops.count(), 0);
+    }
+    assert_eq!(drops.count(), 2);
 }
 
 #[test]

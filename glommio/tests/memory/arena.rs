@@ -31,88 +31,80 @@ fn assert_mapped(before: usize, arenas: usize) {
     );
 }
 
-#[test]
+#[run_test(in_child)]
 fn it_is_reserved_at_the_first_buffer() {
-    in_child(|| {
-        let before = mapped_bytes();
-        let resident_before = resident_bytes();
-        let executor = executor();
-        executor.run(async {});
-        assert_mapped(before, 0);
+    let before = mapped_bytes();
+    let resident_before = resident_bytes();
+    let executor = executor();
+    executor.run(async {});
+    assert_mapped(before, 0);
 
-        let buffer = executor.run(async { allocate_dma_buffer(1) });
-        assert_mapped(before, 1);
-        let more = executor.run(async { [allocate_dma_buffer(1), allocate_dma_buffer(1 << 20)] });
-        assert_mapped(before, 1);
+    let buffer = executor.run(async { allocate_dma_buffer(1) });
+    assert_mapped(before, 1);
+    let more = executor.run(async { [allocate_dma_buffer(1), allocate_dma_buffer(1 << 20)] });
+    assert_mapped(before, 1);
 
-        let resident = resident_bytes().saturating_sub(resident_before);
-        assert!(resident < TOLERANCE_BYTES, "{resident} bytes are resident");
-        drop((buffer, more));
-    });
+    let resident = resident_bytes().saturating_sub(resident_before);
+    assert!(resident < TOLERANCE_BYTES, "{resident} bytes are resident");
+    drop((buffer, more));
 }
 
 /// The pool's knob is each executor's, as if it were made alone.
-#[test]
+#[run_test(in_child)]
 fn it_has_the_size_that_a_pool_was_told() {
-    in_child(|| {
-        let before = mapped_bytes();
-        let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
-            .io_memory(ARENA_BYTES)
-            .on_all_shards(move || async move {
-                assert_mapped(before, 0);
-                let _buffer = allocate_dma_buffer(1);
-                assert_mapped(before, 1);
-            })
-            .expect("this machine has io_uring");
-        for shard in shards.join_all() {
-            shard.expect("the shard did not panic");
-        }
-        assert_mapped(before, 0);
-    });
+    let before = mapped_bytes();
+    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
+        .io_memory(ARENA_BYTES)
+        .on_all_shards(move || async move {
+            assert_mapped(before, 0);
+            let _buffer = allocate_dma_buffer(1);
+            assert_mapped(before, 1);
+        })
+        .expect("this machine has io_uring");
+    for shard in shards.join_all() {
+        shard.expect("the shard did not panic");
+    }
+    assert_mapped(before, 0);
 }
 
 /// Buffers that take no I/O memory reserve none.
-#[test]
+#[run_test(in_child)]
 fn it_is_not_reserved_for_nothing() {
-    in_child(|| {
-        let before = mapped_bytes();
-        let executor = executor();
-        executor.run(async {
-            drop(allocate_dma_buffer(0));
-            drop(glommio::allocate_dma_buffer_global(1));
-        });
-        assert_mapped(before, 0);
+    let before = mapped_bytes();
+    let executor = executor();
+    executor.run(async {
+        drop(allocate_dma_buffer(0));
+        drop(glommio::allocate_dma_buffer_global(1));
     });
+    assert_mapped(before, 0);
 }
 
-#[test]
+#[run_test(in_child)]
 fn it_goes_with_the_executor_or_the_last_buffer() {
-    in_child(|| {
-        let before = mapped_bytes();
-        let buffer_of = |executor: &LocalExecutor| -> DmaBuffer {
-            executor.run(async { allocate_dma_buffer(4096) })
-        };
+    let before = mapped_bytes();
+    let buffer_of = |executor: &LocalExecutor| -> DmaBuffer {
+        executor.run(async { allocate_dma_buffer(4096) })
+    };
 
-        let first = executor();
-        drop(buffer_of(&first));
+    let first = executor();
+    drop(buffer_of(&first));
+    assert_mapped(before, 1);
+    drop(first);
+    assert_mapped(before, 0);
+
+    let second = executor();
+    let mut buffers = vec![buffer_of(&second), buffer_of(&second)];
+    drop(second);
+    for left in [1, 0] {
         assert_mapped(before, 1);
-        drop(first);
-        assert_mapped(before, 0);
+        buffers[left].as_bytes_mut().fill(5);
+        assert_eq!(buffers[left].as_bytes(), [5; 4096]);
+        drop(buffers.pop());
+    }
+    assert_mapped(before, 0);
 
-        let second = executor();
-        let mut buffers = vec![buffer_of(&second), buffer_of(&second)];
-        drop(second);
-        for left in [1, 0] {
-            assert_mapped(before, 1);
-            buffers[left].as_bytes_mut().fill(5);
-            assert_eq!(buffers[left].as_bytes(), [5; 4096]);
-            drop(buffers.pop());
-        }
-        assert_mapped(before, 0);
-
-        for _ in 0..50 {
-            drop(buffer_of(&executor()));
-        }
-        assert_mapped(before, 0);
-    });
+    for _ in 0..50 {
+        drop(buffer_of(&executor()));
+    }
+    assert_mapped(before, 0);
 }

@@ -11,6 +11,8 @@ use glommio::{
 };
 
 mod arena;
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 
@@ -52,19 +54,17 @@ fn assert_sound(buffer: &mut DmaBuffer, size: usize) {
     assert!(buffer.as_bytes().iter().all(|&byte| byte == 3));
 }
 
-#[test]
-fn a_buffer_has_the_size_that_was_asked_for() {
-    run(async {
-        for size in SIZES {
-            assert_sound(&mut allocate_dma_buffer(size), size);
-            assert_sound(&mut allocate_dma_buffer_global(size), size);
-        }
-        // Together they are more than the arena holds.
-        let mut buffers: Vec<_> = SIZES.map(allocate_dma_buffer).into_iter().collect();
-        for (buffer, size) in buffers.iter_mut().zip(SIZES) {
-            assert_sound(buffer, size);
-        }
-    });
+#[run_test]
+async fn a_buffer_has_the_size_that_was_asked_for() {
+    for size in SIZES {
+        assert_sound(&mut allocate_dma_buffer(size), size);
+        assert_sound(&mut allocate_dma_buffer_global(size), size);
+    }
+    // Together they are more than the arena holds.
+    let mut buffers: Vec<_> = SIZES.map(allocate_dma_buffer).into_iter().collect();
+    for (buffer, size) in buffers.iter_mut().zip(SIZES) {
+        assert_sound(buffer, size);
+    }
 }
 
 #[test]
@@ -99,51 +99,45 @@ fn the_other_kind_needs_one() {
     assert!(panic_of(|| allocate_dma_buffer(1)).contains(needs_one));
 }
 
-#[test]
-fn a_size_that_no_memory_has_is_refused() {
+#[run_test]
+async fn a_size_that_no_memory_has_is_refused() {
     let half = "at most half the address space";
     assert!(panic_of(|| allocate_dma_buffer_global(usize::MAX)).contains(half));
-    run(async {
-        assert!(panic_of(|| allocate_dma_buffer(usize::MAX)).contains(half));
-        assert_sound(&mut allocate_dma_buffer(1), 1);
-    });
+    assert!(panic_of(|| allocate_dma_buffer(usize::MAX)).contains(half));
+    assert_sound(&mut allocate_dma_buffer(1), 1);
 }
 
-#[test]
-fn trimming_cuts_off_the_end_for_good() {
-    run(async {
-        for mut buffer in [allocate_dma_buffer(5000), allocate_dma_buffer_global(5000)] {
-            let start = buffer.as_ptr();
-            for (at, byte) in buffer.as_bytes_mut().iter_mut().enumerate() {
-                *byte = at as u8;
-            }
-            buffer.trim_to_size(5000);
-            assert_eq!(buffer.len(), 5000);
-            buffer.trim_to_size(3);
-            assert_eq!(buffer.as_bytes(), [0, 1, 2]);
-            assert_eq!(buffer.as_ptr(), start);
-
-            let message = panic_of(|| buffer.trim_to_size(4));
-            assert!(message.contains('3') && message.contains('4'), "{message}");
-            assert_eq!(buffer.len(), 3, "a refused trim changes nothing");
-            buffer.trim_to_size(0);
-            assert!(buffer.is_empty() && buffer.as_bytes().is_empty());
+#[run_test]
+async fn trimming_cuts_off_the_end_for_good() {
+    for mut buffer in [allocate_dma_buffer(5000), allocate_dma_buffer_global(5000)] {
+        let start = buffer.as_ptr();
+        for (at, byte) in buffer.as_bytes_mut().iter_mut().enumerate() {
+            *byte = at as u8;
         }
-    });
+        buffer.trim_to_size(5000);
+        assert_eq!(buffer.len(), 5000);
+        buffer.trim_to_size(3);
+        assert_eq!(buffer.as_bytes(), [0, 1, 2]);
+        assert_eq!(buffer.as_ptr(), start);
+
+        let message = panic_of(|| buffer.trim_to_size(4));
+        assert!(message.contains('3') && message.contains('4'), "{message}");
+        assert_eq!(buffer.len(), 3, "a refused trim changes nothing");
+        buffer.trim_to_size(0);
+        assert!(buffer.is_empty() && buffer.as_bytes().is_empty());
+    }
 }
 
-#[test]
-fn bytes_are_copied_at_offsets() {
-    run(async {
-        let mut buffer = allocate_dma_buffer(10);
-        buffer.memset(0);
-        assert_eq!(buffer.write_at(8, &[1, 2, 3]), 2);
-        let mut copy = [9; 4];
-        assert_eq!(buffer.read_at(7, &mut copy), 3);
-        assert_eq!(copy, [0, 1, 2, 9]);
-        assert_eq!(buffer.write_at(10, &[1]), 0);
-        assert_eq!(buffer.read_at(usize::MAX, &mut copy), 0);
-    });
+#[run_test]
+async fn bytes_are_copied_at_offsets() {
+    let mut buffer = allocate_dma_buffer(10);
+    buffer.memset(0);
+    assert_eq!(buffer.write_at(8, &[1, 2, 3]), 2);
+    let mut copy = [9; 4];
+    assert_eq!(buffer.read_at(7, &mut copy), 3);
+    assert_eq!(copy, [0, 1, 2, 9]);
+    assert_eq!(buffer.write_at(10, &[1]), 0);
+    assert_eq!(buffer.read_at(usize::MAX, &mut copy), 0);
 }
 
 /// A buffer may hold what is not for the log.

@@ -16,12 +16,14 @@ use glommio::{
     Latency, LocalExecutor, LocalExecutorBuilder, Shares, executor, spawn_local, spawn_local_into,
 };
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 mod fork;
 mod prometheus;
 
-use common::watchdog;
+use common::{watchdog, with_watchdog};
 
 const FAR: Duration = Duration::from_secs(3600);
 
@@ -99,9 +101,8 @@ fn a_delay_queue_counts_as_one_timer() {
     assert_eq!(now.timers_live(), 0);
 }
 
-#[test]
+#[run_test]
 fn timers_that_are_armed_when_the_executor_is_dropped_are_cancelled() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let far = Instant::now() + FAR;
     let timers = executor.run(async { [armed(far).await, armed(far).await, armed(far).await] });
@@ -279,9 +280,8 @@ fn lookups_are_counted_when_they_begin_and_when_they_end() {
     });
 }
 
-#[test]
+#[run_test]
 fn another_thread_sees_what_an_executor_does() {
-    let _watchdog = watchdog();
     let (stop, stopped) = oneshot::shared::<()>();
     let (send, received) = std::sync::mpsc::channel();
     let thread = LocalExecutorBuilder::default()
@@ -321,9 +321,8 @@ fn another_thread_sees_what_an_executor_does() {
     assert!(find().is_none(), "it is in the list, and gone");
 }
 
-#[test]
+#[run_test]
 fn executors_are_listed_in_their_order_while_they_live() {
-    let _watchdog = watchdog();
     let made: Vec<_> = (0..4).map(|_| LocalExecutor::default()).collect();
     let ids: Vec<_> = made.iter().map(LocalExecutor::id).collect();
     let listed = || -> Vec<_> {
@@ -338,9 +337,8 @@ fn executors_are_listed_in_their_order_while_they_live() {
 }
 
 /// A task that panics leaves the counts readable, and the executor counts on.
-#[test]
+#[run_test]
 fn counts_go_on_after_a_panic() {
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let metrics = executor.metrics();
     common::panic_of(|| executor.run(async { panic!("as planned") }));

@@ -12,7 +12,7 @@ use glommio::{
     executor,
 };
 
-use crate::common::watchdog;
+use crate::common::with_watchdog;
 
 /// The labels and values of `row`, of the executors whose name contains `name`.
 fn rows(text: &str, row: &str, name: &str) -> Vec<(String, f64)> {
@@ -27,9 +27,8 @@ fn rows(text: &str, row: &str, name: &str) -> Vec<(String, f64)> {
 }
 
 /// Each is described before its first row, and is what the snapshot says.
-#[test]
+#[run_test]
 fn all_that_is_counted_is_in_the_text() {
-    let _watchdog = watchdog();
     let executor = LocalExecutorBuilder::default()
         .name("counted")
         .make()
@@ -108,9 +107,8 @@ fn a_name_is_escaped() {
 }
 
 /// Its executor is another one then.
-#[test]
+#[run_test]
 fn a_shard_keeps_its_number_when_it_is_restarted() {
-    let _watchdog = watchdog();
     let starts = Arc::new(AtomicUsize::new(0));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let shards = {

@@ -47,125 +47,113 @@ async fn number_of(mut server: TcpStream) -> u32 {
     u32::from_be_bytes(bytes)
 }
 
-#[test]
-fn futures_and_pollers_and_streams_mix() {
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let acceptors: Vec<_> = (0..90)
-            .map(|kind| {
-                let listener = Rc::clone(&listener);
-                spawn_local(async move {
-                    let server = match kind % 3 {
-                        0 => listener.accept().await,
-                        1 => poll_fn(|cx| listener.poll_accept(cx)).await,
-                        _ => listener.incoming().next().await.expect("never ends"),
-                    };
-                    number_of(server.expect("there is one for each")).await
-                })
-            })
-            .collect();
-        let clients = numbered_clients(listener.local_addr()?, 90);
-        let mut numbers = HashSet::new();
-        for acceptor in acceptors {
-            numbers.insert(acceptor.await);
-        }
-        assert_eq!(numbers, (0..90).collect());
-        clients.join().expect("the clients do not panic");
-        Ok(())
-    });
-}
-
-#[test]
-fn a_poller_that_never_returns_takes_nothing_from_the_others() {
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        for _ in 0..64_000 {
-            let polled = poll_once(poll_fn(|cx| listener.poll_shared_accept(cx))).await;
-            assert!(polled.is_none());
-        }
-        let waiting = Rc::clone(&listener);
-        let task = spawn_local(async move { waiting.accept().await });
-        let client = TcpStream::connect(listener.local_addr()?).await?;
-        assert_eq!(task.await?.peer_addr()?, client.local_addr()?);
-        Ok(())
-    });
-}
-
-#[test]
-fn a_waiter_that_leaves_when_woken_passes_the_wake_on() {
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let mut first = Box::pin(listener.accept());
-        assert!(poll_once(&mut first).await.is_none());
-        let second = Rc::clone(&listener);
-        let second = spawn_local(async move { second.accept().await });
-        let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-        // Long enough for the connection to be taken in; `first` is woken and not polled.
-        sleep(Duration::from_millis(20)).await;
-        drop(first);
-        assert_eq!(second.await?.peer_addr()?, client.local_addr()?);
-        Ok(())
-    });
-}
-
-#[test]
-fn a_waiter_that_is_kept_and_not_polled_keeps_no_connection() {
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let mut kept = Vec::new();
-        for _ in 0..3 {
-            let mut accept = Box::pin(listener.accept());
-            assert!(poll_once(&mut accept).await.is_none(), "there is no client");
-            kept.push(accept);
-        }
-        let last = spawn_local({
+#[run_test]
+async fn futures_and_pollers_and_streams_mix() {
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    let acceptors: Vec<_> = (0..90)
+        .map(|kind| {
             let listener = Rc::clone(&listener);
-            async move { number_of(listener.accept().await.expect("there is one client")).await }
-        });
-        let clients = numbered_clients(listener.local_addr()?, 1);
-        assert_eq!(timeout(PATIENCE, async { Ok(last.await) }).await?, 0);
-        clients.join().expect("it connects");
-        drop(kept);
-        Ok(())
-    });
+            spawn_local(async move {
+                let server = match kind % 3 {
+                    0 => listener.accept().await,
+                    1 => poll_fn(|cx| listener.poll_accept(cx)).await,
+                    _ => listener.incoming().next().await.expect("never ends"),
+                };
+                number_of(server.expect("there is one for each")).await
+            })
+        })
+        .collect();
+    let clients = numbered_clients(listener.local_addr()?, 90);
+    let mut numbers = HashSet::new();
+    for acceptor in acceptors {
+        numbers.insert(acceptor.await);
+    }
+    assert_eq!(numbers, (0..90).collect());
+    clients.join().expect("the clients do not panic");
+    Ok(())
 }
 
-#[test]
-fn a_connection_accepted_for_a_dropped_future_goes_to_the_next() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        for comes_late in [false, true] {
-            let mut accept = Box::pin(listener.accept());
-            assert!(poll_once(&mut accept).await.is_none());
-            sleep(Duration::from_millis(1)).await;
-            let mut accept = Some(accept);
-            if comes_late {
-                accept = None;
-            }
-            let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-            // Long enough for the connection to be taken in; the waiting task is woken and not
-            // polled.
-            sleep(Duration::from_millis(20)).await;
-            drop(accept);
-            let server = listener.accept().await?;
-            assert_eq!(server.peer_addr()?, client.local_addr()?);
-        }
-        Ok(())
+#[run_test]
+async fn a_poller_that_never_returns_takes_nothing_from_the_others() {
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    for _ in 0..64_000 {
+        let polled = poll_once(poll_fn(|cx| listener.poll_shared_accept(cx))).await;
+        assert!(polled.is_none());
+    }
+    let waiting = Rc::clone(&listener);
+    let task = spawn_local(async move { waiting.accept().await });
+    let client = TcpStream::connect(listener.local_addr()?).await?;
+    assert_eq!(task.await?.peer_addr()?, client.local_addr()?);
+    Ok(())
+}
+
+#[run_test]
+async fn a_waiter_that_leaves_when_woken_passes_the_wake_on() {
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    let mut first = Box::pin(listener.accept());
+    assert!(poll_once(&mut first).await.is_none());
+    let second = Rc::clone(&listener);
+    let second = spawn_local(async move { second.accept().await });
+    let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+    // Long enough for the connection to be taken in; `first` is woken and not polled.
+    sleep(Duration::from_millis(20)).await;
+    drop(first);
+    assert_eq!(second.await?.peer_addr()?, client.local_addr()?);
+    Ok(())
+}
+
+#[run_test]
+async fn a_waiter_that_is_kept_and_not_polled_keeps_no_connection() {
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        let mut accept = Box::pin(listener.accept());
+        assert!(poll_once(&mut accept).await.is_none(), "there is no client");
+        kept.push(accept);
+    }
+    let last = spawn_local({
+        let listener = Rc::clone(&listener);
+        async move { number_of(listener.accept().await.expect("there is one client")).await }
     });
+    let clients = numbered_clients(listener.local_addr()?, 1);
+    assert_eq!(timeout(PATIENCE, async { Ok(last.await) }).await?, 0);
+    clients.join().expect("it connects");
+    drop(kept);
+    Ok(())
+}
+
+#[run_test]
+async fn a_connection_accepted_for_a_dropped_future_goes_to_the_next() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    for comes_late in [false, true] {
+        let mut accept = Box::pin(listener.accept());
+        assert!(poll_once(&mut accept).await.is_none());
+        sleep(Duration::from_millis(1)).await;
+        let mut accept = Some(accept);
+        if comes_late {
+            accept = None;
+        }
+        let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        // Long enough for the connection to be taken in; the waiting task is woken and not
+        // polled.
+        sleep(Duration::from_millis(20)).await;
+        drop(accept);
+        let server = listener.accept().await?;
+        assert_eq!(server.peer_addr()?, client.local_addr()?);
+    }
+    Ok(())
 }
 
 /// A listener whose accept waits is gone at once when it is dropped, although the task goes on.
-#[test]
-fn a_dropped_listener_gives_its_port_back_at_once() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        super::abandon(listener.accept()).await;
-        drop(listener);
-        // Without SO_REUSEPORT: refused as long as the other one listens.
-        std::net::TcpListener::bind(address)?;
-        Ok(())
-    });
+#[run_test]
+async fn a_dropped_listener_gives_its_port_back_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    super::abandon(listener.accept()).await;
+    drop(listener);
+    // Without SO_REUSEPORT: refused as long as the other one listens.
+    std::net::TcpListener::bind(address)?;
+    Ok(())
 }
 
 /// Each connection goes to one of the listeners on the address.
@@ -233,39 +221,37 @@ fn free_shared_port() -> (socket2::Socket, SocketAddr) {
 }
 
 /// Any number of tasks may poll one listener, by either method, and go on polling.
-#[test]
-fn all_tasks_that_poll_get_connections() {
+#[run_test]
+async fn all_tasks_that_poll_get_connections() {
     const TASKS: u32 = 50;
     const EACH: u32 = 4;
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let tasks: Vec<_> = (0..TASKS)
-            .map(|task| {
-                let listener = Rc::clone(&listener);
-                spawn_local(async move {
-                    let mut numbers = Vec::new();
-                    for _ in 0..EACH {
-                        let server = if task % 2 == 0 {
-                            poll_fn(|cx| listener.poll_accept(cx)).await
-                        } else {
-                            let shared = poll_fn(|cx| listener.poll_shared_accept(cx)).await;
-                            shared.map(|accepted| accepted.bind_to_executor())
-                        };
-                        numbers.push(number_of(server.expect("there is one for each")).await);
-                    }
-                    numbers
-                })
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let listener = Rc::clone(&listener);
+            spawn_local(async move {
+                let mut numbers = Vec::new();
+                for _ in 0..EACH {
+                    let server = if task % 2 == 0 {
+                        poll_fn(|cx| listener.poll_accept(cx)).await
+                    } else {
+                        let shared = poll_fn(|cx| listener.poll_shared_accept(cx)).await;
+                        shared.map(|accepted| accepted.bind_to_executor())
+                    };
+                    numbers.push(number_of(server.expect("there is one for each")).await);
+                }
+                numbers
             })
-            .collect();
-        let clients = numbered_clients(listener.local_addr()?, TASKS * EACH);
-        let mut numbers = HashSet::new();
-        for task in tasks {
-            numbers.extend(task.await);
-        }
-        assert_eq!(numbers, (0..TASKS * EACH).collect());
-        clients.join().expect("the clients do not panic");
-        Ok(())
-    });
+        })
+        .collect();
+    let clients = numbered_clients(listener.local_addr()?, TASKS * EACH);
+    let mut numbers = HashSet::new();
+    for task in tasks {
+        numbers.extend(task.await);
+    }
+    assert_eq!(numbers, (0..TASKS * EACH).collect());
+    clients.join().expect("the clients do not panic");
+    Ok(())
 }
 
 /// Also if the environment names unknown features.

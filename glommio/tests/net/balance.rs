@@ -251,22 +251,20 @@ pub(super) async fn hand_on(one: &mut ShardListener, other: &ShardListener) {
 }
 
 /// The executor waits in `accept`, and hears of what another has accepted for it.
-#[test]
-fn an_executor_is_woken_for_what_another_has_accepted() {
-    run(async {
-        let (listener, mut one, mut other) = two_on_one()?;
-        // Nothing comes to it but through the first.
-        let _busy = [(); 3].map(|()| one.count_connection());
-        let client = client_of(&listener)?;
-        let waiting = spawn_local(async move { Some(other.accept().await) });
-        let hands_on = async {
-            drop(one.accept().await);
-            None
-        };
-        let served = or(waiting, hands_on).await.expect("the other has fewer");
-        assert_eq!(served?.0.peer_addr()?, client.local_addr()?);
-        Ok(())
-    });
+#[run_test]
+async fn an_executor_is_woken_for_what_another_has_accepted() {
+    let (listener, mut one, mut other) = two_on_one()?;
+    // Nothing comes to it but through the first.
+    let _busy = [(); 3].map(|()| one.count_connection());
+    let client = client_of(&listener)?;
+    let waiting = spawn_local(async move { Some(other.accept().await) });
+    let hands_on = async {
+        drop(one.accept().await);
+        None
+    };
+    let served = or(waiting, hands_on).await.expect("the other has fewer");
+    assert_eq!(served?.0.peer_addr()?, client.local_addr()?);
+    Ok(())
 }
 
 /// The kernel tells one of those that wait of a connection: the first of them here, which computes, and then
@@ -317,39 +315,37 @@ fn of_a_connection_that_an_executor_was_told_of_and_gives_up_another_is_told() {
     drop(client);
 }
 
-#[test]
-fn an_accept_that_is_dropped_loses_no_connection() {
-    run(async {
-        let (listener, mut one, mut other) = two_on_one()?;
-        abandon(one.accept()).await;
-        abandon(other.accept()).await;
-        let clients = [
-            client_of(&listener)?,
-            client_of(&listener)?,
-            client_of(&listener)?,
-        ];
-        sleep(Duration::from_millis(3)).await;
-        let mut served = Vec::new();
-        let mut guards = Vec::new();
-        while served.len() < clients.len() {
-            for shard in [&mut one, &mut other] {
-                if let Some(accepted) = accept_for_a_while(shard).await {
-                    let (stream, guard) = accepted?;
-                    served.push(stream.peer_addr()?);
-                    guards.push(guard);
-                }
+#[run_test]
+async fn an_accept_that_is_dropped_loses_no_connection() {
+    let (listener, mut one, mut other) = two_on_one()?;
+    abandon(one.accept()).await;
+    abandon(other.accept()).await;
+    let clients = [
+        client_of(&listener)?,
+        client_of(&listener)?,
+        client_of(&listener)?,
+    ];
+    sleep(Duration::from_millis(3)).await;
+    let mut served = Vec::new();
+    let mut guards = Vec::new();
+    while served.len() < clients.len() {
+        for shard in [&mut one, &mut other] {
+            if let Some(accepted) = accept_for_a_while(shard).await {
+                let (stream, guard) = accepted?;
+                served.push(stream.peer_addr()?);
+                guards.push(guard);
             }
         }
-        served.sort();
-        let mut expected = clients
-            .iter()
-            .map(TcpStream::local_addr)
-            .collect::<std::io::Result<Vec<_>>>()?;
-        expected.sort();
-        assert_eq!(served, expected);
-        assert!(one.connections().abs_diff(other.connections()) <= 1);
-        Ok(())
-    });
+    }
+    served.sort();
+    let mut expected = clients
+        .iter()
+        .map(TcpStream::local_addr)
+        .collect::<std::io::Result<Vec<_>>>()?;
+    expected.sort();
+    assert_eq!(served, expected);
+    assert!(one.connections().abs_diff(other.connections()) <= 1);
+    Ok(())
 }
 
 /// A weight that panics does so where the connection was accepted, and breaks nothing else.
@@ -389,31 +385,29 @@ impl Wake for Loud {
     }
 }
 
-#[test]
-fn a_waker_that_panics_stops_no_other_shard() {
-    run(async {
-        let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
-        let second_only = |load: ShardLoad| u64::from(load.shard == 0);
-        let listener = BalancedTcpListener::with_weight(socket, second_only);
-        let (mut first, mut second) = (listener.join(0)?, listener.join(1)?);
-        // Given up, it leaves its waker behind.
-        let waker = Waker::from(Arc::new(Loud));
-        let polled = pin!(second.accept()).poll(&mut Context::from_waker(&waker));
-        assert!(polled.is_pending());
+#[run_test]
+async fn a_waker_that_panics_stops_no_other_shard() {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let second_only = |load: ShardLoad| u64::from(load.shard == 0);
+    let listener = BalancedTcpListener::with_weight(socket, second_only);
+    let (mut first, mut second) = (listener.join(0)?, listener.join(1)?);
+    // Given up, it leaves its waker behind.
+    let waker = Waker::from(Arc::new(Loud));
+    let polled = pin!(second.accept()).poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
 
-        let client = TcpStream::connect(listener.local_addr()?)?;
-        let mut accept = Box::pin(first.accept());
-        while second.connections() == 0 {
-            assert!(
-                poll_once(&mut accept).await.is_none(),
-                "all are for the second"
-            );
-            sleep(Duration::from_millis(1)).await;
-        }
-        let (stream, _guard) = second.accept().await?;
-        assert_eq!(stream.peer_addr()?, client.local_addr()?);
-        Ok(())
-    });
+    let client = TcpStream::connect(listener.local_addr()?)?;
+    let mut accept = Box::pin(first.accept());
+    while second.connections() == 0 {
+        assert!(
+            poll_once(&mut accept).await.is_none(),
+            "all are for the second"
+        );
+        sleep(Duration::from_millis(1)).await;
+    }
+    let (stream, _guard) = second.accept().await?;
+    assert_eq!(stream.peer_addr()?, client.local_addr()?);
+    Ok(())
 }
 
 /// Each is closed before the next comes, so that all executors have equally many: none.
@@ -433,60 +427,56 @@ fn short_connections_one_after_the_other_take_turns() {
 
 /// The kernel tells the first, which computes, of one client; the second takes it, and does not come back. On a ring of
 /// another kind the first has the client itself as soon as its thread is in the kernel.
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_RING", "defer")]))]
 fn a_client_is_accepted_by_a_third_executor_when_one_computes_and_one_does_not_come_back() {
-    in_child_with(&[("GLOMMIO_RING", "defer")], || {
-        let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
-        let (says, hears) = mpsc::channel();
-        let (go_on, may_go_on) = mpsc::channel::<()>();
-        let in_the_kernel = Duration::from_millis(20);
-        let first = listener.clone();
-        let computes = LocalExecutorBuilder::default().spawn(move || async move {
-            let mut shard = first.join(0).expect("it joins");
-            let mut accept = pin!(shard.accept());
-            assert!(poll_once(&mut accept).await.is_none());
-            sleep(in_the_kernel).await;
-            says.send(()).expect("the test listens");
-            let _ = may_go_on.recv();
-        });
-        assert_eq!(hears.recv_timeout(PATIENCE), Ok(()));
-        run(async {
-            let (mut second, mut third) = (listener.join(1)?, listener.join(2)?);
-            let mut accepts = pin!(second.accept());
-            assert!(poll_once(&mut accepts).await.is_none());
-            sleep(in_the_kernel).await;
-            let mut waits = pin!(third.accept());
-            assert!(poll_once(&mut waits).await.is_none());
-            sleep(in_the_kernel).await;
-            let _clients = (client_of(&listener)?, client_of(&listener)?);
-            let _served = accepts.await?;
-            let _served = waits.await?;
-            Ok(())
-        });
-        drop(go_on);
-        let computes = computes.expect("an executor starts");
-        computes.join().expect("it has ended");
+    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let (says, hears) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let in_the_kernel = Duration::from_millis(20);
+    let first = listener.clone();
+    let computes = LocalExecutorBuilder::default().spawn(move || async move {
+        let mut shard = first.join(0).expect("it joins");
+        let mut accept = pin!(shard.accept());
+        assert!(poll_once(&mut accept).await.is_none());
+        sleep(in_the_kernel).await;
+        says.send(()).expect("the test listens");
+        let _ = may_go_on.recv();
     });
-}
-
-#[test]
-fn an_executor_that_does_not_take_what_it_is_given_gets_no_more() {
-    const CLIENTS: usize = 60;
+    assert_eq!(hears.recv_timeout(PATIENCE), Ok(()));
     run(async {
-        let (listener, mut one, computes) = two_on_one()?;
-        let mut served = Vec::new();
-        let mut clients = Vec::new();
-        for _ in 0..CLIENTS {
-            clients.push(client_of(&listener)?);
-        }
-        while served.len() < CLIENTS - 16 {
-            served.push(one.accept().await?);
-        }
-        assert_eq!(computes.connections(), 16);
-        drop(computes);
-        while served.len() < CLIENTS {
-            served.push(one.accept().await?);
-        }
+        let (mut second, mut third) = (listener.join(1)?, listener.join(2)?);
+        let mut accepts = pin!(second.accept());
+        assert!(poll_once(&mut accepts).await.is_none());
+        sleep(in_the_kernel).await;
+        let mut waits = pin!(third.accept());
+        assert!(poll_once(&mut waits).await.is_none());
+        sleep(in_the_kernel).await;
+        let _clients = (client_of(&listener)?, client_of(&listener)?);
+        let _served = accepts.await?;
+        let _served = waits.await?;
         Ok(())
     });
+    drop(go_on);
+    let computes = computes.expect("an executor starts");
+    computes.join().expect("it has ended");
+}
+
+#[run_test]
+async fn an_executor_that_does_not_take_what_it_is_given_gets_no_more() {
+    const CLIENTS: usize = 60;
+    let (listener, mut one, computes) = two_on_one()?;
+    let mut served = Vec::new();
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(client_of(&listener)?);
+    }
+    while served.len() < CLIENTS - 16 {
+        served.push(one.accept().await?);
+    }
+    assert_eq!(computes.connections(), 16);
+    drop(computes);
+    while served.len() < CLIENTS {
+        served.push(one.accept().await?);
+    }
+    Ok(())
 }

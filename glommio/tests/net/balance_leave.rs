@@ -18,39 +18,35 @@ use super::balance::{accept_for_a_while, client_of, hand_on, two_on_one};
 use super::{PATIENCE, leaves_no_descriptor, run};
 
 /// It was given a connection that it never asked for.
-#[test]
-fn what_an_executor_has_not_taken_when_it_goes_is_served_by_another() {
-    run(async {
-        let (listener, mut one, other) = two_on_one()?;
-        let (first, second) = (client_of(&listener)?, client_of(&listener)?);
-        let (stream, _guard) = one.accept().await?;
-        assert_eq!(stream.peer_addr()?, first.local_addr()?);
-        // Accepted here and handed on, which is all that there is to do.
-        hand_on(&mut one, &other).await;
-        assert_eq!((one.connections(), other.connections()), (1, 1));
-        drop(other);
-        assert_eq!(one.connections(), 2);
-        let (stream, _guard) = one.accept().await?;
-        assert_eq!(stream.peer_addr()?, second.local_addr()?);
-        Ok(())
-    });
+#[run_test]
+async fn what_an_executor_has_not_taken_when_it_goes_is_served_by_another() {
+    let (listener, mut one, other) = two_on_one()?;
+    let (first, second) = (client_of(&listener)?, client_of(&listener)?);
+    let (stream, _guard) = one.accept().await?;
+    assert_eq!(stream.peer_addr()?, first.local_addr()?);
+    // Accepted here and handed on, which is all that there is to do.
+    hand_on(&mut one, &other).await;
+    assert_eq!((one.connections(), other.connections()), (1, 1));
+    drop(other);
+    assert_eq!(one.connections(), 2);
+    let (stream, _guard) = one.accept().await?;
+    assert_eq!(stream.peer_addr()?, second.local_addr()?);
+    Ok(())
 }
 
-#[test]
+#[run_test(leaves_no_descriptor)]
 fn nothing_is_left_open_when_the_last_has_gone() {
-    leaves_no_descriptor(|| {
-        run(async {
-            let (listener, mut one, other) = two_on_one()?;
-            let mut clients = [client_of(&listener)?, client_of(&listener)?];
-            let (stream, guard) = one.accept().await?;
-            hand_on(&mut one, &other).await;
-            drop((stream, one));
-            drop((other.leave().await, guard));
-            for client in &mut clients {
-                assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
-            }
-            Ok(())
-        });
+    run(async {
+        let (listener, mut one, other) = two_on_one()?;
+        let mut clients = [client_of(&listener)?, client_of(&listener)?];
+        let (stream, guard) = one.accept().await?;
+        hand_on(&mut one, &other).await;
+        drop((stream, one));
+        drop((other.leave().await, guard));
+        for client in &mut clients {
+            assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
+        }
+        Ok(())
     });
 }
 
@@ -140,59 +136,55 @@ fn a_pool_that_is_replaced_resets_no_client() {
 }
 
 /// It was given a connection that it never asked for, and there is no other executor.
-#[test]
-fn what_the_last_executor_has_not_taken_is_returned_or_waits_for_the_next() {
-    run(async {
-        for way in 0..3 {
-            let (listener, mut one, other) = two_on_one()?;
-            let (_first, second) = (client_of(&listener)?, client_of(&listener)?);
-            let served = one.accept().await?;
-            hand_on(&mut one, &other).await;
-            assert!(one.leave().await.is_empty(), "there is another executor");
-            let waits = match way {
-                0 => other.leave().await,
-                1 => {
-                    drop(other);
-                    listener.into_parts()?.1
-                }
-                _ => {
-                    drop(other);
-                    let mut next = listener.join(2)?;
-                    assert_eq!(next.connections(), 1);
-                    let (stream, _guard) = next.accept().await?;
-                    assert_eq!(stream.peer_addr()?, second.local_addr()?);
-                    Vec::new()
-                }
-            };
-            for stream in &waits {
-                assert_eq!(stream.peer_addr()?, second.local_addr()?);
+#[run_test]
+async fn what_the_last_executor_has_not_taken_is_returned_or_waits_for_the_next() {
+    for way in 0..3 {
+        let (listener, mut one, other) = two_on_one()?;
+        let (_first, second) = (client_of(&listener)?, client_of(&listener)?);
+        let served = one.accept().await?;
+        hand_on(&mut one, &other).await;
+        assert!(one.leave().await.is_empty(), "there is another executor");
+        let waits = match way {
+            0 => other.leave().await,
+            1 => {
+                drop(other);
+                listener.into_parts()?.1
             }
-            assert_eq!(waits.len(), usize::from(way < 2));
-            drop(served);
+            _ => {
+                drop(other);
+                let mut next = listener.join(2)?;
+                assert_eq!(next.connections(), 1);
+                let (stream, _guard) = next.accept().await?;
+                assert_eq!(stream.peer_addr()?, second.local_addr()?);
+                Vec::new()
+            }
+        };
+        for stream in &waits {
+            assert_eq!(stream.peer_addr()?, second.local_addr()?);
         }
-        Ok(())
-    });
+        assert_eq!(waits.len(), usize::from(way < 2));
+        drop(served);
+    }
+    Ok(())
 }
 
 /// The kernel is accepting for it at that moment.
-#[test]
-fn an_executor_that_is_dropped_while_it_accepts_loses_no_connection() {
-    run(async {
-        let (listener, mut one, other) = two_on_one()?;
-        drop(other);
-        for _ in 0..20 {
-            {
-                let mut accept = pin!(one.accept());
-                assert!(poll_once(&mut accept).await.is_none());
-                sleep(Duration::from_micros(50)).await;
-                let client = client_of(&listener)?;
-                assert!(poll_once(&mut accept).await.is_none());
-                std::mem::forget(client);
-            }
-            drop(one);
-            one = listener.join(0)?;
-            let _served = one.accept().await?;
+#[run_test]
+async fn an_executor_that_is_dropped_while_it_accepts_loses_no_connection() {
+    let (listener, mut one, other) = two_on_one()?;
+    drop(other);
+    for _ in 0..20 {
+        {
+            let mut accept = pin!(one.accept());
+            assert!(poll_once(&mut accept).await.is_none());
+            sleep(Duration::from_micros(50)).await;
+            let client = client_of(&listener)?;
+            assert!(poll_once(&mut accept).await.is_none());
+            std::mem::forget(client);
         }
-        Ok(())
-    });
+        drop(one);
+        one = listener.join(0)?;
+        let _served = one.accept().await?;
+    }
+    Ok(())
 }

@@ -19,12 +19,11 @@ use glommio::{Latency, Shares, Task, consume_budget, executor, spawn_local, spaw
 
 use super::unix_listener::Place;
 use super::{AGES, Result, aged_pair, run};
-use crate::common::{watchdog, with_slices_of};
+use crate::common::{with_slices_of, with_watchdog};
 
 /// As [`run`], ended by a watchdog: a time limit would be among what does not get its turn.
-fn run_watched(test: impl Future<Output = Result>) {
-    let _watchdog = watchdog();
-    run(test);
+fn run_watched(test: impl AsyncFnOnce() -> Result) {
+    with_watchdog(|| run(test()));
 }
 
 /// Does an operation that succeeds at once again and again, with its number.
@@ -67,30 +66,28 @@ async fn returns_to_the_executor(name: &str, mut succeed: impl AsyncFnMut(u8)) {
 }
 
 /// `fill_buf` of combinators asks twice in one poll, and panics if it is refused in between.
-#[test]
-fn what_fill_buf_has_shown_is_shown_again() {
-    run_watched(async {
-        let (stream, mut peer) = StdUnix::pair()?;
-        let mut stream = UnixStream::from(stream).buffered();
-        let mut received = 0;
-        returns_to_the_executor("a buffer", async |_| {
-            if received % 64 == 0 {
-                peer.write_all(&[7; 64]).expect("the connection stands");
-            }
-            assert_eq!(stream.fill_buf().await.expect("it was sent")[0], 7);
-            stream.consume(1);
-            received += 1;
-        })
-        .await;
-        stream.consume(64);
-        drop(peer);
-        returns_to_the_executor("the end", async |_| {
-            assert!(stream.fill_buf().await.expect("it ends").is_empty());
-            stream.consume(0);
-        })
-        .await;
-        Ok(())
-    });
+#[run_test(run_watched)]
+async fn what_fill_buf_has_shown_is_shown_again() {
+    let (stream, mut peer) = StdUnix::pair()?;
+    let mut stream = UnixStream::from(stream).buffered();
+    let mut received = 0;
+    returns_to_the_executor("a buffer", async |_| {
+        if received % 64 == 0 {
+            peer.write_all(&[7; 64]).expect("the connection stands");
+        }
+        assert_eq!(stream.fill_buf().await.expect("it was sent")[0], 7);
+        stream.consume(1);
+        received += 1;
+    })
+    .await;
+    stream.consume(64);
+    drop(peer);
+    returns_to_the_executor("the end", async |_| {
+        assert!(stream.fill_buf().await.expect("it ends").is_empty());
+        stream.consume(0);
+    })
+    .await;
+    Ok(())
 }
 
 /// As long as it lives, no slice is longer than a millisecond.
@@ -146,9 +143,8 @@ async fn accepts(name: &str, connect: impl Fn() -> io::Result<()>, accept: impl 
     assert!(most.get() <= 32, "{name}: {} in one poll", most.get());
 }
 
-#[test]
+#[run_test]
 fn connections_that_are_there_do_not_keep_the_thread() {
-    let _watchdog = watchdog();
     // Each accept lasts a slice.
     let accepts_all = async {
         let clients = RefCell::new(Vec::new());
@@ -195,97 +191,91 @@ fn connections_that_are_there_do_not_keep_the_thread() {
 
 /// An accept that is woken for a connection and refused: it is still the first in line, and passes
 /// the connection on if it is dropped.
-#[test]
-fn an_accept_that_is_refused_keeps_its_connection() {
-    run_watched(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        for is_dropped in [false, true] {
-            let mut first = Box::pin(listener.accept());
-            let mut second = Box::pin(listener.accept());
-            assert!(poll_once(&mut first).await.is_none());
-            assert!(poll_once(&mut second).await.is_none());
-            let client = std::net::TcpStream::connect(address)?;
-            // Until it is accepted; the wakes of this task are for whichever of the two.
-            sleep(Duration::from_millis(2)).await;
-            refused(first.as_mut()).await;
-            let accepted = if is_dropped {
-                drop(first);
-                second.await?
-            } else {
-                first.await?
-            };
-            assert_eq!(accepted.peer_addr()?, client.local_addr()?);
-        }
-        Ok(())
-    });
+#[run_test(run_watched)]
+async fn an_accept_that_is_refused_keeps_its_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    for is_dropped in [false, true] {
+        let mut first = Box::pin(listener.accept());
+        let mut second = Box::pin(listener.accept());
+        assert!(poll_once(&mut first).await.is_none());
+        assert!(poll_once(&mut second).await.is_none());
+        let client = std::net::TcpStream::connect(address)?;
+        // Until it is accepted; the wakes of this task are for whichever of the two.
+        sleep(Duration::from_millis(2)).await;
+        refused(first.as_mut()).await;
+        let accepted = if is_dropped {
+            drop(first);
+            second.await?
+        } else {
+            first.await?
+        };
+        assert_eq!(accepted.peer_addr()?, client.local_addr()?);
+    }
+    Ok(())
 }
 
 /// A read beside a task that is refused in each poll has its time, whole and no more: being refused
 /// as well neither begins it anew nor ends it.
-#[test]
-fn a_read_that_is_refused_again_and_again_times_out() {
+#[run_test(run_watched)]
+async fn a_read_that_is_refused_again_and_again_times_out() {
     const LIMIT: Duration = Duration::from_millis(20);
-    run_watched(async {
-        let _slices = short_slices();
-        for age in AGES {
-            let (mut stream, _peer) = aged_pair(age).await?;
-            stream.set_read_timeout(Some(LIMIT))?;
-            let mut refusals = 0;
-            // The machine may stand still for as long as the limit.
-            for _ in 0..100 {
-                executor().yield_now().await;
-                let began = Instant::now();
-                let mut byte = [0];
-                let mut read = stream.read(&mut byte);
-                assert!(poll_once(&mut read).await.is_none());
-                refusals = 0;
-                let ended = poll_fn(|cx| {
-                    exhaust_budget(cx);
-                    refusals += 1;
-                    Pin::new(&mut read).poll(cx)
-                })
-                .await;
-                assert_eq!(
-                    ended.expect_err("nothing is sent").kind(),
-                    io::ErrorKind::TimedOut
-                );
-                assert!(began.elapsed() >= LIMIT, "{:?}", began.elapsed());
-                if refusals > 1 {
-                    break;
-                }
+    let _slices = short_slices();
+    for age in AGES {
+        let (mut stream, _peer) = aged_pair(age).await?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        let mut refusals = 0;
+        // The machine may stand still for as long as the limit.
+        for _ in 0..100 {
+            executor().yield_now().await;
+            let began = Instant::now();
+            let mut byte = [0];
+            let mut read = stream.read(&mut byte);
+            assert!(poll_once(&mut read).await.is_none());
+            refusals = 0;
+            let ended = poll_fn(|cx| {
+                exhaust_budget(cx);
+                refusals += 1;
+                Pin::new(&mut read).poll(cx)
+            })
+            .await;
+            assert_eq!(
+                ended.expect_err("nothing is sent").kind(),
+                io::ErrorKind::TimedOut
+            );
+            assert!(began.elapsed() >= LIMIT, "{:?}", began.elapsed());
+            if refusals > 1 {
+                break;
             }
-            assert!(refusals > 1, "it was refused before its time was over");
         }
-        Ok(())
-    });
+        assert!(refusals > 1, "it was refused before its time was over");
+    }
+    Ok(())
 }
 
 /// Data that came beats the limit, also where only the limit gives leave to look for it.
-#[test]
-fn a_refused_read_loses_nothing_to_its_limit() {
-    run_watched(async {
-        for age in AGES {
-            let (mut stream, mut peer) = aged_pair(age).await?;
-            stream.set_read_timeout(Some(Duration::from_millis(2)))?;
-            for number in 0..10 {
-                // A poll that may still do something.
-                executor().yield_now().await;
-                let mut byte = [0];
-                let mut read = stream.read(&mut byte);
-                assert!(poll_once(&mut read).await.is_none());
-                peer.write_all(&[number])?;
-                let read = poll_fn(|cx| {
-                    exhaust_budget(cx);
-                    Pin::new(&mut read).poll(cx)
-                })
-                .await;
-                assert_eq!(read?, 1);
-                assert_eq!(byte[0], number);
-            }
+#[run_test(run_watched)]
+async fn a_refused_read_loses_nothing_to_its_limit() {
+    for age in AGES {
+        let (mut stream, mut peer) = aged_pair(age).await?;
+        stream.set_read_timeout(Some(Duration::from_millis(2)))?;
+        for number in 0..10 {
+            // A poll that may still do something.
+            executor().yield_now().await;
+            let mut byte = [0];
+            let mut read = stream.read(&mut byte);
+            assert!(poll_once(&mut read).await.is_none());
+            peer.write_all(&[number])?;
+            let read = poll_fn(|cx| {
+                exhaust_budget(cx);
+                Pin::new(&mut read).poll(cx)
+            })
+            .await;
+            assert_eq!(read?, 1);
+            assert_eq!(byte[0], number);
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
 /// More than the echo asks for at once, and less than a socket holds.
@@ -314,16 +304,14 @@ impl<R: AsyncRead + Unpin> AsyncRead for Fed<R> {
 }
 
 /// The echo server of the README, and a client that floods it.
-#[test]
-fn an_echo_of_a_flood_ends_with_its_time_limit() {
-    run_watched(async {
-        let (mut peer, stream) = StdUnix::pair()?;
-        let (reader, writer) = split(UnixStream::from(stream));
-        peer.set_nonblocking(true)?;
-        peer.write_all(&[7; FLOOD])?;
-        let echo = copy(Fed { reader, peer }, writer);
-        let limited = glommio::future::timeout(Duration::from_millis(5), echo).await;
-        assert!(limited.is_err(), "the connection stands");
-        Ok(())
-    });
+#[run_test(run_watched)]
+async fn an_echo_of_a_flood_ends_with_its_time_limit() {
+    let (mut peer, stream) = StdUnix::pair()?;
+    let (reader, writer) = split(UnixStream::from(stream));
+    peer.set_nonblocking(true)?;
+    peer.write_all(&[7; FLOOD])?;
+    let echo = copy(Fed { reader, peer }, writer);
+    let limited = glommio::future::timeout(Duration::from_millis(5), echo).await;
+    assert!(limited.is_err(), "the connection stands");
+    Ok(())
 }

@@ -73,129 +73,121 @@ fn send_record(peer: &StdStream, kind: u8, content: &mut [u8]) {
 }
 
 /// Alerts and session tickets are no data, whether the connection was read often before or not.
-#[test]
-fn records_that_are_not_data_are_not_read_as_data() {
+#[run_test]
+async fn records_that_are_not_data_are_not_read_as_data() {
     const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;
-    run(async {
-        for kind in [ALERT, HANDSHAKE] {
-            for age in AGES {
-                let (mut stream, mut peer) = aged_pair(age).await?;
-                if !encrypt(&peer, &stream)? {
-                    return Ok(());
-                }
-                let mut buf = [0; 16];
-                for _ in 0..20 {
-                    peer.write_all(b"data")?;
-                    assert_eq!(stream.read(&mut buf).await?, 4);
-                    assert_eq!(&buf[..4], b"data");
-                }
-                send_record(&peer, kind, &mut [1, 0]);
-                let error = stream.read(&mut buf).await.expect_err("it is no data");
-                assert_eq!(error.raw_os_error(), Some(libc::EIO), "{error}");
-            }
-        }
-        Result::Ok(())
-    });
-}
-
-/// A receive may stop at the end of a record, short of what there is.
-#[test]
-fn what_lies_behind_a_record_is_read() {
-    run(async {
+    for kind in [ALERT, HANDSHAKE] {
         for age in AGES {
             let (mut stream, mut peer) = aged_pair(age).await?;
             if !encrypt(&peer, &stream)? {
                 return Ok(());
             }
-            let mut buf = [0; 64];
+            let mut buf = [0; 16];
             for _ in 0..20 {
-                for part in [&b"one"[..], b"two", b"three"] {
-                    peer.write_all(part)?;
-                }
-                // There are no events after this.
-                sleep(Duration::from_micros(200)).await;
-                let mut received = Vec::new();
-                while received.len() < 11 {
-                    let count = stream.read(&mut buf).await?;
-                    received.extend_from_slice(&buf[..count]);
-                }
-                assert_eq!(received, b"onetwothree");
+                peer.write_all(b"data")?;
+                assert_eq!(stream.read(&mut buf).await?, 4);
+                assert_eq!(&buf[..4], b"data");
             }
-            peer.write_all(b"data")?;
-            send_record(&peer, tls_record::ALERT, &mut [1, 0]);
-            sleep(Duration::from_micros(200)).await;
-            assert_eq!(stream.read(&mut buf).await?, 4);
+            send_record(&peer, kind, &mut [1, 0]);
             let error = stream.read(&mut buf).await.expect_err("it is no data");
             assert_eq!(error.raw_os_error(), Some(libc::EIO), "{error}");
         }
-        Result::Ok(())
-    });
+    }
+    Result::Ok(())
+}
+
+/// A receive may stop at the end of a record, short of what there is.
+#[run_test]
+async fn what_lies_behind_a_record_is_read() {
+    for age in AGES {
+        let (mut stream, mut peer) = aged_pair(age).await?;
+        if !encrypt(&peer, &stream)? {
+            return Ok(());
+        }
+        let mut buf = [0; 64];
+        for _ in 0..20 {
+            for part in [&b"one"[..], b"two", b"three"] {
+                peer.write_all(part)?;
+            }
+            // There are no events after this.
+            sleep(Duration::from_micros(200)).await;
+            let mut received = Vec::new();
+            while received.len() < 11 {
+                let count = stream.read(&mut buf).await?;
+                received.extend_from_slice(&buf[..count]);
+            }
+            assert_eq!(received, b"onetwothree");
+        }
+        peer.write_all(b"data")?;
+        send_record(&peer, tls_record::ALERT, &mut [1, 0]);
+        sleep(Duration::from_micros(200)).await;
+        assert_eq!(stream.read(&mut buf).await?, 4);
+        let error = stream.read(&mut buf).await.expect_err("it is no data");
+        assert_eq!(error.raw_os_error(), Some(libc::EIO), "{error}");
+    }
+    Result::Ok(())
 }
 
 /// Each with its content type, whether the connection was read often before or not; what does not
 /// fit comes with the next call.
-#[test]
-fn records_are_told_apart_by_their_types() {
-    run(async {
-        for age in AGES {
-            let (mut stream, mut peer) = aged_pair(age).await?;
-            if !encrypt(&peer, &stream)? {
-                return Ok(());
-            }
-            let mut buf = [0; 16];
-            for _ in 0..3 {
-                peer.write_all(b"data")?;
-                send_record(&peer, tls_record::HANDSHAKE, &mut [7; 20]);
-                peer.write_all(b"more")?;
-                send_record(&peer, tls_record::ALERT, &mut [1, 0]);
-                let mut received = Vec::new();
-                for _ in 0..5 {
-                    let (count, kind) = stream.recv_tls_record(&mut buf).await?;
-                    received.push((buf[..count].to_vec(), kind.expect("the kernel decrypts")));
-                }
-                let expected = [
-                    (b"data".to_vec(), tls_record::APPLICATION_DATA),
-                    (vec![7; 16], tls_record::HANDSHAKE),
-                    (vec![7; 4], tls_record::HANDSHAKE),
-                    (b"more".to_vec(), tls_record::APPLICATION_DATA),
-                    (vec![1, 0], tls_record::ALERT),
-                ];
-                assert_eq!(received, expected);
-                // One that waits, and an ordinary read in between.
-                {
-                    let waiting = stream.recv_tls_record(&mut buf);
-                    let mut waiting = std::pin::pin!(waiting);
-                    assert!(poll_once(&mut waiting).await.is_none());
-                    send_record(&peer, tls_record::ALERT, &mut [2]);
-                    assert_eq!(waiting.await?, (1, Some(tls_record::ALERT)));
-                }
-                peer.write_all(b"data")?;
-                assert_eq!(stream.read(&mut buf).await?, 4);
-            }
+#[run_test]
+async fn records_are_told_apart_by_their_types() {
+    for age in AGES {
+        let (mut stream, mut peer) = aged_pair(age).await?;
+        if !encrypt(&peer, &stream)? {
+            return Ok(());
         }
-        Result::Ok(())
-    });
+        let mut buf = [0; 16];
+        for _ in 0..3 {
+            peer.write_all(b"data")?;
+            send_record(&peer, tls_record::HANDSHAKE, &mut [7; 20]);
+            peer.write_all(b"more")?;
+            send_record(&peer, tls_record::ALERT, &mut [1, 0]);
+            let mut received = Vec::new();
+            for _ in 0..5 {
+                let (count, kind) = stream.recv_tls_record(&mut buf).await?;
+                received.push((buf[..count].to_vec(), kind.expect("the kernel decrypts")));
+            }
+            let expected = [
+                (b"data".to_vec(), tls_record::APPLICATION_DATA),
+                (vec![7; 16], tls_record::HANDSHAKE),
+                (vec![7; 4], tls_record::HANDSHAKE),
+                (b"more".to_vec(), tls_record::APPLICATION_DATA),
+                (vec![1, 0], tls_record::ALERT),
+            ];
+            assert_eq!(received, expected);
+            // One that waits, and an ordinary read in between.
+            {
+                let waiting = stream.recv_tls_record(&mut buf);
+                let mut waiting = std::pin::pin!(waiting);
+                assert!(poll_once(&mut waiting).await.is_none());
+                send_record(&peer, tls_record::ALERT, &mut [2]);
+                assert_eq!(waiting.await?, (1, Some(tls_record::ALERT)));
+            }
+            peer.write_all(b"data")?;
+            assert_eq!(stream.read(&mut buf).await?, 4);
+        }
+    }
+    Result::Ok(())
 }
 
 /// Without the kernel's TLS it is an ordinary read.
-#[test]
-fn what_is_not_encrypted_has_no_type() {
-    run(async {
-        for age in AGES {
-            let (mut stream, mut peer) = aged_pair(age).await?;
-            stream.set_read_timeout(Some(Duration::from_millis(5)))?;
-            let mut buf = [0; 16];
-            let error = stream.recv_tls_record(&mut buf).await.expect_err("silence");
-            assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
-            peer.write_all(b"plain")?;
-            assert_eq!(stream.recv_tls_record(&mut []).await?, (0, None));
-            assert_eq!(stream.recv_tls_record(&mut buf).await?, (5, None));
-            peer.write_all(b"more")?;
-            assert_eq!(stream.read(&mut buf).await?, 4);
-            drop(peer);
-            assert_eq!(stream.recv_tls_record(&mut buf).await?, (0, None));
-        }
-        Result::Ok(())
-    });
+#[run_test]
+async fn what_is_not_encrypted_has_no_type() {
+    for age in AGES {
+        let (mut stream, mut peer) = aged_pair(age).await?;
+        stream.set_read_timeout(Some(Duration::from_millis(5)))?;
+        let mut buf = [0; 16];
+        let error = stream.recv_tls_record(&mut buf).await.expect_err("silence");
+        assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+        peer.write_all(b"plain")?;
+        assert_eq!(stream.recv_tls_record(&mut []).await?, (0, None));
+        assert_eq!(stream.recv_tls_record(&mut buf).await?, (5, None));
+        peer.write_all(b"more")?;
+        assert_eq!(stream.read(&mut buf).await?, 4);
+        drop(peer);
+        assert_eq!(stream.recv_tls_record(&mut buf).await?, (0, None));
+    }
+    Result::Ok(())
 }

@@ -15,7 +15,7 @@ use glommio::timer::sleep;
 use glommio::{GlommioError, LocalExecutor, spawn_local, unconstrained};
 
 use super::unix_listener::{Full, Place};
-use super::{AGES, PATIENCE, abandon, aged_pair, pair_with_std, run};
+use super::{AGES, PATIENCE, abandon, aged_pair, at_each_age, pair_with_std, run};
 
 /// Computes, without ever yielding the thread, until `is_done`.
 pub(super) fn compute_until(is_done: &AtomicBool) {
@@ -44,99 +44,83 @@ pub(super) fn reads_to_end(mut peer: impl Read + Send + 'static) -> (Arc<AtomicB
 
 pub(super) type ReadThread = std::thread::JoinHandle<io::Result<Vec<u8>>>;
 
-#[test]
-fn the_peer_sees_the_end_while_the_dropping_task_computes() {
-    for age in AGES {
-        run(async move {
-            let (mut stream, peer) = aged_pair(age).await?;
-            let (has_ended, reader) = reads_to_end(peer);
-            stream.write_all(b"last words").await?;
-            // Both a read and a peek are in the kernel's hands.
-            abandon(stream.read(&mut [0; 8])).await;
-            abandon(stream.peek(&mut [0; 8])).await;
-            drop(stream);
-            compute_until(&has_ended);
-            assert_eq!(reader.join().expect("no panic")?, b"last words");
-            Ok(())
-        });
-    }
+#[run_test(at_each_age)]
+async fn the_peer_sees_the_end_while_the_dropping_task_computes(age: usize) {
+    let (mut stream, peer) = aged_pair(age).await?;
+    let (has_ended, reader) = reads_to_end(peer);
+    stream.write_all(b"last words").await?;
+    // Both a read and a peek are in the kernel's hands.
+    abandon(stream.read(&mut [0; 8])).await;
+    abandon(stream.peek(&mut [0; 8])).await;
+    drop(stream);
+    compute_until(&has_ended);
+    assert_eq!(reader.join().expect("no panic")?, b"last words");
+    Ok(())
 }
 
 /// The end goes out before all that the task gave up earlier, or with it, however much that was.
-#[test]
-fn the_peer_sees_the_end_however_much_else_was_given_up() {
+#[run_test(at_each_age)]
+async fn the_peer_sees_the_end_however_much_else_was_given_up(age: usize) {
     const RECEIVES: usize = 2000;
-    for age in AGES {
-        run(async move {
-            let (mut stream, peer) = aged_pair(age).await?;
-            let (has_ended, reader) = reads_to_end(peer);
-            let socket = UdpSocket::bind("127.0.0.1:0")?;
-            let mut receives: Vec<_> = (0..RECEIVES)
-                .map(|_| Box::pin(async { socket.recv_from(&mut [0; 8]).await }))
-                .collect();
-            for receive in &mut receives {
-                assert!(poll_once(receive).await.is_none());
-            }
-            abandon(stream.read(&mut [0; 8])).await;
-            drop(receives);
-            drop(stream);
-            compute_until(&has_ended);
-            assert_eq!(reader.join().expect("no panic")?, b"");
-            Ok(())
-        });
+    let (mut stream, peer) = aged_pair(age).await?;
+    let (has_ended, reader) = reads_to_end(peer);
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let mut receives: Vec<_> = (0..RECEIVES)
+        .map(|_| Box::pin(async { socket.recv_from(&mut [0; 8]).await }))
+        .collect();
+    for receive in &mut receives {
+        assert!(poll_once(receive).await.is_none());
     }
+    abandon(stream.read(&mut [0; 8])).await;
+    drop(receives);
+    drop(stream);
+    compute_until(&has_ended);
+    assert_eq!(reader.join().expect("no panic")?, b"");
+    Ok(())
 }
 
-#[test]
-fn a_write_that_waits_does_not_hold_the_connection_either() {
-    run(async {
-        let (mut stream, peer) = pair_with_std().await?;
-        let filled = super::stream::fill(&mut stream).await;
-        abandon(stream.write(b"more")).await;
-        drop(stream);
-        let (has_ended, reader) = reads_to_end(peer);
-        compute_until(&has_ended);
-        assert_eq!(reader.join().expect("no panic")?.len(), filled);
-        Ok(())
-    });
+#[run_test]
+async fn a_write_that_waits_does_not_hold_the_connection_either() {
+    let (mut stream, peer) = pair_with_std().await?;
+    let filled = super::stream::fill(&mut stream).await;
+    abandon(stream.write(b"more")).await;
+    drop(stream);
+    let (has_ended, reader) = reads_to_end(peer);
+    compute_until(&has_ended);
+    assert_eq!(reader.join().expect("no panic")?.len(), filled);
+    Ok(())
 }
 
 /// One connection behind two descriptors ends when the second is closed, not the first.
-#[test]
-fn dropping_one_of_two_handles_ends_nothing() {
-    for age in AGES {
-        run(async move {
-            let (stream, mut peer) = aged_pair(age).await?;
-            let mut writer = {
-                use std::os::fd::AsFd;
-                let fd = stream.as_fd().try_clone_to_owned()?;
-                TcpStream::from(socket2::Socket::from(fd))
-            };
-            let mut reader = stream;
-            abandon(reader.read(&mut [0; 8])).await;
-            drop(reader);
-            writer.write_all(b"still here").await?;
-            peer.write_all(b"indeed")?;
-            let mut buf = [0; 6];
-            writer.read_exact(&mut buf).await?;
-            assert_eq!(&buf, b"indeed");
-            let mut buf = [0; 10];
-            peer.read_exact(&mut buf)?;
-            assert_eq!(&buf, b"still here");
-            Ok(())
-        });
-    }
+#[run_test(at_each_age)]
+async fn dropping_one_of_two_handles_ends_nothing(age: usize) {
+    let (stream, mut peer) = aged_pair(age).await?;
+    let mut writer = {
+        use std::os::fd::AsFd;
+        let fd = stream.as_fd().try_clone_to_owned()?;
+        TcpStream::from(socket2::Socket::from(fd))
+    };
+    let mut reader = stream;
+    abandon(reader.read(&mut [0; 8])).await;
+    drop(reader);
+    writer.write_all(b"still here").await?;
+    peer.write_all(b"indeed")?;
+    let mut buf = [0; 6];
+    writer.read_exact(&mut buf).await?;
+    assert_eq!(&buf, b"indeed");
+    let mut buf = [0; 10];
+    peer.read_exact(&mut buf)?;
+    assert_eq!(&buf, b"still here");
+    Ok(())
 }
 
-#[test]
-fn an_accepted_stream_that_is_not_bound_is_closed() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
-        drop(listener.shared_accept().await?);
-        assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
-        Ok(())
-    });
+#[run_test]
+async fn an_accepted_stream_that_is_not_bound_is_closed() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+    drop(listener.shared_accept().await?);
+    assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
+    Ok(())
 }
 
 /// Sockets outlive their executor as sockets that cannot wait.
@@ -209,15 +193,13 @@ pub(super) fn poll_now<F: Future>(future: F) -> F::Output {
 }
 
 /// A socket for which a dropped future had waited gives its port back when it is dropped.
-#[test]
-fn a_dropped_socket_gives_its_port_back_at_once() {
-    run(async {
-        let plain = std::net::UdpSocket::bind("127.0.0.1:0")?;
-        let address = plain.local_addr()?;
-        let socket = UdpSocket::from(plain);
-        abandon(socket.recv_from(&mut [0; 8])).await;
-        drop(socket);
-        std::net::UdpSocket::bind(address)?;
-        Ok(())
-    });
+#[run_test]
+async fn a_dropped_socket_gives_its_port_back_at_once() {
+    let plain = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    let address = plain.local_addr()?;
+    let socket = UdpSocket::from(plain);
+    abandon(socket.recv_from(&mut [0; 8])).await;
+    drop(socket);
+    std::net::UdpSocket::bind(address)?;
+    Ok(())
 }

@@ -10,22 +10,20 @@ use glommio::{LocalExecutor, LocalExecutorBuilder};
 use super::{Result, io_kind, pair, run};
 use crate::common::skipped::skipped;
 
-#[test]
-fn options_read_back_what_was_set() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        listener.set_ttl(42)?;
-        assert_eq!(listener.ttl()?, 42);
-        let (client, _server) = pair().await?;
-        client.set_ttl(43)?;
-        assert_eq!(client.ttl()?, 43);
-        assert!(!client.nodelay()?);
-        client.set_nodelay(true)?;
-        assert!(client.nodelay()?);
-        client.set_nodelay(false)?;
-        assert!(!client.nodelay()?);
-        Ok(())
-    });
+#[run_test]
+async fn options_read_back_what_was_set() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    listener.set_ttl(42)?;
+    assert_eq!(listener.ttl()?, 42);
+    let (client, _server) = pair().await?;
+    client.set_ttl(43)?;
+    assert_eq!(client.ttl()?, 43);
+    assert!(!client.nodelay()?);
+    client.set_nodelay(true)?;
+    assert!(client.nodelay()?);
+    client.set_nodelay(false)?;
+    assert!(!client.nodelay()?);
+    Ok(())
 }
 
 #[test]
@@ -48,73 +46,65 @@ fn several_executors_listen_on_one_address() {
     assert_ne!(address.port(), 0);
 }
 
-#[test]
-fn the_first_address_is_bound() {
-    run(async {
-        let addresses = [
-            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            SocketAddr::from((Ipv4Addr::new(192, 0, 2, 77), 1)),
-        ];
-        let listener = TcpListener::bind(&addresses[..])?;
-        assert_eq!(listener.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
-        Ok(())
-    });
+#[run_test]
+async fn the_first_address_is_bound() {
+    let addresses = [
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        SocketAddr::from((Ipv4Addr::new(192, 0, 2, 77), 1)),
+    ];
+    let listener = TcpListener::bind(&addresses[..])?;
+    assert_eq!(listener.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
+    Ok(())
 }
 
 /// As for a name that stands for `::1` and `127.0.0.1` where there is no IPv6.
-#[test]
-fn an_address_that_cannot_be_bound_gives_way_to_the_next() {
-    run(async {
-        // Of the range for documentation: no interface has it.
-        let nowhere = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 77), 0));
-        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listener = TcpListener::bind(&[nowhere, here][..])?;
-        assert_eq!(listener.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
-        let socket = UdpSocket::bind(&[nowhere, here][..])?;
-        assert_eq!(socket.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
+#[run_test]
+async fn an_address_that_cannot_be_bound_gives_way_to_the_next() {
+    // Of the range for documentation: no interface has it.
+    let nowhere = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 77), 0));
+    let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = TcpListener::bind(&[nowhere, here][..])?;
+    assert_eq!(listener.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
+    let socket = UdpSocket::bind(&[nowhere, here][..])?;
+    assert_eq!(socket.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
 
-        let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
-        let addresses = [nowhere, taken.local_addr()?];
-        let error = TcpListener::bind(&addresses[..]).expect_err("none is free");
-        assert_eq!(
-            io_kind(&error),
-            std::io::ErrorKind::AddrInUse,
-            "of the last"
-        );
-        Ok(())
-    });
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let addresses = [nowhere, taken.local_addr()?];
+    let error = TcpListener::bind(&addresses[..]).expect_err("none is free");
+    assert_eq!(
+        io_kind(&error),
+        std::io::ErrorKind::AddrInUse,
+        "of the last"
+    );
+    Ok(())
 }
 
-#[test]
-fn an_address_in_use_is_reported() {
-    run(async {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
-        let error = TcpListener::bind(taken.local_addr()?).expect_err("it is taken");
-        assert_eq!(io_kind(&error), std::io::ErrorKind::AddrInUse);
-        assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
-        Ok(())
-    });
+#[run_test]
+async fn an_address_in_use_is_reported() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let error = TcpListener::bind(taken.local_addr()?).expect_err("it is taken");
+    assert_eq!(io_kind(&error), std::io::ErrorKind::AddrInUse);
+    assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
+    Ok(())
 }
 
-#[test]
-fn ipv6_works_where_there_is_any() {
-    run(async {
-        let listener = match TcpListener::bind("[::1]:0") {
-            Ok(listener) => listener,
-            Err(error) => {
-                skipped(format_args!("there is no IPv6 here: {error}"));
-                return Ok(());
-            }
-        };
-        let mut client = TcpStream::connect(listener.local_addr()?).await?;
-        let mut server = listener.accept().await?;
-        assert_eq!(server.peer_addr()?, client.local_addr()?);
-        client.write_all(b"six").await?;
-        let mut buf = [0; 3];
-        server.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"six");
-        Ok(())
-    });
+#[run_test]
+async fn ipv6_works_where_there_is_any() {
+    let listener = match TcpListener::bind("[::1]:0") {
+        Ok(listener) => listener,
+        Err(error) => {
+            skipped(format_args!("there is no IPv6 here: {error}"));
+            return Ok(());
+        }
+    };
+    let mut client = TcpStream::connect(listener.local_addr()?).await?;
+    let mut server = listener.accept().await?;
+    assert_eq!(server.peer_addr()?, client.local_addr()?);
+    client.write_all(b"six").await?;
+    let mut buf = [0; 3];
+    server.read_exact(&mut buf).await?;
+    assert_eq!(&buf, b"six");
+    Ok(())
 }
 
 /// Blocking or not, from std or as a number: all listeners behave the same.
@@ -154,83 +144,76 @@ async fn serve_three(listener: TcpListener) -> Result {
     Ok(())
 }
 
-#[test]
-fn a_listener_goes_back_to_std() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        assert_eq!(listener.as_fd().as_raw_fd(), listener.as_raw_fd());
-        super::abandon(listener.accept()).await;
-        // SAFETY: the descriptor has just been given up by its owner.
-        let plain = unsafe { std::net::TcpListener::from_raw_fd(listener.into_raw_fd()) };
-        let client = std::net::TcpStream::connect(address)?;
-        let (server, peer) = plain.accept()?;
-        assert_eq!(peer, client.local_addr()?);
-        drop(server);
-        Ok(())
-    });
+#[run_test]
+async fn a_listener_goes_back_to_std() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    assert_eq!(listener.as_fd().as_raw_fd(), listener.as_raw_fd());
+    super::abandon(listener.accept()).await;
+    // SAFETY: the descriptor has just been given up by its owner.
+    let plain = unsafe { std::net::TcpListener::from_raw_fd(listener.into_raw_fd()) };
+    let client = std::net::TcpStream::connect(address)?;
+    let (server, peer) = plain.accept()?;
+    assert_eq!(peer, client.local_addr()?);
+    drop(server);
+    Ok(())
 }
 
-#[test]
-fn incoming_yields_one_connection_after_the_other() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        let clients = std::thread::spawn(move || {
-            for number in 0..50_u8 {
-                let mut client =
-                    std::net::TcpStream::connect(address).expect("the listener is bound");
-                std::io::Write::write_all(&mut client, &[number]).expect("one byte fits");
-            }
-        });
-        let mut incoming = listener.incoming();
-        let mut seen = Vec::new();
-        for _ in 0..50 {
-            let mut server = incoming.next().await.expect("never ends")?;
-            let mut byte = [0];
-            server.read_exact(&mut byte).await?;
-            seen.push(byte[0]);
+#[run_test]
+async fn incoming_yields_one_connection_after_the_other() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let clients = std::thread::spawn(move || {
+        for number in 0..50_u8 {
+            let mut client = std::net::TcpStream::connect(address).expect("the listener is bound");
+            std::io::Write::write_all(&mut client, &[number]).expect("one byte fits");
         }
-        clients.join().expect("the clients do not panic");
-        seen.sort_unstable();
-        assert_eq!(seen, (0..50).collect::<Vec<_>>());
-        Ok(())
     });
+    let mut incoming = listener.incoming();
+    let mut seen = Vec::new();
+    for _ in 0..50 {
+        let mut server = incoming.next().await.expect("never ends")?;
+        let mut byte = [0];
+        server.read_exact(&mut byte).await?;
+        seen.push(byte[0]);
+    }
+    clients.join().expect("the clients do not panic");
+    seen.sort_unstable();
+    assert_eq!(seen, (0..50).collect::<Vec<_>>());
+    Ok(())
 }
 
-#[test]
-fn connections_migrate_between_executors_and_back() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let mut client = TcpStream::connect(listener.local_addr()?).await?;
-        let accepted = listener.shared_accept().await?;
-        assert_eq!(accepted.peer_addr()?, client.local_addr()?);
+#[run_test]
+async fn connections_migrate_between_executors_and_back() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut client = TcpStream::connect(listener.local_addr()?).await?;
+    let accepted = listener.shared_accept().await?;
+    assert_eq!(accepted.peer_addr()?, client.local_addr()?);
 
-        client.write_all(b"12345").await?;
-        let elsewhere = LocalExecutorBuilder::default().spawn(move || async move {
-            let mut server = accepted.bind_to_executor();
-            let mut buf = [0; 2];
-            server.read_exact(&mut buf).await?;
-            assert_eq!(&buf, b"12");
-            server.write_all(b"from elsewhere").await?;
-            // A read under way goes with the old executor, the bytes do not.
-            server.read_exact(&mut [0; 1]).await?;
-            Ok::<_, std::io::Error>(server.into_accepted())
-        })?;
-        let mut server = elsewhere.join()??.bind_to_executor();
+    client.write_all(b"12345").await?;
+    let elsewhere = LocalExecutorBuilder::default().spawn(move || async move {
+        let mut server = accepted.bind_to_executor();
         let mut buf = [0; 2];
         server.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"45");
-        let mut buf = [0; 14];
-        client.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"from elsewhere");
-        server.write_all(b"and back").await?;
-        drop(server);
-        let mut rest = String::new();
-        client.read_to_string(&mut rest).await?;
-        assert_eq!(rest, "and back");
-        Ok(())
-    });
+        assert_eq!(&buf, b"12");
+        server.write_all(b"from elsewhere").await?;
+        // A read under way goes with the old executor, the bytes do not.
+        server.read_exact(&mut [0; 1]).await?;
+        Ok::<_, std::io::Error>(server.into_accepted())
+    })?;
+    let mut server = elsewhere.join()??.bind_to_executor();
+    let mut buf = [0; 2];
+    server.read_exact(&mut buf).await?;
+    assert_eq!(&buf, b"45");
+    let mut buf = [0; 14];
+    client.read_exact(&mut buf).await?;
+    assert_eq!(&buf, b"from elsewhere");
+    server.write_all(b"and back").await?;
+    drop(server);
+    let mut rest = String::new();
+    client.read_to_string(&mut rest).await?;
+    assert_eq!(rest, "and back");
+    Ok(())
 }
 
 #[test]

@@ -13,6 +13,8 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, LocalExecutor};
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 
@@ -62,6 +64,11 @@ fn run<T>(test: impl Future<Output = Result<T>>) -> T {
         .expect("the test's operations succeed in time")
 }
 
+/// As [`run`], in a process of its own.
+fn run_in_child(test: impl AsyncFnOnce() -> Result) {
+    in_child(|| run(test()));
+}
+
 /// Both ends of a connection: client and server.
 async fn pair() -> Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -80,6 +87,11 @@ async fn pair_with_std() -> Result<(TcpStream, std::net::TcpStream)> {
 /// How often the reader of a connection has waited before: a connection that is often waited for
 /// may be treated differently.
 const AGES: [usize; 2] = [0, 20];
+
+/// Runs a test for each of [`AGES`], on an executor of its own.
+fn at_each_age(test: impl AsyncFn(usize) -> Result) {
+    AGES.into_iter().for_each(|age| run(test(age)));
+}
 
 /// A connection whose first end has waited so often for a byte of the other, and got it.
 async fn aged_pair(age: usize) -> Result<(TcpStream, std::net::TcpStream)> {

@@ -14,12 +14,10 @@ use glommio::timer::sleep;
 
 use super::{Result, io_kind, pair, pair_with_std, run};
 
-#[test]
-fn messages_go_back_and_forth() {
-    run(async {
-        let (client, server) = pair().await?;
-        go_back_and_forth(client, server, 1000).await
-    });
+#[run_test]
+async fn messages_go_back_and_forth() {
+    let (client, server) = pair().await?;
+    go_back_and_forth(client, server, 1000).await
 }
 
 /// `times` messages to `server`, which sends them back.
@@ -51,195 +49,181 @@ pub(super) async fn go_back_and_forth(
 /// More than the socket's buffers hold, in pieces of all sizes, through every kind of read and
 /// write.
 /// Few bytes and many go different ways.
-#[test]
-fn a_vectored_write_sends_all_slices_in_order_whatever_their_sizes() {
-    run(async {
-        let (mut client, mut server) = pair().await?;
-        let ones = vec![1; 600];
-        let sizes: [&[usize]; 9] = [
-            &[1],
-            &[0, 0, 3],
-            &[511, 1],
-            &[511, 0, 1],
-            &[512, 1],
-            &[1, 512],
-            &[300, 300, 300],
-            &ones,
-            &ones[..512],
-        ];
-        let mut next = 0_u8;
-        for sizes in sizes {
-            let mut filled = |&size: &usize| -> Vec<u8> {
-                std::iter::repeat_with(|| {
-                    next = next.wrapping_add(1);
-                    next
-                })
-                .take(size)
-                .collect()
-            };
-            let pieces: Vec<_> = sizes.iter().map(&mut filled).collect();
-            let slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-            let all = pieces.concat();
-            assert_eq!(client.write_vectored(&slices).await?, all.len());
-            let mut received = vec![0; all.len()];
-            server.read_exact(&mut received).await?;
-            assert_eq!(received, all, "{sizes:?}");
-        }
-        Ok(())
-    });
+#[run_test]
+async fn a_vectored_write_sends_all_slices_in_order_whatever_their_sizes() {
+    let (mut client, mut server) = pair().await?;
+    let ones = vec![1; 600];
+    let sizes: [&[usize]; 9] = [
+        &[1],
+        &[0, 0, 3],
+        &[511, 1],
+        &[511, 0, 1],
+        &[512, 1],
+        &[1, 512],
+        &[300, 300, 300],
+        &ones,
+        &ones[..512],
+    ];
+    let mut next = 0_u8;
+    for sizes in sizes {
+        let mut filled = |&size: &usize| -> Vec<u8> {
+            std::iter::repeat_with(|| {
+                next = next.wrapping_add(1);
+                next
+            })
+            .take(size)
+            .collect()
+        };
+        let pieces: Vec<_> = sizes.iter().map(&mut filled).collect();
+        let slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+        let all = pieces.concat();
+        assert_eq!(client.write_vectored(&slices).await?, all.len());
+        let mut received = vec![0; all.len()];
+        server.read_exact(&mut received).await?;
+        assert_eq!(received, all, "{sizes:?}");
+    }
+    Ok(())
 }
 
-#[test]
-fn a_long_transfer_arrives_in_order() {
+#[run_test]
+async fn a_long_transfer_arrives_in_order() {
     const LENGTH: usize = 4 << 20;
     fn byte_at(position: usize) -> u8 {
         (position % 251) as u8
     }
-    run(async {
-        let (mut client, server) = pair().await?;
-        let writer = spawn_local(async move {
-            let mut sent = 0;
-            while sent < LENGTH {
-                let size = (sent % 70_001 + 1).min(LENGTH - sent);
-                let piece: Vec<u8> = (sent..sent + size).map(byte_at).collect();
-                let (left, right) = piece.split_at(size / 3);
-                sent += if size % 2 == 0 {
-                    let slices = [IoSlice::new(left), IoSlice::new(&[]), IoSlice::new(right)];
-                    client.write_vectored(&slices).await?
-                } else {
-                    client.write(&piece).await?
-                };
-            }
-            client.close().await?;
-            // Half-closed: this end still reads.
-            let mut goodbye = String::new();
-            client.read_to_string(&mut goodbye).await?;
-            Ok::<_, io::Error>(goodbye)
-        });
-        let mut server = server.buffered_with(Preallocated::new(1000));
-        let mut received = 0;
-        loop {
-            let mut first = vec![0; received % 1777 + 1];
-            let mut second = vec![0; received % 977];
-            let count = if received % 2 == 0 {
-                let mut slices = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
-                server.read_vectored(&mut slices).await?
+    let (mut client, server) = pair().await?;
+    let writer = spawn_local(async move {
+        let mut sent = 0;
+        while sent < LENGTH {
+            let size = (sent % 70_001 + 1).min(LENGTH - sent);
+            let piece: Vec<u8> = (sent..sent + size).map(byte_at).collect();
+            let (left, right) = piece.split_at(size / 3);
+            sent += if size % 2 == 0 {
+                let slices = [IoSlice::new(left), IoSlice::new(&[]), IoSlice::new(right)];
+                client.write_vectored(&slices).await?
             } else {
-                second.clear();
-                server.read(&mut first).await?
+                client.write(&piece).await?
             };
-            if count == 0 {
-                break;
-            }
-            let all = first.iter().chain(&second);
-            for (offset, byte) in all.take(count).enumerate() {
-                assert_eq!(*byte, byte_at(received + offset));
-            }
-            received += count;
         }
-        assert_eq!(received, LENGTH);
-        server.write_all(b"got it").await?;
-        drop(server);
-        assert_eq!(writer.await?, "got it");
-        Ok(())
+        client.close().await?;
+        // Half-closed: this end still reads.
+        let mut goodbye = String::new();
+        client.read_to_string(&mut goodbye).await?;
+        Ok::<_, io::Error>(goodbye)
     });
+    let mut server = server.buffered_with(Preallocated::new(1000));
+    let mut received = 0;
+    loop {
+        let mut first = vec![0; received % 1777 + 1];
+        let mut second = vec![0; received % 977];
+        let count = if received % 2 == 0 {
+            let mut slices = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+            server.read_vectored(&mut slices).await?
+        } else {
+            second.clear();
+            server.read(&mut first).await?
+        };
+        if count == 0 {
+            break;
+        }
+        let all = first.iter().chain(&second);
+        for (offset, byte) in all.take(count).enumerate() {
+            assert_eq!(*byte, byte_at(received + offset));
+        }
+        received += count;
+    }
+    assert_eq!(received, LENGTH);
+    server.write_all(b"got it").await?;
+    drop(server);
+    assert_eq!(writer.await?, "got it");
+    Ok(())
 }
 
 /// A short receive makes the next read wait first: what came in between must end the wait.
-#[test]
-fn bytes_that_come_after_a_short_read_are_seen() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        let mut buf = [0; 100];
-        for round in 0..200_u8 {
-            peer.write_all(&[round; 3])?;
-            assert_eq!(stream.read(&mut buf).await?, 3);
-            assert_eq!(buf[..3], [round; 3]);
-        }
-        peer.write_all(b"last")?;
-        drop(peer);
-        assert_eq!(stream.read(&mut buf).await?, 4);
-        assert_eq!(stream.read(&mut buf).await?, 0);
-        assert_eq!(stream.read(&mut buf).await?, 0, "the end is repeated");
-        Ok(())
-    });
+#[run_test]
+async fn bytes_that_come_after_a_short_read_are_seen() {
+    let (mut stream, mut peer) = pair_with_std().await?;
+    let mut buf = [0; 100];
+    for round in 0..200_u8 {
+        peer.write_all(&[round; 3])?;
+        assert_eq!(stream.read(&mut buf).await?, 3);
+        assert_eq!(buf[..3], [round; 3]);
+    }
+    peer.write_all(b"last")?;
+    drop(peer);
+    assert_eq!(stream.read(&mut buf).await?, 4);
+    assert_eq!(stream.read(&mut buf).await?, 0);
+    assert_eq!(stream.read(&mut buf).await?, 0, "the end is repeated");
+    Ok(())
 }
 
-#[test]
-fn empty_buffers_never_wait() {
-    run(async {
-        let (client, _server) = pair().await?;
-        let mut client = client.buffered();
-        assert_eq!(client.read(&mut []).await?, 0);
-        assert_eq!(client.read_vectored(&mut []).await?, 0);
-        assert_eq!(client.write(&[]).await?, 0);
-        assert_eq!(client.write_vectored(&[IoSlice::new(&[])]).await?, 0);
-        assert_eq!(client.peek(&mut []).await?, 0);
-        Ok(())
-    });
+#[run_test]
+async fn empty_buffers_never_wait() {
+    let (client, _server) = pair().await?;
+    let mut client = client.buffered();
+    assert_eq!(client.read(&mut []).await?, 0);
+    assert_eq!(client.read_vectored(&mut []).await?, 0);
+    assert_eq!(client.write(&[]).await?, 0);
+    assert_eq!(client.write_vectored(&[IoSlice::new(&[])]).await?, 0);
+    assert_eq!(client.peek(&mut []).await?, 0);
+    Ok(())
 }
 
-#[test]
-fn lines_come_out_of_coalesced_writes() {
-    run(async {
-        let (server, mut peer) = pair_with_std().await?;
-        peer.write_all(b"one\ntwo\nthr")?;
-        peer.write_all(b"ee\nno end")?;
-        drop(peer);
-        let mut server = server.buffered();
-        let mut line = String::new();
-        assert_eq!(server.read_line(&mut line).await?, 4);
-        assert_eq!(line, "one\n");
-        let mut bytes = Vec::new();
-        server.read_until(b'w', &mut bytes).await?;
-        assert_eq!(bytes, b"tw");
-        let rest: Vec<String> = server.lines().try_collect().await?;
-        assert_eq!(rest, ["o", "three", "no end"]);
-        Ok(())
-    });
+#[run_test]
+async fn lines_come_out_of_coalesced_writes() {
+    let (server, mut peer) = pair_with_std().await?;
+    peer.write_all(b"one\ntwo\nthr")?;
+    peer.write_all(b"ee\nno end")?;
+    drop(peer);
+    let mut server = server.buffered();
+    let mut line = String::new();
+    assert_eq!(server.read_line(&mut line).await?, 4);
+    assert_eq!(line, "one\n");
+    let mut bytes = Vec::new();
+    server.read_until(b'w', &mut bytes).await?;
+    assert_eq!(bytes, b"tw");
+    let rest: Vec<String> = server.lines().try_collect().await?;
+    assert_eq!(rest, ["o", "three", "no end"]);
+    Ok(())
 }
 
-#[test]
-fn a_buffer_is_filled_once_and_consumed_at_will() {
-    run(async {
-        let (server, mut peer) = pair_with_std().await?;
-        let mut server = server.buffered_with(Preallocated::new(4));
-        peer.write_all(b"123456")?;
-        sleep(Duration::from_millis(10)).await;
-        assert_eq!(server.fill_buf().await?, b"1234");
-        assert_eq!(server.fill_buf().await?, b"1234", "nothing was consumed");
-        server.consume(1);
-        assert_eq!(
-            server.fill_buf().await?,
-            b"234",
-            "not empty, so not refilled"
-        );
-        let mut buf = [0; 100];
-        assert_eq!(
-            server.read(&mut buf).await?,
-            3,
-            "only what the buffer holds"
-        );
-        assert_eq!(server.fill_buf().await?, b"56");
-        server.consume(1000);
-        drop(peer);
-        assert_eq!(server.fill_buf().await?, b"");
-        assert_eq!(server.fill_buf().await?, b"", "the kernel is asked again");
-        Ok(())
-    });
+#[run_test]
+async fn a_buffer_is_filled_once_and_consumed_at_will() {
+    let (server, mut peer) = pair_with_std().await?;
+    let mut server = server.buffered_with(Preallocated::new(4));
+    peer.write_all(b"123456")?;
+    sleep(Duration::from_millis(10)).await;
+    assert_eq!(server.fill_buf().await?, b"1234");
+    assert_eq!(server.fill_buf().await?, b"1234", "nothing was consumed");
+    server.consume(1);
+    assert_eq!(
+        server.fill_buf().await?,
+        b"234",
+        "not empty, so not refilled"
+    );
+    let mut buf = [0; 100];
+    assert_eq!(
+        server.read(&mut buf).await?,
+        3,
+        "only what the buffer holds"
+    );
+    assert_eq!(server.fill_buf().await?, b"56");
+    server.consume(1000);
+    drop(peer);
+    assert_eq!(server.fill_buf().await?, b"");
+    assert_eq!(server.fill_buf().await?, b"", "the kernel is asked again");
+    Ok(())
 }
 
-#[test]
-fn a_buffer_without_room_is_given_some() {
-    run(async {
-        let (server, mut peer) = pair_with_std().await?;
-        let mut server = server.buffered_with(Preallocated::new(0));
-        peer.write_all(b"ab")?;
-        assert_eq!(server.fill_buf().await?, b"a");
-        server.consume(1);
-        assert_eq!(server.fill_buf().await?, b"b");
-        Ok(())
-    });
+#[run_test]
+async fn a_buffer_without_room_is_given_some() {
+    let (server, mut peer) = pair_with_std().await?;
+    let mut server = server.buffered_with(Preallocated::new(0));
+    peer.write_all(b"ab")?;
+    assert_eq!(server.fill_buf().await?, b"a");
+    server.consume(1);
+    assert_eq!(server.fill_buf().await?, b"b");
+    Ok(())
 }
 
 /// A receive buffer written outside the crate, whose capacity varies.
@@ -284,124 +268,112 @@ impl RxBuf for Growing {
 
 impl Buffered for Growing {}
 
-#[test]
-fn buffers_of_users_work() {
-    run(async {
-        let (server, mut peer) = pair_with_std().await?;
-        peer.write_all(b"0123456789")?;
-        drop(peer);
-        let mut server: TcpStream<Growing> = server.buffered_with(Growing::default());
-        let mut all = Vec::new();
-        server.read_until(b'8', &mut all).await?;
-        assert_eq!(all, b"012345678");
-        let mut rest = String::new();
-        server.read_to_string(&mut rest).await?;
-        assert_eq!(rest, "9");
-        Ok(())
-    });
+#[run_test]
+async fn buffers_of_users_work() {
+    let (server, mut peer) = pair_with_std().await?;
+    peer.write_all(b"0123456789")?;
+    drop(peer);
+    let mut server: TcpStream<Growing> = server.buffered_with(Growing::default());
+    let mut all = Vec::new();
+    server.read_until(b'8', &mut all).await?;
+    assert_eq!(all, b"012345678");
+    let mut rest = String::new();
+    server.read_to_string(&mut rest).await?;
+    assert_eq!(rest, "9");
+    Ok(())
 }
 
-#[test]
-fn peeking_takes_nothing() {
-    run(async {
-        let (mut server, mut peer) = pair_with_std().await?;
-        let mut buf = [0; 8];
-        super::abandon(server.peek(&mut buf)).await;
-        peer.write_all(b"peek")?;
-        for _ in 0..10 {
-            assert_eq!(server.peek(&mut buf).await?, 4);
-            assert_eq!(&buf[..4], b"peek");
-            assert_eq!(server.peek(&mut buf[..2]).await?, 2);
-        }
-        assert_eq!(server.read(&mut buf).await?, 4);
+#[run_test]
+async fn peeking_takes_nothing() {
+    let (mut server, mut peer) = pair_with_std().await?;
+    let mut buf = [0; 8];
+    super::abandon(server.peek(&mut buf)).await;
+    peer.write_all(b"peek")?;
+    for _ in 0..10 {
+        assert_eq!(server.peek(&mut buf).await?, 4);
         assert_eq!(&buf[..4], b"peek");
-        drop(peer);
-        for _ in 0..3 {
-            assert_eq!(server.peek(&mut buf).await?, 0, "the end of the stream");
-        }
-        assert_eq!(server.read(&mut buf).await?, 0);
-        Ok(())
-    });
-}
-
-#[test]
-fn peeking_looks_into_the_buffer_first_and_the_kernel_second() {
-    run(async {
-        let (server, mut peer) = pair_with_std().await?;
-        let mut server = server.buffered_with(Preallocated::new(4));
-        peer.write_all(b"abcdefgh")?;
-        sleep(Duration::from_millis(10)).await;
-        let mut one = [0];
-        server.read_exact(&mut one).await?;
-        let mut buf = [0; 16];
-        assert_eq!(server.peek(&mut buf).await?, 7, "3 here and 4 there");
-        assert_eq!(&buf[..7], b"bcdefgh");
         assert_eq!(server.peek(&mut buf[..2]).await?, 2);
-        let mut all = [0; 7];
-        server.read_exact(&mut all).await?;
-        assert_eq!(&all, b"bcdefgh");
-        // With something in the buffer it does not wait for more.
-        peer.write_all(b"xy")?;
-        server.read_exact(&mut one).await?;
-        assert_eq!(server.peek(&mut buf).await?, 1);
-        Ok(())
-    });
+    }
+    assert_eq!(server.read(&mut buf).await?, 4);
+    assert_eq!(&buf[..4], b"peek");
+    drop(peer);
+    for _ in 0..3 {
+        assert_eq!(server.peek(&mut buf).await?, 0, "the end of the stream");
+    }
+    assert_eq!(server.read(&mut buf).await?, 0);
+    Ok(())
 }
 
-#[test]
-fn a_peek_waits_for_data_beside_others() {
-    run(async {
-        let (server, mut peer) = pair_with_std().await?;
-        let server = Rc::new(server);
-        let peeks: Vec<_> = (0..10)
-            .map(|_| {
-                let server = Rc::clone(&server);
-                spawn_local(async move {
-                    let mut buf = [0; 8];
-                    let count = server.peek(&mut buf).await?;
-                    Ok::<_, glommio::GlommioError<()>>(buf[..count].to_vec())
-                })
+#[run_test]
+async fn peeking_looks_into_the_buffer_first_and_the_kernel_second() {
+    let (server, mut peer) = pair_with_std().await?;
+    let mut server = server.buffered_with(Preallocated::new(4));
+    peer.write_all(b"abcdefgh")?;
+    sleep(Duration::from_millis(10)).await;
+    let mut one = [0];
+    server.read_exact(&mut one).await?;
+    let mut buf = [0; 16];
+    assert_eq!(server.peek(&mut buf).await?, 7, "3 here and 4 there");
+    assert_eq!(&buf[..7], b"bcdefgh");
+    assert_eq!(server.peek(&mut buf[..2]).await?, 2);
+    let mut all = [0; 7];
+    server.read_exact(&mut all).await?;
+    assert_eq!(&all, b"bcdefgh");
+    // With something in the buffer it does not wait for more.
+    peer.write_all(b"xy")?;
+    server.read_exact(&mut one).await?;
+    assert_eq!(server.peek(&mut buf).await?, 1);
+    Ok(())
+}
+
+#[run_test]
+async fn a_peek_waits_for_data_beside_others() {
+    let (server, mut peer) = pair_with_std().await?;
+    let server = Rc::new(server);
+    let peeks: Vec<_> = (0..10)
+        .map(|_| {
+            let server = Rc::clone(&server);
+            spawn_local(async move {
+                let mut buf = [0; 8];
+                let count = server.peek(&mut buf).await?;
+                Ok::<_, glommio::GlommioError<()>>(buf[..count].to_vec())
             })
-            .collect();
-        sleep(Duration::from_millis(5)).await;
-        peer.write_all(b"all")?;
-        for peek in peeks {
-            assert_eq!(peek.await?, b"all");
-        }
-        Ok(())
-    });
+        })
+        .collect();
+    sleep(Duration::from_millis(5)).await;
+    peer.write_all(b"all")?;
+    for peek in peeks {
+        assert_eq!(peek.await?, b"all");
+    }
+    Ok(())
 }
 
-#[test]
-fn shutdown_ends_what_it_is_told_to() {
-    run(async {
-        let (client, mut server) = pair().await?;
-        let client = Rc::new(client);
-        let peeking = Rc::clone(&client);
-        let waits = spawn_local(async move { peeking.peek(&mut [0; 1]).await });
-        sleep(Duration::from_millis(5)).await;
-        client.shutdown(Shutdown::Read).await?;
-        assert_eq!(waits.await?, 0, "a local shutdown ends the wait");
-        std::future::poll_fn(|cx| client.poll_shutdown(cx, Shutdown::Both)).await?;
-        assert_eq!(server.read(&mut [0; 1]).await?, 0);
-        Ok(())
-    });
+#[run_test]
+async fn shutdown_ends_what_it_is_told_to() {
+    let (client, mut server) = pair().await?;
+    let client = Rc::new(client);
+    let peeking = Rc::clone(&client);
+    let waits = spawn_local(async move { peeking.peek(&mut [0; 1]).await });
+    sleep(Duration::from_millis(5)).await;
+    client.shutdown(Shutdown::Read).await?;
+    assert_eq!(waits.await?, 0, "a local shutdown ends the wait");
+    std::future::poll_fn(|cx| client.poll_shutdown(cx, Shutdown::Both)).await?;
+    assert_eq!(server.read(&mut [0; 1]).await?, 0);
+    Ok(())
 }
 
-#[test]
-fn a_socket_without_connection_says_so() {
-    run(async {
-        let plain = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
-        let stream = TcpStream::from(plain);
-        let error = stream
-            .shutdown(Shutdown::Both)
-            .await
-            .expect_err("no connection");
-        assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
-        let error = stream.peer_addr().expect_err("no peer");
-        assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
-        Ok(())
-    });
+#[run_test]
+async fn a_socket_without_connection_says_so() {
+    let plain = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+    let stream = TcpStream::from(plain);
+    let error = stream
+        .shutdown(Shutdown::Both)
+        .await
+        .expect_err("no connection");
+    assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+    let error = stream.peer_addr().expect_err("no peer");
+    assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+    Ok(())
 }
 
 /// Writes until nothing more fits; returns how many bytes did.
@@ -455,17 +427,15 @@ fn streams_from_elsewhere_work_and_go_back() {
     }
 }
 
-#[test]
-fn any_number_of_pending_polls_is_one_wait() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        let mut buf = [0; 8];
-        for _ in 0..64_000 {
-            assert!(poll_once(stream.read(&mut buf)).await.is_none());
-        }
-        peer.write_all(b"at last")?;
-        assert_eq!(stream.read(&mut buf).await?, 7);
-        assert_eq!(&buf[..7], b"at last");
-        Ok(())
-    });
+#[run_test]
+async fn any_number_of_pending_polls_is_one_wait() {
+    let (mut stream, mut peer) = pair_with_std().await?;
+    let mut buf = [0; 8];
+    for _ in 0..64_000 {
+        assert!(poll_once(stream.read(&mut buf)).await.is_none());
+    }
+    peer.write_all(b"at last")?;
+    assert_eq!(stream.read(&mut buf).await?, 7);
+    assert_eq!(&buf[..7], b"at last");
+    Ok(())
 }

@@ -255,36 +255,32 @@ async fn strikes_in_time(stuck: &Stuck, mut wait: impl AsyncFnMut() -> (bool, u3
     );
 }
 
-#[test]
-fn a_wait_beside_a_tick_has_exactly_its_time() {
-    run(async {
-        for make in all() {
-            let stuck = make().await?;
-            for is_tick_first in [false, true] {
-                strikes_in_time(&stuck, async || {
-                    let mut wait = stuck.begin();
-                    beside_ticks(is_tick_first, async || (&mut wait).await).await
-                })
-                .await;
-            }
+#[run_test]
+async fn a_wait_beside_a_tick_has_exactly_its_time() {
+    for make in all() {
+        let stuck = make().await?;
+        for is_tick_first in [false, true] {
+            strikes_in_time(&stuck, async || {
+                let mut wait = stuck.begin();
+                beside_ticks(is_tick_first, async || (&mut wait).await).await
+            })
+            .await;
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
 /// Its loop drops the read at each tick and begins another one.
-#[test]
-fn a_loop_that_reads_anew_at_each_tick_notices_a_silent_peer() {
-    run(async {
-        for make in STREAMS {
-            let stuck = make().await?;
-            for is_tick_first in [false, true] {
-                let anew = async || stuck.begin().await;
-                strikes_in_time(&stuck, async || beside_ticks(is_tick_first, anew).await).await;
-            }
+#[run_test]
+async fn a_loop_that_reads_anew_at_each_tick_notices_a_silent_peer() {
+    for make in STREAMS {
+        let stuck = make().await?;
+        for is_tick_first in [false, true] {
+            let anew = async || stuck.begin().await;
+            strikes_in_time(&stuck, async || beside_ticks(is_tick_first, anew).await).await;
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
 /// Waits for half the time, gives up, and does something else.
@@ -324,93 +320,85 @@ fn restless() -> Task<()> {
 /// Before the time of the wait that was given up is over, with it, and after.
 const PAUSES: [Duration; 3] = [TICK, TICK.saturating_mul(TICKS / 2), LIMIT];
 
-#[test]
-fn a_wait_after_one_that_was_given_up_has_its_whole_time() {
-    run(async {
-        for make in all() {
-            let stuck = make().await?;
-            for pause in PAUSES {
-                give_up(&stuck, pause).await;
-                has_its_whole_time(&stuck).await;
-            }
+#[run_test]
+async fn a_wait_after_one_that_was_given_up_has_its_whole_time() {
+    for make in all() {
+        let stuck = make().await?;
+        for pause in PAUSES {
+            give_up(&stuck, pause).await;
+            has_its_whole_time(&stuck).await;
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
 /// The timer of the wait and that of the pause expire in one pass, so that the task is not polled
 /// between them.
-#[test]
-fn a_read_does_not_end_with_the_limit_of_one_given_up_before_a_pause() {
-    run(async {
-        for make in STREAMS {
-            let stuck = make().await?;
-            for pause in [LIMIT / 4, LIMIT, 2 * LIMIT] {
-                let _ = poll_once(stuck.begin()).await;
-                let block = spawn_local(async move {
-                    executor().yield_now().await;
-                    std::thread::sleep(3 * LIMIT);
-                });
-                sleep(pause).await;
-                has_its_whole_time(&stuck).await;
-                block.await;
-            }
+#[run_test]
+async fn a_read_does_not_end_with_the_limit_of_one_given_up_before_a_pause() {
+    for make in STREAMS {
+        let stuck = make().await?;
+        for pause in [LIMIT / 4, LIMIT, 2 * LIMIT] {
+            let _ = poll_once(stuck.begin()).await;
+            let block = spawn_local(async move {
+                executor().yield_now().await;
+                std::thread::sleep(3 * LIMIT);
+            });
+            sleep(pause).await;
+            has_its_whole_time(&stuck).await;
+            block.await;
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
 /// As `select!` of `futures` polls its branches.
-#[test]
-fn a_loop_that_polls_in_any_order_notices_a_silent_peer() {
-    run(async {
-        for make in STREAMS {
-            let stuck = make().await?;
-            let began = Instant::now();
-            let mut ticks = 0;
-            let anew = async || loop {
-                let (mut wait, mut tick) = (stuck.begin(), Box::pin(sleep(TICK)));
-                let mut is_tick_first = false;
-                let has_ticked = poll_fn(|cx| {
-                    for is_tick in [is_tick_first, !is_tick_first] {
-                        let polled = if is_tick {
-                            tick.as_mut().poll(cx).map(|()| None)
-                        } else {
-                            wait.as_mut().poll(cx).map(Some)
-                        };
-                        if polled.is_ready() {
-                            return polled;
-                        }
+#[run_test]
+async fn a_loop_that_polls_in_any_order_notices_a_silent_peer() {
+    for make in STREAMS {
+        let stuck = make().await?;
+        let began = Instant::now();
+        let mut ticks = 0;
+        let anew = async || loop {
+            let (mut wait, mut tick) = (stuck.begin(), Box::pin(sleep(TICK)));
+            let mut is_tick_first = false;
+            let has_ticked = poll_fn(|cx| {
+                for is_tick in [is_tick_first, !is_tick_first] {
+                    let polled = if is_tick {
+                        tick.as_mut().poll(cx).map(|()| None)
+                    } else {
+                        wait.as_mut().poll(cx).map(Some)
+                    };
+                    if polled.is_ready() {
+                        return polled;
                     }
-                    is_tick_first = !is_tick_first;
-                    Poll::Pending
-                });
-                match has_ticked.await {
-                    Some(has_timed_out) => return (has_timed_out, ()),
-                    None => ticks += 1,
                 }
-                assert!(TICK * ticks < PATIENCE, "the limit never strikes");
-            };
-            stuck.until_it_times_out(anew).await;
-            assert!(began.elapsed() >= LIMIT);
-        }
-        Ok(())
-    });
+                is_tick_first = !is_tick_first;
+                Poll::Pending
+            });
+            match has_ticked.await {
+                Some(has_timed_out) => return (has_timed_out, ()),
+                None => ticks += 1,
+            }
+            assert!(TICK * ticks < PATIENCE, "the limit never strikes");
+        };
+        stuck.until_it_times_out(anew).await;
+        assert!(began.elapsed() >= LIMIT);
+    }
+    Ok(())
 }
 
-#[test]
-fn a_wait_that_was_given_up_ends_no_other_on_an_executor_that_is_never_idle() {
-    run(async {
-        let _restless = restless();
-        for make in STREAMS {
-            let stuck = make().await?;
-            for pause in PAUSES {
-                give_up(&stuck, pause).await;
-                has_its_whole_time(&stuck).await;
-            }
+#[run_test]
+async fn a_wait_that_was_given_up_ends_no_other_on_an_executor_that_is_never_idle() {
+    let _restless = restless();
+    for make in STREAMS {
+        let stuck = make().await?;
+        for pause in PAUSES {
+            give_up(&stuck, pause).await;
+            has_its_whole_time(&stuck).await;
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
 /// A part of a task, with a waker of its own: polled when that was woken, and not each time that
@@ -457,112 +445,102 @@ impl<F: Future> Future for Part<F> {
 }
 
 /// The task is polled at each tick, the part that waits is not.
-#[test]
-fn a_wait_in_a_part_of_a_task_has_exactly_its_time() {
-    run(async {
-        for make in all() {
-            let stuck = make().await?;
-            for is_tick_first in [false, true] {
-                for wakes_every in [u32::MAX, 3] {
-                    strikes_in_time(&stuck, async || {
-                        let mut part = Part::new(stuck.begin());
-                        let mut polls = 0;
-                        beside_ticks(is_tick_first, async || {
-                            polls += 1;
-                            if polls % wakes_every == 0 {
-                                Arc::clone(&part.bell).wake();
-                            }
-                            (&mut part).await
-                        })
-                        .await
-                    })
-                    .await;
-                }
-            }
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn a_wait_that_changes_from_part_to_part_has_exactly_its_time() {
-    run(async {
-        for make in all() {
-            let stuck = make().await?;
-            for is_tick_first in [false, true] {
+#[run_test]
+async fn a_wait_in_a_part_of_a_task_has_exactly_its_time() {
+    for make in all() {
+        let stuck = make().await?;
+        for is_tick_first in [false, true] {
+            for wakes_every in [u32::MAX, 3] {
                 strikes_in_time(&stuck, async || {
-                    let mut wait = stuck.begin();
-                    beside_ticks(is_tick_first, async || Part::new(&mut wait).await).await
+                    let mut part = Part::new(stuck.begin());
+                    let mut polls = 0;
+                    beside_ticks(is_tick_first, async || {
+                        polls += 1;
+                        if polls % wakes_every == 0 {
+                            Arc::clone(&part.bell).wake();
+                        }
+                        (&mut part).await
+                    })
+                    .await
                 })
                 .await;
             }
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
-#[test]
-fn a_wait_after_the_alarm_of_one_that_a_part_gave_up_has_its_whole_time() {
-    run(async {
-        for make in all() {
-            let stuck = make().await?;
-            Part::new(async {
-                give_up(&stuck, 2 * LIMIT).await;
-                has_its_whole_time(&stuck).await;
+#[run_test]
+async fn a_wait_that_changes_from_part_to_part_has_exactly_its_time() {
+    for make in all() {
+        let stuck = make().await?;
+        for is_tick_first in [false, true] {
+            strikes_in_time(&stuck, async || {
+                let mut wait = stuck.begin();
+                beside_ticks(is_tick_first, async || Part::new(&mut wait).await).await
             })
             .await;
         }
-        Ok(())
-    });
+    }
+    Ok(())
+}
+
+#[run_test]
+async fn a_wait_after_the_alarm_of_one_that_a_part_gave_up_has_its_whole_time() {
+    for make in all() {
+        let stuck = make().await?;
+        Part::new(async {
+            give_up(&stuck, 2 * LIMIT).await;
+            has_its_whole_time(&stuck).await;
+        })
+        .await;
+    }
+    Ok(())
 }
 
 /// The new task may lie where the old one did, and is polled as often.
-#[test]
-fn a_wait_of_another_task_has_its_whole_time() {
-    run(async {
-        for make in STREAMS {
-            let stuck = Rc::new(make().await?);
-            let was_given_up = Rc::new(Cell::new(false));
-            for _ in 0..2 {
-                let stuck = Rc::clone(&stuck);
-                let was_given_up = Rc::clone(&was_given_up);
-                let wait = spawn_local(async move {
-                    if was_given_up.get() {
-                        return has_its_whole_time(&stuck).await;
-                    }
-                    let first = Part::new(stuck.begin());
-                    was_given_up.set(poll_once(first).await.is_none());
-                });
-                wait.await;
-                sleep(LIMIT / 2).await;
-            }
+#[run_test]
+async fn a_wait_of_another_task_has_its_whole_time() {
+    for make in STREAMS {
+        let stuck = Rc::new(make().await?);
+        let was_given_up = Rc::new(Cell::new(false));
+        for _ in 0..2 {
+            let stuck = Rc::clone(&stuck);
+            let was_given_up = Rc::clone(&was_given_up);
+            let wait = spawn_local(async move {
+                if was_given_up.get() {
+                    return has_its_whole_time(&stuck).await;
+                }
+                let first = Part::new(stuck.begin());
+                was_given_up.set(poll_once(first).await.is_none());
+            });
+            wait.await;
+            sleep(LIMIT / 2).await;
         }
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
 /// The one that waited when the limit was set was given up.
-#[test]
-fn a_limit_that_is_set_after_a_wait_was_given_up_is_that_of_the_next() {
-    run(async {
-        let (stream, _peer) = UnixStream::pair()?;
-        let stream = Rc::new(RefCell::new(stream));
-        let read = || {
-            let stream = Rc::clone(&stream);
-            poll_fn(move |cx| Pin::new(&mut *stream.borrow_mut()).poll_read(cx, &mut [0; 8]))
-        };
-        for pause in PAUSES {
-            stream.borrow().set_read_timeout(None)?;
-            assert!(poll_once(read()).await.is_none());
-            is_polled_otherwise().await;
-            stream.borrow().set_read_timeout(Some(LIMIT))?;
-            sleep(LIMIT / 2).await;
-            sleep(pause).await;
-            let began = Instant::now();
-            let error = read().await.expect_err("nothing is sent");
-            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-            assert!(began.elapsed() >= LIMIT);
-        }
-        Ok(())
-    });
+#[run_test]
+async fn a_limit_that_is_set_after_a_wait_was_given_up_is_that_of_the_next() {
+    let (stream, _peer) = UnixStream::pair()?;
+    let stream = Rc::new(RefCell::new(stream));
+    let read = || {
+        let stream = Rc::clone(&stream);
+        poll_fn(move |cx| Pin::new(&mut *stream.borrow_mut()).poll_read(cx, &mut [0; 8]))
+    };
+    for pause in PAUSES {
+        stream.borrow().set_read_timeout(None)?;
+        assert!(poll_once(read()).await.is_none());
+        is_polled_otherwise().await;
+        stream.borrow().set_read_timeout(Some(LIMIT))?;
+        sleep(LIMIT / 2).await;
+        sleep(pause).await;
+        let began = Instant::now();
+        let error = read().await.expect_err("nothing is sent");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(began.elapsed() >= LIMIT);
+    }
+    Ok(())
 }

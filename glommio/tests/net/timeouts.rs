@@ -20,7 +20,7 @@ use socket2::SockRef;
 
 use super::deaf::Deaf;
 use super::hostile::{Way, pattern, pour, read_in_a};
-use super::{AGES, PATIENCE, abandon, aged_pair, io_kind, pair, pair_with_std, run};
+use super::{PATIENCE, abandon, aged_pair, at_each_age, io_kind, pair, pair_with_std, run};
 use crate::common::{Kept, Numbers};
 
 pub(super) const LIMIT: Duration = Duration::from_millis(30);
@@ -43,81 +43,73 @@ pub(super) fn assert_timed_out(error: &io::Error) {
     assert_eq!(error.raw_os_error(), None);
 }
 
-#[test]
-fn there_is_none_unless_set_and_zero_is_refused() {
-    run(async {
-        let (stream, _peer) = pair().await?;
-        assert_eq!(stream.read_timeout(), None);
-        assert_eq!(stream.write_timeout(), None);
-        stream.set_read_timeout(Some(LIMIT))?;
-        stream.set_write_timeout(Some(LIMIT * 2))?;
-        for error in [
-            stream.set_read_timeout(Some(Duration::ZERO)),
-            stream.set_write_timeout(Some(Duration::ZERO)),
-        ] {
-            let error = error.expect_err("zero is no timeout");
-            assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
-            assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-        }
-        assert_eq!(stream.read_timeout(), Some(LIMIT), "the old value stays");
-        assert_eq!(stream.write_timeout(), Some(LIMIT * 2));
-        let stream = stream.buffered();
-        assert_eq!(
-            stream.read_timeout(),
-            Some(LIMIT),
-            "a buffer changes nothing"
-        );
-        stream.set_read_timeout(None)?;
-        assert_eq!(stream.read_timeout(), None);
-        Ok(())
-    });
+#[run_test]
+async fn there_is_none_unless_set_and_zero_is_refused() {
+    let (stream, _peer) = pair().await?;
+    assert_eq!(stream.read_timeout(), None);
+    assert_eq!(stream.write_timeout(), None);
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT * 2))?;
+    for error in [
+        stream.set_read_timeout(Some(Duration::ZERO)),
+        stream.set_write_timeout(Some(Duration::ZERO)),
+    ] {
+        let error = error.expect_err("zero is no timeout");
+        assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    }
+    assert_eq!(stream.read_timeout(), Some(LIMIT), "the old value stays");
+    assert_eq!(stream.write_timeout(), Some(LIMIT * 2));
+    let stream = stream.buffered();
+    assert_eq!(
+        stream.read_timeout(),
+        Some(LIMIT),
+        "a buffer changes nothing"
+    );
+    stream.set_read_timeout(None)?;
+    assert_eq!(stream.read_timeout(), None);
+    Ok(())
 }
 
-#[test]
-fn a_timeout_set_after_one_has_passed_starts_with_the_next_wait() {
-    run(async {
-        let (mut stream, _peer) = pair().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        times_out(&mut stream, LIMIT).await;
-        stream.set_read_timeout(Some(2 * LIMIT))?;
-        // No wait, and no turn of the executor either.
-        std::thread::sleep(LIMIT);
-        times_out(&mut stream, 2 * LIMIT).await;
-        Ok(())
-    });
+#[run_test]
+async fn a_timeout_set_after_one_has_passed_starts_with_the_next_wait() {
+    let (mut stream, _peer) = pair().await?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    times_out(&mut stream, LIMIT).await;
+    stream.set_read_timeout(Some(2 * LIMIT))?;
+    // No wait, and no turn of the executor either.
+    std::thread::sleep(LIMIT);
+    times_out(&mut stream, 2 * LIMIT).await;
+    Ok(())
 }
 
-#[test]
-fn another_executor_knows_nothing_of_them() {
-    run(async {
-        let (stream, _peer) = pair().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        stream.set_write_timeout(Some(LIMIT))?;
-        let stream = stream.into_accepted().bind_to_executor();
-        assert_eq!(stream.read_timeout(), None);
-        assert_eq!(stream.write_timeout(), None);
-        Ok(())
-    });
+#[run_test]
+async fn another_executor_knows_nothing_of_them() {
+    let (stream, _peer) = pair().await?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    let stream = stream.into_accepted().bind_to_executor();
+    assert_eq!(stream.read_timeout(), None);
+    assert_eq!(stream.write_timeout(), None);
+    Ok(())
 }
 
 /// Data that is there beats a limit that has passed.
-#[test]
-fn a_ready_socket_beats_an_expired_timer() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        let mut buf = [0; 8];
-        {
-            let mut read = Box::pin(stream.read(&mut buf));
-            assert!(poll_once(&mut read).await.is_none());
-            peer.write_all(b"here")?;
-            // The reactor has no chance to say that it is there.
-            std::thread::sleep(LIMIT * 2);
-            assert_eq!(poll_once(&mut read).await.expect("it is there")?, 4);
-        }
-        assert_eq!(&buf[..4], b"here");
-        Ok(())
-    });
+#[run_test]
+async fn a_ready_socket_beats_an_expired_timer() {
+    let (mut stream, mut peer) = pair_with_std().await?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    let mut buf = [0; 8];
+    {
+        let mut read = Box::pin(stream.read(&mut buf));
+        assert!(poll_once(&mut read).await.is_none());
+        peer.write_all(b"here")?;
+        // The reactor has no chance to say that it is there.
+        std::thread::sleep(LIMIT * 2);
+        assert_eq!(poll_once(&mut read).await.expect("it is there")?, 4);
+    }
+    assert_eq!(&buf[..4], b"here");
+    Ok(())
 }
 
 /// A stream that one task reads while another changes its timeout.
@@ -127,97 +119,87 @@ async fn read_shared(stream: Shared) -> io::Result<usize> {
     poll_fn(|cx| Pin::new(&mut *stream.borrow_mut()).poll_read(cx, &mut [0; 8])).await
 }
 
-#[test]
-fn a_shorter_timeout_ends_a_read_under_way() {
-    for age in AGES {
-        run(async move {
-            for before in [None, Some(PATIENCE * 60)] {
-                let (stream, _peer) = aged_pair(age).await?;
-                stream.set_read_timeout(before)?;
-                let stream = Rc::new(RefCell::new(stream));
-                let reader = spawn_local(read_shared(Rc::clone(&stream)));
-                sleep(Duration::from_millis(5)).await;
-                let changed = Instant::now();
-                stream.borrow().set_read_timeout(Some(LIMIT))?;
-                let error = reader.await.expect_err("nothing is sent");
-                assert!(changed.elapsed() >= LIMIT);
-                assert_timed_out(&error);
-            }
-            Ok(())
-        });
+#[run_test(at_each_age)]
+async fn a_shorter_timeout_ends_a_read_under_way(age: usize) {
+    for before in [None, Some(PATIENCE * 60)] {
+        let (stream, _peer) = aged_pair(age).await?;
+        stream.set_read_timeout(before)?;
+        let stream = Rc::new(RefCell::new(stream));
+        let reader = spawn_local(read_shared(Rc::clone(&stream)));
+        sleep(Duration::from_millis(5)).await;
+        let changed = Instant::now();
+        stream.borrow().set_read_timeout(Some(LIMIT))?;
+        let error = reader.await.expect_err("nothing is sent");
+        assert!(changed.elapsed() >= LIMIT);
+        assert_timed_out(&error);
     }
+    Ok(())
 }
 
-#[test]
-fn a_longer_timeout_or_none_prolongs_a_read_under_way() {
-    run(async {
-        for after in [None, Some(PATIENCE)] {
-            let (stream, mut peer) = pair_with_std().await?;
-            stream.set_read_timeout(Some(LIMIT))?;
-            let stream = Rc::new(RefCell::new(stream));
-            let reader = spawn_local(read_shared(Rc::clone(&stream)));
-            sleep(Duration::from_millis(2)).await;
-            stream.borrow().set_read_timeout(after)?;
-            sleep(LIMIT * 3).await;
-            peer.write_all(b"finally")?;
-            assert_eq!(reader.await?, 7);
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn a_peek_has_no_limit() {
-    run(async {
+#[run_test]
+async fn a_longer_timeout_or_none_prolongs_a_read_under_way() {
+    for after in [None, Some(PATIENCE)] {
         let (stream, mut peer) = pair_with_std().await?;
         stream.set_read_timeout(Some(LIMIT))?;
-        let late = spawn_local(async move {
-            sleep(LIMIT * 3).await;
-            peer.write_all(b"late").map(|()| peer)
-        });
-        assert_eq!(stream.peek(&mut [0; 8]).await?, 4);
-        drop(late.await?);
-        Ok(())
+        let stream = Rc::new(RefCell::new(stream));
+        let reader = spawn_local(read_shared(Rc::clone(&stream)));
+        sleep(Duration::from_millis(2)).await;
+        stream.borrow().set_read_timeout(after)?;
+        sleep(LIMIT * 3).await;
+        peer.write_all(b"finally")?;
+        assert_eq!(reader.await?, 7);
+    }
+    Ok(())
+}
+
+#[run_test]
+async fn a_peek_has_no_limit() {
+    let (stream, mut peer) = pair_with_std().await?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    let late = spawn_local(async move {
+        sleep(LIMIT * 3).await;
+        peer.write_all(b"late").map(|()| peer)
     });
+    assert_eq!(stream.peek(&mut [0; 8]).await?, 4);
+    drop(late.await?);
+    Ok(())
 }
 
 /// Many connections that say nothing: each read ends by its own clock, and all still work then.
-#[test]
-fn a_thousand_idle_connections_time_out_and_live_on() {
+#[run_test]
+async fn a_thousand_idle_connections_time_out_and_live_on() {
     const CONNECTIONS: usize = 1000;
     raise_descriptor_limit(2 * CONNECTIONS as u64 + 200);
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let address = listener.local_addr()?;
-        let mut clients = Vec::new();
-        let mut servers = Vec::new();
-        for _ in 0..CONNECTIONS {
-            clients.push(TcpStream::connect(address).await?);
-            let mut server = listener.accept().await?;
-            server.set_read_timeout(Some(LIMIT * 3))?;
-            servers.push(spawn_local(async move {
-                times_out(&mut server, LIMIT * 3).await;
-                server.set_read_timeout(Some(PATIENCE))?;
-                let mut byte = [0];
-                server.read_exact(&mut byte).await?;
-                server.write_all(&byte).await?;
-                Ok::<_, glommio::GlommioError<()>>(())
-            }));
-        }
-        sleep(LIMIT * 6).await;
-        for client in &mut clients {
-            client.write_all(b"!").await?;
-        }
-        for client in &mut clients {
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    let address = listener.local_addr()?;
+    let mut clients = Vec::new();
+    let mut servers = Vec::new();
+    for _ in 0..CONNECTIONS {
+        clients.push(TcpStream::connect(address).await?);
+        let mut server = listener.accept().await?;
+        server.set_read_timeout(Some(LIMIT * 3))?;
+        servers.push(spawn_local(async move {
+            times_out(&mut server, LIMIT * 3).await;
+            server.set_read_timeout(Some(PATIENCE))?;
             let mut byte = [0];
-            client.read_exact(&mut byte).await?;
-            assert_eq!(&byte, b"!");
-        }
-        for server in servers {
-            server.await?;
-        }
-        Ok(())
-    });
+            server.read_exact(&mut byte).await?;
+            server.write_all(&byte).await?;
+            Ok::<_, glommio::GlommioError<()>>(())
+        }));
+    }
+    sleep(LIMIT * 6).await;
+    for client in &mut clients {
+        client.write_all(b"!").await?;
+    }
+    for client in &mut clients {
+        let mut byte = [0];
+        client.read_exact(&mut byte).await?;
+        assert_eq!(&byte, b"!");
+    }
+    for server in servers {
+        server.await?;
+    }
+    Ok(())
 }
 
 fn raise_descriptor_limit(wanted: u64) {
@@ -229,43 +211,39 @@ fn raise_descriptor_limit(wanted: u64) {
     }
 }
 
-#[test]
-fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_later() {
-    for age in AGES {
-        run(async move {
-            for way in [Way::Plain, Way::Vectored, Way::Filled] {
-                let (stream, mut peer) = aged_pair(age).await?;
-                let mut stream = stream.buffered_with(Preallocated::new(16));
-                stream.set_read_timeout(Some(LIMIT))?;
-                for round in 0..3_u8 {
-                    let started = Instant::now();
-                    let error = read_in_a(way, &mut stream).await.expect_err("silence");
-                    assert!(started.elapsed() >= LIMIT, "{way:?}");
-                    assert_timed_out(&error);
-                    // Comes while no task reads.
-                    peer.write_all(&[round; 5])?;
-                    assert_eq!(read_in_a(way, &mut stream).await?, [round; 5]);
-                    // Comes while a task reads.
-                    let mut late = peer.try_clone()?;
-                    let late = spawn_local(async move {
-                        sleep(LIMIT / 10).await;
-                        late.write_all(b"late")
-                    });
-                    assert_eq!(read_in_a(way, &mut stream).await?, b"late");
-                    late.await?;
-                }
-                drop(peer);
-                assert_eq!(read_in_a(way, &mut stream).await?, b"");
-            }
-            Ok(())
-        });
+#[run_test(at_each_age)]
+async fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_later(age: usize) {
+    for way in [Way::Plain, Way::Vectored, Way::Filled] {
+        let (stream, mut peer) = aged_pair(age).await?;
+        let mut stream = stream.buffered_with(Preallocated::new(16));
+        stream.set_read_timeout(Some(LIMIT))?;
+        for round in 0..3_u8 {
+            let started = Instant::now();
+            let error = read_in_a(way, &mut stream).await.expect_err("silence");
+            assert!(started.elapsed() >= LIMIT, "{way:?}");
+            assert_timed_out(&error);
+            // Comes while no task reads.
+            peer.write_all(&[round; 5])?;
+            assert_eq!(read_in_a(way, &mut stream).await?, [round; 5]);
+            // Comes while a task reads.
+            let mut late = peer.try_clone()?;
+            let late = spawn_local(async move {
+                sleep(LIMIT / 10).await;
+                late.write_all(b"late")
+            });
+            assert_eq!(read_in_a(way, &mut stream).await?, b"late");
+            late.await?;
+        }
+        drop(peer);
+        assert_eq!(read_in_a(way, &mut stream).await?, b"");
     }
+    Ok(())
 }
 
 /// A waiting task, whatever it waits for, is forgotten when its socket is dropped: neither a timer
 /// nor anything in flight keeps its waker.
-#[test]
-fn no_timer_outlives_its_socket() {
+#[run_test(at_each_age)]
+async fn no_timer_outlives_its_socket(age: usize) {
     /// Polls `future` with a waker that is counted, twice, and a turn of the reactor after each.
     async fn wait_with<F: Future>(kept: &Arc<Kept>, mut future: Pin<&mut F>) {
         let waker = Waker::from(Arc::clone(kept));
@@ -281,187 +259,177 @@ fn no_timer_outlives_its_socket() {
         sleep(Duration::from_millis(1)).await;
         assert_eq!(Arc::strong_count(kept), 1, "{what}");
     }
-    for age in AGES {
-        run(async move {
-            let kept = Arc::new(Kept);
-            let (mut stream, _peer) = aged_pair(age).await?;
-            super::stream::fill(&mut stream).await;
-            stream.set_read_timeout(Some(PATIENCE * 60))?;
-            stream.set_write_timeout(Some(PATIENCE * 60))?;
-            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
-            wait_with(&kept, pin!(stream.write(&[0; 8]))).await;
-            drop(stream);
-            is_forgotten(&kept, "a dropped stream").await;
+    let kept = Arc::new(Kept);
+    let (mut stream, _peer) = aged_pair(age).await?;
+    super::stream::fill(&mut stream).await;
+    stream.set_read_timeout(Some(PATIENCE * 60))?;
+    stream.set_write_timeout(Some(PATIENCE * 60))?;
+    wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+    wait_with(&kept, pin!(stream.write(&[0; 8]))).await;
+    drop(stream);
+    is_forgotten(&kept, "a dropped stream").await;
 
-            let (mut stream, _peer) = aged_pair(age).await?;
-            stream.set_read_timeout(Some(PATIENCE * 60))?;
-            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
-            drop(stream.into_accepted());
-            is_forgotten(&kept, "a stream taken from its executor").await;
+    let (mut stream, _peer) = aged_pair(age).await?;
+    stream.set_read_timeout(Some(PATIENCE * 60))?;
+    wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+    drop(stream.into_accepted());
+    is_forgotten(&kept, "a stream taken from its executor").await;
 
-            let (mut stream, mut peer) = aged_pair(age).await?;
-            stream.set_read_timeout(Some(PATIENCE * 60))?;
-            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
-            peer.write_all(b"x")?;
-            assert_eq!(stream.read(&mut [0; 8]).await?, 1);
-            drop(stream);
-            is_forgotten(&kept, "a stream whose read another one has replaced").await;
+    let (mut stream, mut peer) = aged_pair(age).await?;
+    stream.set_read_timeout(Some(PATIENCE * 60))?;
+    wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+    peer.write_all(b"x")?;
+    assert_eq!(stream.read(&mut [0; 8]).await?, 1);
+    drop(stream);
+    is_forgotten(&kept, "a stream whose read another one has replaced").await;
 
-            let (stream, _peer) = aged_pair(age).await?;
-            wait_with(&kept, pin!(stream.peek(&mut [0; 8]))).await;
-            is_forgotten(&kept, "a dropped peek").await;
+    let (stream, _peer) = aged_pair(age).await?;
+    wait_with(&kept, pin!(stream.peek(&mut [0; 8]))).await;
+    is_forgotten(&kept, "a dropped peek").await;
 
-            let socket = UdpSocket::bind("127.0.0.1:0")?;
-            socket.set_read_timeout(Some(PATIENCE * 60))?;
-            wait_with(&kept, pin!(socket.recv_from(&mut [0; 8]))).await;
-            is_forgotten(&kept, "a dropped receive").await;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.set_read_timeout(Some(PATIENCE * 60))?;
+    wait_with(&kept, pin!(socket.recv_from(&mut [0; 8]))).await;
+    is_forgotten(&kept, "a dropped receive").await;
 
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            wait_with(&kept, pin!(listener.accept())).await;
-            is_forgotten(&kept, "a dropped accept").await;
-            wait_with(&kept, pin!(poll_fn(|cx| listener.poll_accept(cx)))).await;
-            drop(listener);
-            is_forgotten(&kept, "a dropped listener").await;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    wait_with(&kept, pin!(listener.accept())).await;
+    is_forgotten(&kept, "a dropped accept").await;
+    wait_with(&kept, pin!(poll_fn(|cx| listener.poll_accept(cx)))).await;
+    drop(listener);
+    is_forgotten(&kept, "a dropped listener").await;
 
-            let deaf = Deaf::new();
-            let connecting = TcpStream::connect_timeout(deaf.address, PATIENCE * 60);
-            wait_with(&kept, pin!(connecting)).await;
-            is_forgotten(&kept, "a dropped connect").await;
-            Ok(())
-        });
-    }
+    let deaf = Deaf::new();
+    let connecting = TcpStream::connect_timeout(deaf.address, PATIENCE * 60);
+    wait_with(&kept, pin!(connecting)).await;
+    is_forgotten(&kept, "a dropped connect").await;
+    Ok(())
 }
 
 /// A reader that takes a little at a time is progress: the timeout of a write bounds each of its waits, not their sum.
-#[test]
-fn a_peer_that_sips_is_waited_for() {
+#[run_test]
+async fn a_peer_that_sips_is_waited_for() {
     const LENGTH: usize = 3 << 20;
     const SIP: usize = 64 << 10;
     const PAUSE: Duration = Duration::from_millis(20);
     let limit = PAUSE * 25;
-    run(async {
-        let (mut stream, mut peer) = pair().await?;
-        // No more than this is on its way, or the kernel would swallow all at once.
-        SockRef::from(&stream).set_send_buffer_size(128 << 10)?;
-        SockRef::from(&peer).set_recv_buffer_size(128 << 10)?;
-        stream.set_write_timeout(Some(limit))?;
-        let sips = spawn_local(async move {
-            let mut all = Vec::new();
-            let mut buf = vec![0; SIP];
-            loop {
-                match peer.read(&mut buf).await? {
-                    0 => return Ok::<_, io::Error>(all),
-                    count => all.extend_from_slice(&buf[..count]),
-                }
-                sleep(PAUSE).await;
+    let (mut stream, mut peer) = pair().await?;
+    // No more than this is on its way, or the kernel would swallow all at once.
+    SockRef::from(&stream).set_send_buffer_size(128 << 10)?;
+    SockRef::from(&peer).set_recv_buffer_size(128 << 10)?;
+    stream.set_write_timeout(Some(limit))?;
+    let sips = spawn_local(async move {
+        let mut all = Vec::new();
+        let mut buf = vec![0; SIP];
+        loop {
+            match peer.read(&mut buf).await? {
+                0 => return Ok::<_, io::Error>(all),
+                count => all.extend_from_slice(&buf[..count]),
             }
-        });
-        let started = Instant::now();
-        stream.write_all(&pattern(0, LENGTH)).await?;
-        stream.close().await?;
-        assert!(started.elapsed() > limit, "or it has shown nothing");
-        assert!(sips.await? == pattern(0, LENGTH));
-        Ok(())
+            sleep(PAUSE).await;
+        }
     });
+    let started = Instant::now();
+    stream.write_all(&pattern(0, LENGTH)).await?;
+    stream.close().await?;
+    assert!(started.elapsed() > limit, "or it has shown nothing");
+    assert!(sips.await? == pattern(0, LENGTH));
+    Ok(())
 }
 
 /// Far more than the kernel's buffers and ours hold, read in every way there is.
-#[test]
-fn a_peer_that_never_stops_fills_no_buffer_beyond_its_capacity() {
-    run(async {
-        for (room, length) in [(1, 200_000), (7, 1 << 20), (8192, 8 << 20)] {
-            let (stream, peer) = pair_with_std().await?;
-            let sent = pattern(0, length);
-            let poured = pour(peer, sent.clone());
-            let mut stream = stream.buffered_with(Preallocated::new(room));
-            let mut numbers = Numbers::new(length as u64);
-            let mut received = Vec::new();
-            loop {
-                let size = 1 + numbers.below(3 * room as u64) as usize;
-                let mut buf = vec![0; size];
-                let count = match numbers.below(4) {
-                    0 => {
-                        let filled = stream.fill_buf().await?;
-                        assert!(filled.len() <= room);
-                        // More than there is, now and then.
-                        let count = size.min(filled.len());
-                        buf[..count].copy_from_slice(&filled[..count]);
-                        stream.consume(size);
-                        count
-                    }
-                    1 => {
-                        let (left, right) = buf.split_at_mut(size / 3);
-                        let mut slices = [IoSliceMut::new(left), IoSliceMut::new(right)];
-                        stream.read_vectored(&mut slices).await?
-                    }
-                    2 => {
-                        let count = stream.peek(&mut buf).await?;
-                        assert!(sent[received.len()..].starts_with(&buf[..count]));
-                        let mut again = vec![0; count];
-                        stream.read_exact(&mut again).await?;
-                        assert!(again == buf[..count]);
-                        count
-                    }
-                    _ => stream.read(&mut buf).await?,
-                };
-                if count == 0 {
-                    break;
+#[run_test]
+async fn a_peer_that_never_stops_fills_no_buffer_beyond_its_capacity() {
+    for (room, length) in [(1, 200_000), (7, 1 << 20), (8192, 8 << 20)] {
+        let (stream, peer) = pair_with_std().await?;
+        let sent = pattern(0, length);
+        let poured = pour(peer, sent.clone());
+        let mut stream = stream.buffered_with(Preallocated::new(room));
+        let mut numbers = Numbers::new(length as u64);
+        let mut received = Vec::new();
+        loop {
+            let size = 1 + numbers.below(3 * room as u64) as usize;
+            let mut buf = vec![0; size];
+            let count = match numbers.below(4) {
+                0 => {
+                    let filled = stream.fill_buf().await?;
+                    assert!(filled.len() <= room);
+                    // More than there is, now and then.
+                    let count = size.min(filled.len());
+                    buf[..count].copy_from_slice(&filled[..count]);
+                    stream.consume(size);
+                    count
                 }
-                received.extend_from_slice(&buf[..count]);
+                1 => {
+                    let (left, right) = buf.split_at_mut(size / 3);
+                    let mut slices = [IoSliceMut::new(left), IoSliceMut::new(right)];
+                    stream.read_vectored(&mut slices).await?
+                }
+                2 => {
+                    let count = stream.peek(&mut buf).await?;
+                    assert!(sent[received.len()..].starts_with(&buf[..count]));
+                    let mut again = vec![0; count];
+                    stream.read_exact(&mut again).await?;
+                    assert!(again == buf[..count]);
+                    count
+                }
+                _ => stream.read(&mut buf).await?,
+            };
+            if count == 0 {
+                break;
             }
-            assert!(received == sent, "{} bytes of {length}", received.len());
-            poured.join().expect("no panic")?;
+            received.extend_from_slice(&buf[..count]);
         }
-        Ok(())
-    });
+        assert!(received == sent, "{} bytes of {length}", received.len());
+        poured.join().expect("no panic")?;
+    }
+    Ok(())
 }
 
 /// A peer that takes nothing: what was reported as written is in the kernel, what timed out is not.
-#[test]
-fn a_peer_that_never_reads_gets_what_was_reported_as_written_and_no_more() {
-    run(async {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        stream.set_write_timeout(Some(LIMIT))?;
-        let mut numbers = Numbers::new(7);
-        let mut written = 0;
-        let mut received = Vec::new();
-        for round in 0..4 {
-            let mut refusals = 0;
-            while refusals < 2 {
-                let piece = pattern(written, 1 + numbers.below(300_000) as usize);
-                let (left, right) = piece.split_at(piece.len() / 3);
-                let slices = [IoSlice::new(left), IoSlice::new(right)];
-                let started = Instant::now();
-                let result = match numbers.below(2) {
-                    0 => stream.write(&piece).await,
-                    _ => stream.write_vectored(&slices).await,
-                };
-                match result {
-                    Ok(count) => {
-                        assert!(0 < count && count <= piece.len());
-                        written += count;
-                    }
-                    Err(error) => {
-                        assert!(started.elapsed() >= LIMIT);
-                        assert_timed_out(&error);
-                        refusals += 1;
-                    }
+#[run_test]
+async fn a_peer_that_never_reads_gets_what_was_reported_as_written_and_no_more() {
+    let (mut stream, mut peer) = pair_with_std().await?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    let mut numbers = Numbers::new(7);
+    let mut written = 0;
+    let mut received = Vec::new();
+    for round in 0..4 {
+        let mut refusals = 0;
+        while refusals < 2 {
+            let piece = pattern(written, 1 + numbers.below(300_000) as usize);
+            let (left, right) = piece.split_at(piece.len() / 3);
+            let slices = [IoSlice::new(left), IoSlice::new(right)];
+            let started = Instant::now();
+            let result = match numbers.below(2) {
+                0 => stream.write(&piece).await,
+                _ => stream.write_vectored(&slices).await,
+            };
+            match result {
+                Ok(count) => {
+                    assert!(0 < count && count <= piece.len());
+                    written += count;
+                }
+                Err(error) => {
+                    assert!(started.elapsed() >= LIMIT);
+                    assert_timed_out(&error);
+                    refusals += 1;
                 }
             }
-            // The directions have limits of their own.
-            assert!(poll_once(stream.read(&mut [0; 1])).await.is_none());
-            // Given up before its time; a moment after that, the next is not taken for the same
-            // wait.
-            abandon(stream.write(b"never")).await;
-            sleep(LIMIT * 2).await;
-            let start = received.len();
-            received.resize(start.max(written * round / 4), 0);
-            peer.read_exact(&mut received[start..])?;
         }
-        stream.close().await?;
-        peer.read_to_end(&mut received)?;
-        assert_eq!(received.len(), written);
-        assert!(received == pattern(0, written));
-        Ok(())
-    });
+        // The directions have limits of their own.
+        assert!(poll_once(stream.read(&mut [0; 1])).await.is_none());
+        // Given up before its time; a moment after that, the next is not taken for the same
+        // wait.
+        abandon(stream.write(b"never")).await;
+        sleep(LIMIT * 2).await;
+        let start = received.len();
+        received.resize(start.max(written * round / 4), 0);
+        peer.read_exact(&mut received[start..])?;
+    }
+    stream.close().await?;
+    peer.read_to_end(&mut received)?;
+    assert_eq!(received.len(), written);
+    assert!(received == pattern(0, written));
+    Ok(())
 }

@@ -23,205 +23,185 @@ async fn peers() -> Result<(UdpSocket, UdpSocket)> {
     Ok((one, two))
 }
 
-#[test]
-fn without_a_peer_receiving_from_it_fails_at_once() {
-    run(async {
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        let mut buf = [0; 8];
-        for error in [
-            socket.recv(&mut buf).await.map(|_| ()),
-            socket.peek(&mut buf).await.map(|_| ()),
-            socket.peer_addr().map(|_| ()),
-        ] {
-            let error = error.expect_err("there is no peer");
-            assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
-            assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
+#[run_test]
+async fn without_a_peer_receiving_from_it_fails_at_once() {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let mut buf = [0; 8];
+    for error in [
+        socket.recv(&mut buf).await.map(|_| ()),
+        socket.peek(&mut buf).await.map(|_| ()),
+        socket.peer_addr().map(|_| ()),
+    ] {
+        let error = error.expect_err("there is no peer");
+        assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+        assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
+    }
+    let error = socket
+        .send(b"to whom?")
+        .await
+        .expect_err("there is no peer");
+    assert_eq!(error.raw_os_error(), Some(libc::EDESTADDRREQ));
+    Ok(())
+}
+
+#[run_test]
+async fn peers_exchange_datagrams() {
+    let (one, two) = peers().await?;
+    assert_eq!(one.peer_addr()?, two.local_addr()?);
+    let mut buf = [0; 16];
+    for round in 0..100_u8 {
+        assert_eq!(one.send(&[round; 3]).await?, 3);
+        assert_eq!(two.recv(&mut buf).await?, 3);
+        assert_eq!(buf[..3], [round; 3]);
+        assert_eq!(two.send_to(&[round; 5], one.local_addr()?).await?, 5);
+        let (count, from) = one.recv_from(&mut buf).await?;
+        assert_eq!((count, from), (5, two.local_addr()?));
+    }
+    Ok(())
+}
+
+#[run_test]
+async fn datagrams_of_other_senders_are_not_received() {
+    let (one, two) = peers().await?;
+    let other = UdpSocket::bind("127.0.0.1:0")?;
+    other.send_to(b"me first", one.local_addr()?).await?;
+    two.send(b"friend").await?;
+    let mut buf = [0; 16];
+    let count = one.recv(&mut buf).await?;
+    assert_eq!(&buf[..count], b"friend");
+    abandon(one.recv(&mut buf)).await;
+    Ok(())
+}
+
+#[run_test]
+async fn a_long_datagram_is_cut_and_the_rest_is_gone() {
+    let (one, two) = peers().await?;
+    one.send(b"12345").await?;
+    one.send(b"next").await?;
+    one.send(b"").await?;
+    one.send(b"gone").await?;
+    one.send(b"last").await?;
+    let mut two_bytes = [0; 2];
+    assert_eq!(two.recv(&mut two_bytes).await?, 2);
+    assert_eq!(&two_bytes, b"12");
+    let mut buf = [0; 16];
+    assert_eq!(two.recv(&mut buf).await?, 4);
+    assert_eq!(&buf[..4], b"next");
+    assert_eq!(two.recv(&mut buf).await?, 0, "an empty datagram");
+    assert_eq!(two.recv(&mut []).await?, 0, "into nothing");
+    assert_eq!(two.recv_from(&mut buf).await?.0, 4);
+    assert_eq!(&buf[..4], b"last");
+    Ok(())
+}
+
+#[run_test]
+async fn too_long_a_datagram_is_refused() {
+    let (one, _two) = peers().await?;
+    let error = one
+        .send(&vec![0; 65_508])
+        .await
+        .expect_err("too long for IPv4");
+    assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+    Ok(())
+}
+
+#[run_test]
+async fn peeking_takes_nothing() {
+    let (one, two) = peers().await?;
+    let two = Rc::new(two);
+    let waiting = Rc::clone(&two);
+    let early = spawn_local(async move {
+        let mut buf = [0; 16];
+        let count = waiting.peek(&mut buf).await?;
+        Ok::<_, glommio::GlommioError<()>>(buf[..count].to_vec())
+    });
+    sleep(Duration::from_millis(5)).await;
+    one.send(b"look").await?;
+    assert_eq!(early.await?, b"look");
+    let mut buf = [0; 16];
+    for _ in 0..3 {
+        assert_eq!(two.peek(&mut buf).await?, 4);
+        assert_eq!(two.peek_from(&mut buf).await?, (4, one.local_addr()?));
+        assert_eq!(&buf[..4], b"look");
+    }
+    assert_eq!(two.recv(&mut buf).await?, 4);
+    abandon(two.peek_from(&mut buf)).await;
+    Ok(())
+}
+
+#[run_test]
+async fn a_closed_port_is_reported_later() {
+    let (one, two) = peers().await?;
+    drop(two);
+    one.send(b"anybody there?").await?;
+    let error = one.recv(&mut [0; 8]).await.expect_err("the port is closed");
+    assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
+    Ok(())
+}
+
+#[run_test]
+async fn connecting_tries_all_addresses_and_needs_one() {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let target = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+    let nothing: &[SocketAddr] = &[];
+    let error = socket.connect(nothing).await.expect_err("no address");
+    assert_eq!(io_kind(&error), io::ErrorKind::Other);
+    assert!(error.to_string().contains("No Valid addresses"), "{error}");
+    // The first is of another family, which an IPv4 socket cannot connect to.
+    let addresses = [SocketAddr::from((Ipv6Addr::LOCALHOST, 9)), target];
+    socket.connect(&addresses[..]).await?;
+    assert_eq!(socket.peer_addr()?, target);
+    Ok(())
+}
+
+#[run_test]
+async fn options_read_back_what_was_set() {
+    let mut socket = UdpSocket::bind("127.0.0.1:0")?;
+    assert!(!socket.broadcast()?);
+    socket.set_broadcast(true)?;
+    assert!(socket.broadcast()?);
+    assert!(socket.multicast_loop_v4()?);
+    socket.set_multicast_loop_v4(false)?;
+    assert!(!socket.multicast_loop_v4()?);
+    assert_eq!(socket.multicast_ttl_v4()?, 1);
+    socket.set_multicast_ttl_v4(7)?;
+    assert_eq!(socket.multicast_ttl_v4()?, 7);
+    socket.set_ttl(55)?;
+    assert_eq!(socket.ttl()?, 55);
+    assert_eq!(socket.buffer_size(), 8192);
+    socket.set_buffer_size(100);
+    assert_eq!(socket.buffer_size(), 100);
+    Ok(())
+}
+
+#[run_test]
+async fn multicast_groups_are_joined_and_left() {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    let group = Ipv4Addr::new(224, 0, 0, 123);
+    socket.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST)?;
+    socket.leave_multicast_v4(&group, &Ipv4Addr::LOCALHOST)?;
+    let again = socket.leave_multicast_v4(&group, &Ipv4Addr::LOCALHOST);
+    let error = again.expect_err("it has left");
+    assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
+
+    let socket = match UdpSocket::bind("[::]:0") {
+        Ok(socket) => socket,
+        Err(error) => {
+            skipped(format_args!("there is no IPv6 here: {error}"));
+            return Ok(());
         }
-        let error = socket
-            .send(b"to whom?")
-            .await
-            .expect_err("there is no peer");
-        assert_eq!(error.raw_os_error(), Some(libc::EDESTADDRREQ));
-        Ok(())
-    });
-}
-
-#[test]
-fn peers_exchange_datagrams() {
-    run(async {
-        let (one, two) = peers().await?;
-        assert_eq!(one.peer_addr()?, two.local_addr()?);
-        let mut buf = [0; 16];
-        for round in 0..100_u8 {
-            assert_eq!(one.send(&[round; 3]).await?, 3);
-            assert_eq!(two.recv(&mut buf).await?, 3);
-            assert_eq!(buf[..3], [round; 3]);
-            assert_eq!(two.send_to(&[round; 5], one.local_addr()?).await?, 5);
-            let (count, from) = one.recv_from(&mut buf).await?;
-            assert_eq!((count, from), (5, two.local_addr()?));
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn datagrams_of_other_senders_are_not_received() {
-    run(async {
-        let (one, two) = peers().await?;
-        let other = UdpSocket::bind("127.0.0.1:0")?;
-        other.send_to(b"me first", one.local_addr()?).await?;
-        two.send(b"friend").await?;
-        let mut buf = [0; 16];
-        let count = one.recv(&mut buf).await?;
-        assert_eq!(&buf[..count], b"friend");
-        abandon(one.recv(&mut buf)).await;
-        Ok(())
-    });
-}
-
-#[test]
-fn a_long_datagram_is_cut_and_the_rest_is_gone() {
-    run(async {
-        let (one, two) = peers().await?;
-        one.send(b"12345").await?;
-        one.send(b"next").await?;
-        one.send(b"").await?;
-        one.send(b"gone").await?;
-        one.send(b"last").await?;
-        let mut two_bytes = [0; 2];
-        assert_eq!(two.recv(&mut two_bytes).await?, 2);
-        assert_eq!(&two_bytes, b"12");
-        let mut buf = [0; 16];
-        assert_eq!(two.recv(&mut buf).await?, 4);
-        assert_eq!(&buf[..4], b"next");
-        assert_eq!(two.recv(&mut buf).await?, 0, "an empty datagram");
-        assert_eq!(two.recv(&mut []).await?, 0, "into nothing");
-        assert_eq!(two.recv_from(&mut buf).await?.0, 4);
-        assert_eq!(&buf[..4], b"last");
-        Ok(())
-    });
-}
-
-#[test]
-fn too_long_a_datagram_is_refused() {
-    run(async {
-        let (one, _two) = peers().await?;
-        let error = one
-            .send(&vec![0; 65_508])
-            .await
-            .expect_err("too long for IPv4");
-        assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
-        Ok(())
-    });
-}
-
-#[test]
-fn peeking_takes_nothing() {
-    run(async {
-        let (one, two) = peers().await?;
-        let two = Rc::new(two);
-        let waiting = Rc::clone(&two);
-        let early = spawn_local(async move {
-            let mut buf = [0; 16];
-            let count = waiting.peek(&mut buf).await?;
-            Ok::<_, glommio::GlommioError<()>>(buf[..count].to_vec())
-        });
-        sleep(Duration::from_millis(5)).await;
-        one.send(b"look").await?;
-        assert_eq!(early.await?, b"look");
-        let mut buf = [0; 16];
-        for _ in 0..3 {
-            assert_eq!(two.peek(&mut buf).await?, 4);
-            assert_eq!(two.peek_from(&mut buf).await?, (4, one.local_addr()?));
-            assert_eq!(&buf[..4], b"look");
-        }
-        assert_eq!(two.recv(&mut buf).await?, 4);
-        abandon(two.peek_from(&mut buf)).await;
-        Ok(())
-    });
-}
-
-#[test]
-fn a_closed_port_is_reported_later() {
-    run(async {
-        let (one, two) = peers().await?;
-        drop(two);
-        one.send(b"anybody there?").await?;
-        let error = one.recv(&mut [0; 8]).await.expect_err("the port is closed");
-        assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
-        Ok(())
-    });
-}
-
-#[test]
-fn connecting_tries_all_addresses_and_needs_one() {
-    run(async {
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        let target = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
-        let nothing: &[SocketAddr] = &[];
-        let error = socket.connect(nothing).await.expect_err("no address");
-        assert_eq!(io_kind(&error), io::ErrorKind::Other);
-        assert!(error.to_string().contains("No Valid addresses"), "{error}");
-        // The first is of another family, which an IPv4 socket cannot connect to.
-        let addresses = [SocketAddr::from((Ipv6Addr::LOCALHOST, 9)), target];
-        socket.connect(&addresses[..]).await?;
-        assert_eq!(socket.peer_addr()?, target);
-        Ok(())
-    });
-}
-
-#[test]
-fn options_read_back_what_was_set() {
-    run(async {
-        let mut socket = UdpSocket::bind("127.0.0.1:0")?;
-        assert!(!socket.broadcast()?);
-        socket.set_broadcast(true)?;
-        assert!(socket.broadcast()?);
-        assert!(socket.multicast_loop_v4()?);
-        socket.set_multicast_loop_v4(false)?;
-        assert!(!socket.multicast_loop_v4()?);
-        assert_eq!(socket.multicast_ttl_v4()?, 1);
-        socket.set_multicast_ttl_v4(7)?;
-        assert_eq!(socket.multicast_ttl_v4()?, 7);
-        socket.set_ttl(55)?;
-        assert_eq!(socket.ttl()?, 55);
-        assert_eq!(socket.buffer_size(), 8192);
-        socket.set_buffer_size(100);
-        assert_eq!(socket.buffer_size(), 100);
-        Ok(())
-    });
-}
-
-#[test]
-fn multicast_groups_are_joined_and_left() {
-    run(async {
-        let socket = UdpSocket::bind("0.0.0.0:0")?;
-        let group = Ipv4Addr::new(224, 0, 0, 123);
-        socket.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST)?;
-        socket.leave_multicast_v4(&group, &Ipv4Addr::LOCALHOST)?;
-        let again = socket.leave_multicast_v4(&group, &Ipv4Addr::LOCALHOST);
-        let error = again.expect_err("it has left");
-        assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
-
-        let socket = match UdpSocket::bind("[::]:0") {
-            Ok(socket) => socket,
-            Err(error) => {
-                skipped(format_args!("there is no IPv6 here: {error}"));
-                return Ok(());
-            }
-        };
-        assert!(socket.multicast_loop_v6()?);
-        socket.set_multicast_loop_v6(false)?;
-        assert!(!socket.multicast_loop_v6()?);
-        let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x123);
-        socket.join_multicast_v6(&group, 1)?;
-        socket.leave_multicast_v6(&group, 1)?;
-        let error = socket
-            .leave_multicast_v6(&group, 1)
-            .expect_err("it has left");
-        assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
-        Ok(())
-    });
+    };
+    assert!(socket.multicast_loop_v6()?);
+    socket.set_multicast_loop_v6(false)?;
+    assert!(!socket.multicast_loop_v6()?);
+    let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x123);
+    socket.join_multicast_v6(&group, 1)?;
+    socket.leave_multicast_v6(&group, 1)?;
+    let error = socket
+        .leave_multicast_v6(&group, 1)
+        .expect_err("it has left");
+    assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
+    Ok(())
 }
 
 /// A pair whose queue fills up, which those of UDP never do on one host.
@@ -233,35 +213,33 @@ pub(super) fn local_pair() -> io::Result<(UdpSocket, UdpSocket)> {
 
 /// The kernel gives no sender with what a connection receives; what an earlier receive left in
 /// memory is none.
-#[test]
-fn a_connection_taken_for_a_udp_socket_shows_no_earlier_sender() {
-    run(async {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        let mut peer = std::net::TcpStream::connect(listener.local_addr()?)?;
-        let connection = UdpSocket::from(socket2::Socket::from(listener.accept()?.0));
-        let (one, two) = peers().await?;
-        let is_refused = |received: Result<(usize, SocketAddr)>| {
-            let error = received.expect_err("there is no sender");
-            assert_eq!(io_kind(&error), io::ErrorKind::InvalidData);
-            assert!(error.to_string().contains("is not a UDP socket"), "{error}");
-        };
-        let mut buf = [0; 8];
-        for waits in [false, true] {
-            two.send(b"from two").await?;
-            assert_eq!(one.recv_from(&mut buf).await?, (8, two.local_addr()?));
-            let mut receive = pin!(connection.peek_from(&mut buf));
-            if waits {
-                assert!(poll_once(&mut receive).await.is_none());
-            }
-            io::Write::write_all(&mut peer, b"x")?;
-            is_refused(receive.await);
-            is_refused(connection.recv_from(&mut [0; 8]).await);
+#[run_test]
+async fn a_connection_taken_for_a_udp_socket_shows_no_earlier_sender() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let mut peer = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let connection = UdpSocket::from(socket2::Socket::from(listener.accept()?.0));
+    let (one, two) = peers().await?;
+    let is_refused = |received: Result<(usize, SocketAddr)>| {
+        let error = received.expect_err("there is no sender");
+        assert_eq!(io_kind(&error), io::ErrorKind::InvalidData);
+        assert!(error.to_string().contains("is not a UDP socket"), "{error}");
+    };
+    let mut buf = [0; 8];
+    for waits in [false, true] {
+        two.send(b"from two").await?;
+        assert_eq!(one.recv_from(&mut buf).await?, (8, two.local_addr()?));
+        let mut receive = pin!(connection.peek_from(&mut buf));
+        if waits {
+            assert!(poll_once(&mut receive).await.is_none());
         }
-        // The end of the connection is no datagram either.
-        drop(peer);
+        io::Write::write_all(&mut peer, b"x")?;
+        is_refused(receive.await);
         is_refused(connection.recv_from(&mut [0; 8]).await);
-        Ok(())
-    });
+    }
+    // The end of the connection is no datagram either.
+    drop(peer);
+    is_refused(connection.recv_from(&mut [0; 8]).await);
+    Ok(())
 }
 
 /// A program may make its sockets before its executor.

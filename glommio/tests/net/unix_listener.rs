@@ -89,110 +89,100 @@ fn fill_backlog(address: &SockAddr) -> Vec<Socket> {
     }
 }
 
-#[test]
-fn a_path_is_bound_once_and_stays() {
-    run(async {
-        let place = Place::new();
-        let listener = UnixListener::bind(place.path())?;
-        assert_eq!(listener.local_addr()?.as_pathname(), Some(place.path()));
-        assert!(format!("{listener:?}").starts_with("UnixListener { fd: "));
-        drop(listener);
-        assert!(place.path().exists(), "nothing unlinks it");
-        std::fs::write(place.beside("file"), b"precious")?;
-        for taken in [place.path(), &place.beside("file")] {
-            let error = UnixListener::bind(taken).expect_err("it exists");
-            assert_eq!(io_kind(&error), io::ErrorKind::AddrInUse);
-            assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
-        }
-        assert_eq!(std::fs::read(place.beside("file"))?, b"precious");
-        for path in impossible_paths() {
-            let error = UnixListener::bind(&path).expect_err("no such path");
-            assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput, "{path:?}");
-        }
-        Ok(())
-    });
+#[run_test]
+async fn a_path_is_bound_once_and_stays() {
+    let place = Place::new();
+    let listener = UnixListener::bind(place.path())?;
+    assert_eq!(listener.local_addr()?.as_pathname(), Some(place.path()));
+    assert!(format!("{listener:?}").starts_with("UnixListener { fd: "));
+    drop(listener);
+    assert!(place.path().exists(), "nothing unlinks it");
+    std::fs::write(place.beside("file"), b"precious")?;
+    for taken in [place.path(), &place.beside("file")] {
+        let error = UnixListener::bind(taken).expect_err("it exists");
+        assert_eq!(io_kind(&error), io::ErrorKind::AddrInUse);
+        assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
+    }
+    assert_eq!(std::fs::read(place.beside("file"))?, b"precious");
+    for path in impossible_paths() {
+        let error = UnixListener::bind(&path).expect_err("no such path");
+        assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput, "{path:?}");
+    }
+    Ok(())
 }
 
-#[test]
-fn the_longest_path_is_a_path() {
-    run(async {
-        let place = Place::new();
-        let mut path = place
-            .beside("")
-            .into_os_string()
-            .into_string()
-            .expect("ASCII");
-        path.extend(std::iter::repeat_n('x', 107 - path.len()));
-        let listener = UnixListener::bind(&path)?;
-        assert_eq!(listener.local_addr()?.as_pathname(), Some(Path::new(&path)));
-        let client = UnixStream::connect(&path).await?;
-        assert_eq!(client.peer_addr()?.as_pathname(), Some(Path::new(&path)));
-        Ok(())
-    });
+#[run_test]
+async fn the_longest_path_is_a_path() {
+    let place = Place::new();
+    let mut path = place
+        .beside("")
+        .into_os_string()
+        .into_string()
+        .expect("ASCII");
+    path.extend(std::iter::repeat_n('x', 107 - path.len()));
+    let listener = UnixListener::bind(&path)?;
+    assert_eq!(listener.local_addr()?.as_pathname(), Some(Path::new(&path)));
+    let client = UnixStream::connect(&path).await?;
+    assert_eq!(client.peer_addr()?.as_pathname(), Some(Path::new(&path)));
+    Ok(())
 }
 
-#[test]
-fn abstract_names_need_no_file() {
-    run(async {
-        // The kernel chooses one.
-        let listener = UnixListener::bind("")?;
-        let address = listener.local_addr()?;
-        let name = address.as_abstract_name().expect("not a path");
-        let path = format!("\0{}", std::str::from_utf8(name).expect("it is ASCII"));
-        let taken = UnixListener::bind(&path).expect_err("it is taken");
-        assert_eq!(io_kind(&taken), io::ErrorKind::AddrInUse);
-        let client = UnixStream::connect(&path).await?;
-        assert_eq!(client.peer_addr()?.as_abstract_name(), Some(name));
-        drop(listener);
-        let listener = UnixListener::bind(&path)?;
-        assert_eq!(listener.local_addr()?.as_abstract_name(), Some(name));
-        Ok(())
-    });
+#[run_test]
+async fn abstract_names_need_no_file() {
+    // The kernel chooses one.
+    let listener = UnixListener::bind("")?;
+    let address = listener.local_addr()?;
+    let name = address.as_abstract_name().expect("not a path");
+    let path = format!("\0{}", std::str::from_utf8(name).expect("it is ASCII"));
+    let taken = UnixListener::bind(&path).expect_err("it is taken");
+    assert_eq!(io_kind(&taken), io::ErrorKind::AddrInUse);
+    let client = UnixStream::connect(&path).await?;
+    assert_eq!(client.peer_addr()?.as_abstract_name(), Some(name));
+    drop(listener);
+    let listener = UnixListener::bind(&path)?;
+    assert_eq!(listener.local_addr()?.as_abstract_name(), Some(name));
+    Ok(())
 }
 
-#[test]
-fn so_many_connections_wait_to_be_accepted() {
+#[run_test]
+async fn so_many_connections_wait_to_be_accepted() {
     let somaxconn = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("Linux");
     let limit: usize = somaxconn.trim().parse().expect("a number");
-    run(async {
-        let place = Place::new();
-        let listener = UnixListener::bind(place.path())?;
-        let clients = fill_backlog(&SockAddr::unix(place.path())?);
-        // The kernel's limit is one less than it takes.
-        assert_eq!(clients.len(), limit.min(128) + 1);
-        drop(listener);
-        Ok(())
-    });
+    let place = Place::new();
+    let listener = UnixListener::bind(place.path())?;
+    let clients = fill_backlog(&SockAddr::unix(place.path())?);
+    // The kernel's limit is one less than it takes.
+    assert_eq!(clients.len(), limit.min(128) + 1);
+    drop(listener);
+    Ok(())
 }
 
-#[test]
-fn programs_that_are_started_inherit_no_socket() {
+#[run_test]
+async fn programs_that_are_started_inherit_no_socket() {
     fn is_closed_on_exec(socket: impl AsFd) -> io::Result<bool> {
         use nix::fcntl::{FcntlArg, FdFlag, fcntl};
         let flags = fcntl(socket, FcntlArg::F_GETFD)?;
         Ok(FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC))
     }
-    run(async {
-        let place = Place::new();
-        let listener = UnixListener::bind(place.path())?;
-        assert!(is_closed_on_exec(&listener)?);
-        assert!(is_closed_on_exec(UnixStream::connect(place.path()).await?)?);
-        assert!(is_closed_on_exec(listener.shared_accept().await?)?);
-        let (one, other) = UnixStream::pair()?;
-        assert!(is_closed_on_exec(one)? && is_closed_on_exec(other)?);
-        let (one, other) = UnixDatagram::pair()?;
-        assert!(is_closed_on_exec(one)? && is_closed_on_exec(other)?);
-        assert!(is_closed_on_exec(UnixDatagram::unbound()?)?);
-        assert!(is_closed_on_exec(UnixDatagram::bind(
-            place.beside("datagrams")
-        )?)?);
+    let place = Place::new();
+    let listener = UnixListener::bind(place.path())?;
+    assert!(is_closed_on_exec(&listener)?);
+    assert!(is_closed_on_exec(UnixStream::connect(place.path()).await?)?);
+    assert!(is_closed_on_exec(listener.shared_accept().await?)?);
+    let (one, other) = UnixStream::pair()?;
+    assert!(is_closed_on_exec(one)? && is_closed_on_exec(other)?);
+    let (one, other) = UnixDatagram::pair()?;
+    assert!(is_closed_on_exec(one)? && is_closed_on_exec(other)?);
+    assert!(is_closed_on_exec(UnixDatagram::unbound()?)?);
+    assert!(is_closed_on_exec(UnixDatagram::bind(
+        place.beside("datagrams")
+    )?)?);
 
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        assert!(is_closed_on_exec(&listener)?);
-        let client = TcpStream::connect(listener.local_addr()?).await?;
-        assert!(is_closed_on_exec(client)?);
-        assert!(is_closed_on_exec(listener.accept().await?)?);
-        assert!(is_closed_on_exec(UdpSocket::bind("127.0.0.1:0")?)?);
-        Ok(())
-    });
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    assert!(is_closed_on_exec(&listener)?);
+    let client = TcpStream::connect(listener.local_addr()?).await?;
+    assert!(is_closed_on_exec(client)?);
+    assert!(is_closed_on_exec(listener.accept().await?)?);
+    assert!(is_closed_on_exec(UdpSocket::bind("127.0.0.1:0")?)?);
+    Ok(())
 }

@@ -50,196 +50,174 @@ async fn accept_all(listener: &TcpListener, clients: &[std::net::TcpStream]) -> 
     Ok(())
 }
 
-#[test]
-fn a_listener_without_a_waiting_task_takes_hardly_any_connection() {
-    let _alone = alone();
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let before = open_descriptors();
-        for _ in 0..3 {
-            poll_and_drop(3, listener.accept()).await;
-            let clients = clients(listener.local_addr()?, MANY).await?;
-            let taken = open_descriptors() - before - clients.len();
-            assert!(taken <= 20, "{taken} connections were taken for no accept");
-            accept_all(&listener, &clients).await?;
-        }
-        back_to(before).await;
-        Ok(())
-    });
+#[run_test(run_alone)]
+async fn a_listener_without_a_waiting_task_takes_hardly_any_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let before = open_descriptors();
+    for _ in 0..3 {
+        poll_and_drop(3, listener.accept()).await;
+        let clients = clients(listener.local_addr()?, MANY).await?;
+        let taken = open_descriptors() - before - clients.len();
+        assert!(taken <= 20, "{taken} connections were taken for no accept");
+        accept_all(&listener, &clients).await?;
+    }
+    back_to(before).await;
+    Ok(())
 }
 
-#[test]
-fn a_waiter_that_does_not_come_back_is_not_buried_under_connections() {
-    let _alone = alone();
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let before = open_descriptors();
-        for _ in 0..3 {
-            let mut held = pin!(listener.accept());
-            assert!(poll_once(&mut held).await.is_none());
-            let mut clients = clients(listener.local_addr()?, MANY).await?;
-            let taken = open_descriptors() - before - clients.len();
-            assert!((1..=20).contains(&taken), "{taken} connections wait");
-            let first = held.await?.peer_addr()?;
-            assert_eq!(first, clients.remove(0).local_addr()?);
-            accept_all(&listener, &clients).await?;
-        }
-        back_to(before).await;
-        Ok(())
-    });
+#[run_test(run_alone)]
+async fn a_waiter_that_does_not_come_back_is_not_buried_under_connections() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let before = open_descriptors();
+    for _ in 0..3 {
+        let mut held = pin!(listener.accept());
+        assert!(poll_once(&mut held).await.is_none());
+        let mut clients = clients(listener.local_addr()?, MANY).await?;
+        let taken = open_descriptors() - before - clients.len();
+        assert!((1..=20).contains(&taken), "{taken} connections wait");
+        let first = held.await?.peer_addr()?;
+        assert_eq!(first, clients.remove(0).local_addr()?);
+        accept_all(&listener, &clients).await?;
+    }
+    back_to(before).await;
+    Ok(())
 }
 
 /// The same for tasks that have polled and do not come back.
-#[test]
-fn pollers_that_do_not_come_back_are_not_buried_under_connections() {
-    let _alone = alone();
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let before = open_descriptors();
-        for _ in 0..3 {
-            let poller = std::future::poll_fn(|cx| listener.poll_accept(cx));
-            assert!(poll_once(poller).await.is_none());
-            let clients = clients(listener.local_addr()?, MANY).await?;
-            let taken = open_descriptors() - before - clients.len();
-            assert!((1..=20).contains(&taken), "{taken} connections wait");
-            accept_all(&listener, &clients).await?;
-        }
-        back_to(before).await;
-        Ok(())
-    });
+#[run_test(run_alone)]
+async fn pollers_that_do_not_come_back_are_not_buried_under_connections() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let before = open_descriptors();
+    for _ in 0..3 {
+        let poller = std::future::poll_fn(|cx| listener.poll_accept(cx));
+        assert!(poll_once(poller).await.is_none());
+        let clients = clients(listener.local_addr()?, MANY).await?;
+        let taken = open_descriptors() - before - clients.len();
+        assert!((1..=20).contains(&taken), "{taken} connections wait");
+        accept_all(&listener, &clients).await?;
+    }
+    back_to(before).await;
+    Ok(())
 }
 
 /// An accept that begins to wait while the cancellation is under way is served all the same.
-#[test]
-fn accepting_goes_on_after_it_was_stopped() {
-    let _alone = alone();
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let address = listener.local_addr()?;
-        for polls in 0..8 {
-            poll_and_drop(3, listener.accept()).await;
-            let early = std::net::TcpStream::connect(address)?;
-            // Anywhere between the completion without a waiting accept and the end of the
-            // operation.
-            for _ in 0..polls {
-                turns().await;
-            }
-            accept_all(&listener, std::slice::from_ref(&early)).await?;
-            let waiting = Rc::clone(&listener);
-            let waiter = spawn_local(async move { waiting.accept().await?.peer_addr() });
-            for _ in 0..polls {
-                turns().await;
-            }
-            let late = std::net::TcpStream::connect(address)?;
-            assert_eq!(waiter.await?, late.local_addr()?);
+#[run_test(run_alone)]
+async fn accepting_goes_on_after_it_was_stopped() {
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    let address = listener.local_addr()?;
+    for polls in 0..8 {
+        poll_and_drop(3, listener.accept()).await;
+        let early = std::net::TcpStream::connect(address)?;
+        // Anywhere between the completion without a waiting accept and the end of the
+        // operation.
+        for _ in 0..polls {
+            turns().await;
         }
-        Ok(())
-    });
+        accept_all(&listener, std::slice::from_ref(&early)).await?;
+        let waiting = Rc::clone(&listener);
+        let waiter = spawn_local(async move { waiting.accept().await?.peer_addr() });
+        for _ in 0..polls {
+            turns().await;
+        }
+        let late = std::net::TcpStream::connect(address)?;
+        assert_eq!(waiter.await?, late.local_addr()?);
+    }
+    Ok(())
 }
 
-#[test]
-fn unclaimed_connections_end_with_their_listener() {
-    let _alone = alone();
-    run(async {
-        let before = open_descriptors();
-        for count in [1, 10, MANY] {
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            let clients = {
-                let mut held = pin!(listener.accept());
-                assert!(poll_once(&mut held).await.is_none());
-                clients(listener.local_addr()?, count).await?
-            };
-            drop(listener);
-            // The task goes on without a turn: the end does not wait for one.
-            clients.into_iter().for_each(assert_ended);
-            back_to(before).await;
-        }
-        Ok(())
-    });
+#[run_test(run_alone)]
+async fn unclaimed_connections_end_with_their_listener() {
+    let before = open_descriptors();
+    for count in [1, 10, MANY] {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let clients = {
+            let mut held = pin!(listener.accept());
+            assert!(poll_once(&mut held).await.is_none());
+            clients(listener.local_addr()?, count).await?
+        };
+        drop(listener);
+        // The task goes on without a turn: the end does not wait for one.
+        clients.into_iter().for_each(assert_ended);
+        back_to(before).await;
+    }
+    Ok(())
 }
 
 /// The next owner of the descriptor gets all connections from then on, and what was taken is
 /// closed.
-#[test]
-fn a_listener_that_is_given_away_takes_nothing_any_more() {
-    let _alone = alone();
-    run(async {
-        let before = open_descriptors();
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        let early = {
-            let mut held = pin!(listener.accept());
-            assert!(poll_once(&mut held).await.is_none());
-            clients(address, 3).await?
-        };
-        use std::os::fd::{FromRawFd, IntoRawFd};
-        // SAFETY: the descriptor has just been given up by its owner.
-        let plain = unsafe { std::net::TcpListener::from_raw_fd(listener.into_raw_fd()) };
-        plain.set_nonblocking(true)?;
-        // Where one connection is accepted at a time, the others are still there.
-        while plain.accept().is_ok() {}
-        early.into_iter().for_each(assert_ended);
-        for client in clients(address, 20).await? {
-            assert_eq!(plain.accept()?.1, client.local_addr()?);
-        }
-        drop(plain);
-        back_to(before).await;
-        Ok(())
-    });
+#[run_test(run_alone)]
+async fn a_listener_that_is_given_away_takes_nothing_any_more() {
+    let before = open_descriptors();
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let early = {
+        let mut held = pin!(listener.accept());
+        assert!(poll_once(&mut held).await.is_none());
+        clients(address, 3).await?
+    };
+    use std::os::fd::{FromRawFd, IntoRawFd};
+    // SAFETY: the descriptor has just been given up by its owner.
+    let plain = unsafe { std::net::TcpListener::from_raw_fd(listener.into_raw_fd()) };
+    plain.set_nonblocking(true)?;
+    // Where one connection is accepted at a time, the others are still there.
+    while plain.accept().is_ok() {}
+    early.into_iter().for_each(assert_ended);
+    for client in clients(address, 20).await? {
+        assert_eq!(plain.accept()?.1, client.local_addr()?);
+    }
+    drop(plain);
+    back_to(before).await;
+    Ok(())
 }
 
-#[test]
-fn accepts_given_up_under_load_leave_no_descriptor() {
+#[run_test(run_alone)]
+async fn accepts_given_up_under_load_leave_no_descriptor() {
     const CONNECTIONS: usize = 1000;
-    let _alone = alone();
-    run(async {
-        let before = open_descriptors();
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let address = listener.local_addr()?;
-        let clients = std::thread::spawn(move || {
-            (0..CONNECTIONS)
-                .map(|_| {
-                    let mut client = std::net::TcpStream::connect(address)?;
-                    // Waits for the other end to be closed.
-                    client.read(&mut [0; 1])
-                })
-                .collect::<io::Result<Vec<_>>>()
-        });
-        let claimed = Rc::new(std::cell::Cell::new(0));
-        let acceptors: Vec<_> = (0..4_usize)
-            .map(|patience| {
-                let (listener, claimed) = (Rc::clone(&listener), Rc::clone(&claimed));
-                spawn_local(async move {
-                    while claimed.get() < CONNECTIONS {
-                        let mut accept = pin!(listener.accept());
-                        for _ in 0..=patience {
-                            if let Some(server) = poll_once(&mut accept).await {
-                                drop(server.expect("accepting works"));
-                                claimed.set(claimed.get() + 1);
-                                break;
-                            }
-                            glommio::executor().yield_task_queue_now().await;
-                        }
-                    }
-                })
+    let before = open_descriptors();
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    let address = listener.local_addr()?;
+    let clients = std::thread::spawn(move || {
+        (0..CONNECTIONS)
+            .map(|_| {
+                let mut client = std::net::TcpStream::connect(address)?;
+                // Waits for the other end to be closed.
+                client.read(&mut [0; 1])
             })
-            .collect();
-        for acceptor in acceptors {
-            acceptor.await;
-        }
-        let ends = clients.join().expect("the clients do not panic")?;
-        assert_eq!(ends, [0; CONNECTIONS], "each was closed by its owner");
-        drop(listener);
-        back_to(before).await;
-        Ok(())
+            .collect::<io::Result<Vec<_>>>()
     });
+    let claimed = Rc::new(std::cell::Cell::new(0));
+    let acceptors: Vec<_> = (0..4_usize)
+        .map(|patience| {
+            let (listener, claimed) = (Rc::clone(&listener), Rc::clone(&claimed));
+            spawn_local(async move {
+                while claimed.get() < CONNECTIONS {
+                    let mut accept = pin!(listener.accept());
+                    for _ in 0..=patience {
+                        if let Some(server) = poll_once(&mut accept).await {
+                            drop(server.expect("accepting works"));
+                            claimed.set(claimed.get() + 1);
+                            break;
+                        }
+                        glommio::executor().yield_task_queue_now().await;
+                    }
+                }
+            })
+        })
+        .collect();
+    for acceptor in acceptors {
+        acceptor.await;
+    }
+    let ends = clients.join().expect("the clients do not panic")?;
+    assert_eq!(ends, [0; CONNECTIONS], "each was closed by its owner");
+    drop(listener);
+    back_to(before).await;
+    Ok(())
 }
 
 /// The limit is reached while the kernel accepts: the waiting accepts fail once, and when there are
 /// descriptors again, the next accept gets a connection.
-#[test]
+#[run_test(alone)]
 fn accepting_goes_on_after_descriptors_ran_out() {
-    let _alone = alone();
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("every process has a limit");
     run(async {
         let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
@@ -309,9 +287,8 @@ pub(super) fn clients_without_descriptors(
 }
 
 /// The listener outlives its executor, which had taken connections for it.
-#[test]
+#[run_test(alone)]
 fn a_listener_without_its_executor_is_harmless() {
-    let _alone = alone();
     let before = open_descriptors();
     for count in [0, 1, 20] {
         let executor = LocalExecutor::default();

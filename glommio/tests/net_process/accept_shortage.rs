@@ -81,9 +81,8 @@ async fn is_quiet(server: &Server) {
     assert_eq!((server.served(), server.failed.get()), (served, failed));
 }
 
-#[test]
+#[run_test(alone)]
 fn without_descriptors_and_without_a_client_accepting_waits() {
-    let _alone = alone();
     in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         for (way, nonblocking) in WAYS.into_iter().zip([false, true].into_iter().cycle()) {
@@ -138,9 +137,8 @@ async fn waits_for_a_client(way: Way, nonblocking: bool, is_busy: bool) -> Resul
 
 type StdStream = std::net::TcpStream;
 
-#[test]
+#[run_test(alone)]
 fn an_error_that_no_accept_has_collected_does_not_meet_a_later_one() {
-    let _alone = alone();
     in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         for given_up in WAYS {
@@ -167,9 +165,8 @@ fn an_error_that_no_accept_has_collected_does_not_meet_a_later_one() {
 }
 
 /// Neither does it meet one that came to wait after it, when the one that it was for leaves.
-#[test]
+#[run_test(alone)]
 fn an_error_for_an_accept_that_leaves_goes_to_none_that_came_later() {
-    let _alone = alone();
     in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         for later in WAYS {
@@ -204,9 +201,8 @@ mod readme {
     }
 }
 
-#[test]
+#[run_test(alone)]
 fn a_server_survives_a_shortage_of_descriptors() {
-    let _alone = alone();
     in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         run(async {

@@ -16,67 +16,61 @@ fn is_refused(connected: Result<TcpStream>) {
     assert_eq!(error.raw_os_error(), Some(libc::ECONNREFUSED));
 }
 
-#[test]
-fn a_port_refuses_a_thousand_connections_and_the_next_one_serves() {
-    let _alone = alone();
-    run(async {
-        let closed = closed_port();
-        let before = open_descriptors();
-        for _ in 0..1000 {
-            is_refused(TcpStream::connect(closed).await);
-        }
-        for _ in 0..10 {
-            let attempts: Vec<_> = (0..100)
-                .map(|number| {
-                    spawn_local(async move {
-                        match number % 2 {
-                            0 => TcpStream::connect(closed).await,
-                            _ => TcpStream::connect_timeout(closed, PATIENCE).await,
-                        }
-                    })
-                })
-                .collect();
-            for attempt in attempts {
-                is_refused(attempt.await);
-            }
-        }
-        back_to(before).await;
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let mut client = TcpStream::connect(listener.local_addr()?).await?;
-        listener.accept().await?.write_all(b"open").await?;
-        let mut greeting = String::new();
-        client.read_to_string(&mut greeting).await?;
-        assert_eq!(greeting, "open");
-        Ok(())
-    });
-}
-
-#[test]
-fn connects_that_take_too_long_close_their_sockets() {
-    const LIMIT: Duration = Duration::from_millis(20);
-    let _alone = alone();
-    run(async {
-        let deaf = Deaf::new();
-        let address = deaf.address;
-        let before = open_descriptors();
+#[run_test(run_alone)]
+async fn a_port_refuses_a_thousand_connections_and_the_next_one_serves() {
+    let closed = closed_port();
+    let before = open_descriptors();
+    for _ in 0..1000 {
+        is_refused(TcpStream::connect(closed).await);
+    }
+    for _ in 0..10 {
         let attempts: Vec<_> = (0..100)
-            .map(|_| {
+            .map(|number| {
                 spawn_local(async move {
-                    let started = Instant::now();
-                    let connected = TcpStream::connect_timeout(address, LIMIT).await;
-                    (started.elapsed(), connected)
+                    match number % 2 {
+                        0 => TcpStream::connect(closed).await,
+                        _ => TcpStream::connect_timeout(closed, PATIENCE).await,
+                    }
                 })
             })
             .collect();
         for attempt in attempts {
-            let (lasted, connected) = attempt.await;
-            assert!(lasted >= LIMIT, "{lasted:?}");
-            let error = connected.expect_err("the peer does not answer");
-            assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
+            is_refused(attempt.await);
         }
-        back_to(before).await;
-        Ok(())
-    });
+    }
+    back_to(before).await;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut client = TcpStream::connect(listener.local_addr()?).await?;
+    listener.accept().await?.write_all(b"open").await?;
+    let mut greeting = String::new();
+    client.read_to_string(&mut greeting).await?;
+    assert_eq!(greeting, "open");
+    Ok(())
+}
+
+#[run_test(run_alone)]
+async fn connects_that_take_too_long_close_their_sockets() {
+    const LIMIT: Duration = Duration::from_millis(20);
+    let deaf = Deaf::new();
+    let address = deaf.address;
+    let before = open_descriptors();
+    let attempts: Vec<_> = (0..100)
+        .map(|_| {
+            spawn_local(async move {
+                let started = Instant::now();
+                let connected = TcpStream::connect_timeout(address, LIMIT).await;
+                (started.elapsed(), connected)
+            })
+        })
+        .collect();
+    for attempt in attempts {
+        let (lasted, connected) = attempt.await;
+        assert!(lasted >= LIMIT, "{lasted:?}");
+        let error = connected.expect_err("the peer does not answer");
+        assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
+    }
+    back_to(before).await;
+    Ok(())
 }
 
 fn is_out_of_descriptors<T: std::fmt::Debug>(result: Result<T>) {
@@ -86,10 +80,9 @@ fn is_out_of_descriptors<T: std::fmt::Debug>(result: Result<T>) {
 
 /// A hundred clients come to a server with descriptors for some sixty at a time: in the end all
 /// have been served, and other calls that need a descriptor meanwhile fail.
-#[test]
+#[run_test(alone)]
 fn a_server_short_of_descriptors_serves_all_clients_in_turn() {
     const CLIENTS: usize = 100;
-    let _alone = alone();
     in_child_with_clients(|clients| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         run(async move {

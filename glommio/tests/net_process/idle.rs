@@ -12,9 +12,8 @@ const CONNECTIONS: usize = 10_000;
 
 /// Ten thousand reads wait, each with its timeout: the thread sleeps all the while. All are
 /// answered then, and nothing is left of them in the end.
-#[test]
+#[run_test(alone)]
 fn ten_thousand_idle_connections_cost_nothing_and_answer_when_asked() {
-    let _alone = alone();
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("every process has a limit");
     // For the connections, one end in each process, and whatever else is open.
     if hard < CONNECTIONS as u64 + 200 {

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
@@ -16,6 +16,8 @@ use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, LocalExecutor, spawn_local};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 
@@ -43,10 +45,16 @@ fn run<T>(test: impl Future<Output = Result<T>>) -> T {
         .expect("the test's operations succeed in time")
 }
 
-/// One test at a time.
-fn alone() -> MutexGuard<'static, ()> {
+/// Runs one test at a time.
+fn alone<T>(test: impl FnOnce() -> T) -> T {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    test()
+}
+
+/// As [`run`], one test at a time.
+fn run_alone(test: impl AsyncFnOnce() -> Result) {
+    alone(|| run(test()));
 }
 
 /// Waits until as many descriptors are open as `expected`: the kernel takes its turn of the reactor
@@ -63,47 +71,44 @@ async fn back_to(expected: usize) {
     panic!("{open} descriptors are open in place of {expected}");
 }
 
-#[test]
-fn futures_dropped_in_any_state_leave_no_descriptor() {
-    let _alone = alone();
-    run(async {
-        let deaf = Deaf::new();
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let address = listener.local_addr()?;
-        let (mut stream, mut peer) = {
-            let peer = std::net::TcpStream::connect(address)?;
-            (listener.accept().await?, peer)
-        };
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        let before = open_descriptors();
-        for round in 0..1000_u32 {
-            let polls = round % 4;
-            poll_and_drop(polls, TcpStream::connect(deaf.address)).await;
-            poll_and_drop(polls, TcpStream::connect_timeout(deaf.address, PATIENCE)).await;
-            // Connects in the end, if it is given the time; the result is not taken.
-            poll_and_drop(polls, TcpStream::connect(address)).await;
-            poll_and_drop(polls, listener.accept()).await;
-            poll_and_drop(polls, stream.read(&mut [0; 8])).await;
-            poll_and_drop(polls, stream.peek(&mut [0; 8])).await;
-            poll_and_drop(polls, socket.recv_from(&mut [0; 8])).await;
+#[run_test(run_alone)]
+async fn futures_dropped_in_any_state_leave_no_descriptor() {
+    let deaf = Deaf::new();
+    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+    let address = listener.local_addr()?;
+    let (mut stream, mut peer) = {
+        let peer = std::net::TcpStream::connect(address)?;
+        (listener.accept().await?, peer)
+    };
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let before = open_descriptors();
+    for round in 0..1000_u32 {
+        let polls = round % 4;
+        poll_and_drop(polls, TcpStream::connect(deaf.address)).await;
+        poll_and_drop(polls, TcpStream::connect_timeout(deaf.address, PATIENCE)).await;
+        // Connects in the end, if it is given the time; the result is not taken.
+        poll_and_drop(polls, TcpStream::connect(address)).await;
+        poll_and_drop(polls, listener.accept()).await;
+        poll_and_drop(polls, stream.read(&mut [0; 8])).await;
+        poll_and_drop(polls, stream.peek(&mut [0; 8])).await;
+        poll_and_drop(polls, socket.recv_from(&mut [0; 8])).await;
+    }
+    // What was connected and not accepted is at most in the kernel's queue.
+    loop {
+        let accepted = listener.accept();
+        pin!(accepted);
+        match timeout(Duration::from_millis(20), accepted).await {
+            Ok(connection) => drop(connection),
+            Err(GlommioError::TimedOut(_)) => break,
+            Err(error) => return Err(error),
         }
-        // What was connected and not accepted is at most in the kernel's queue.
-        loop {
-            let accepted = listener.accept();
-            pin!(accepted);
-            match timeout(Duration::from_millis(20), accepted).await {
-                Ok(connection) => drop(connection),
-                Err(GlommioError::TimedOut(_)) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        back_to(before).await;
-        peer.write_all(b"still here")?;
-        let mut buf = [0; 10];
-        stream.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"still here");
-        Ok(())
-    });
+    }
+    back_to(before).await;
+    peer.write_all(b"still here")?;
+    let mut buf = [0; 10];
+    stream.read_exact(&mut buf).await?;
+    assert_eq!(&buf, b"still here");
+    Ok(())
 }
 
 /// Polls `future` so many times, with a turn of the reactor in between, and drops it and its
@@ -118,9 +123,8 @@ async fn poll_and_drop<F: Future>(polls: u32, future: F) {
     }
 }
 
-#[test]
+#[run_test(alone)]
 fn executors_dropped_with_sockets_under_way_leave_no_descriptor() {
-    let _alone = alone();
     let deaf = Deaf::new();
     let one_executor = || {
         LocalExecutor::default().run(async {
@@ -146,9 +150,8 @@ fn executors_dropped_with_sockets_under_way_leave_no_descriptor() {
 }
 
 /// Without descriptors, accepting and connecting fail and nothing else; with some, all goes on.
-#[test]
+#[run_test(alone)]
 fn a_listener_survives_running_out_of_descriptors() {
-    let _alone = alone();
     const CLIENTS: usize = 10;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("every process has a limit");
     run(async {
@@ -203,9 +206,8 @@ enum End {
 
 /// Writing to a connection that is gone is an error, and no signal that ends the process: a host
 /// program not written in Rust has not told the system to ignore it.
-#[test]
+#[run_test(alone)]
 fn writing_to_a_closed_peer_raises_no_signal() {
-    let _alone = alone();
     // SAFETY: the default disposition is installed, no handler of ours; only tests of this binary
     // could mind, and they run one at a time.
     let ignored = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };

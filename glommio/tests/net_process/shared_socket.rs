@@ -95,37 +95,30 @@ async fn stops_beside_a_thread(stop: impl AsyncFnOnce(TcpListener)) -> Result {
     assert_greeted(thread, client, || connect(address))
 }
 
-#[test]
-fn a_client_of_a_listener_that_is_dropped_goes_to_who_shares_the_socket() {
-    let _alone = alone();
-    run(async {
-        stops_beside_a_thread(async |listener| drop(listener)).await?;
-        let gives_away = async |listener: TcpListener| {
-            // SAFETY: nothing else has the descriptor.
-            drop(unsafe { OwnedFd::from_raw_fd(listener.into_raw_fd()) });
-        };
-        stops_beside_a_thread(gives_away).await?;
-        stops_beside_a_thread(async |listener| drop(listener.into_parts().await)).await
-    });
+#[run_test(run_alone)]
+async fn a_client_of_a_listener_that_is_dropped_goes_to_who_shares_the_socket() {
+    stops_beside_a_thread(async |listener| drop(listener)).await?;
+    let gives_away = async |listener: TcpListener| {
+        // SAFETY: nothing else has the descriptor.
+        drop(unsafe { OwnedFd::from_raw_fd(listener.into_raw_fd()) });
+    };
+    stops_beside_a_thread(gives_away).await?;
+    stops_beside_a_thread(async |listener| drop(listener.into_parts().await)).await
 }
 
-#[test]
-fn a_client_of_an_accept_that_is_given_up_goes_to_who_shares_the_socket() {
-    let _alone = alone();
-    run(async {
-        let mut kept = None;
-        let keeps = async |listener: TcpListener| {
-            turns().await;
-            drop(poll_once(listener.accept()).await);
-            kept = Some(listener);
-        };
-        stops_beside_a_thread(keeps).await
-    });
+#[run_test(run_alone)]
+async fn a_client_of_an_accept_that_is_given_up_goes_to_who_shares_the_socket() {
+    let mut kept = None;
+    let keeps = async |listener: TcpListener| {
+        turns().await;
+        drop(poll_once(listener.accept()).await);
+        kept = Some(listener);
+    };
+    stops_beside_a_thread(keeps).await
 }
 
-#[test]
+#[run_test(alone)]
 fn a_client_of_an_executor_that_ends_goes_to_who_shares_the_socket() {
-    let _alone = alone();
     let executor = LocalExecutor::default();
     let waiting = executor.run(async {
         let socket = StdListener::bind("127.0.0.1:0")?;
@@ -146,43 +139,39 @@ fn a_client_of_an_executor_that_ends_goes_to_who_shares_the_socket() {
     assert_greeted(thread, client, || connect(address)).expect("it listens");
 }
 
-#[test]
-fn a_client_of_a_unix_listener_that_stops_goes_to_who_shares_the_socket() {
-    let _alone = alone();
-    run(async {
-        let place = tempfile::tempdir()?;
-        for is_dropped in [false, true] {
-            let path = place.path().join(is_dropped.to_string());
-            let socket = StdUnixListener::bind(&path)?;
-            let others = socket.try_clone()?;
-            let listener = UnixListener::from(socket);
-            let mut accept = Box::pin(listener.accept());
-            assert!(poll_once(&mut accept).await.is_none());
-            turns().await;
-            let thread = waits_for_client(others.into());
-            let client = connect_to_path(&path)?;
-            drop(accept);
-            let kept = (!is_dropped).then_some(listener);
-            turns().await;
-            if let Some(listener) = &kept {
-                drop(poll_once(listener.accept()).await);
-            }
-            turns().await;
-            assert_greeted(thread, client, || connect_to_path(&path))?;
-            if let Some(listener) = &kept {
-                // It is as it was.
-                let _client = connect_to_path(&path)?;
-                listener.accept().await?;
-            }
+#[run_test(run_alone)]
+async fn a_client_of_a_unix_listener_that_stops_goes_to_who_shares_the_socket() {
+    let place = tempfile::tempdir()?;
+    for is_dropped in [false, true] {
+        let path = place.path().join(is_dropped.to_string());
+        let socket = StdUnixListener::bind(&path)?;
+        let others = socket.try_clone()?;
+        let listener = UnixListener::from(socket);
+        let mut accept = Box::pin(listener.accept());
+        assert!(poll_once(&mut accept).await.is_none());
+        turns().await;
+        let thread = waits_for_client(others.into());
+        let client = connect_to_path(&path)?;
+        drop(accept);
+        let kept = (!is_dropped).then_some(listener);
+        turns().await;
+        if let Some(listener) = &kept {
+            drop(poll_once(listener.accept()).await);
         }
-        Ok(())
-    });
+        turns().await;
+        assert_greeted(thread, client, || connect_to_path(&path))?;
+        if let Some(listener) = &kept {
+            // It is as it was.
+            let _client = connect_to_path(&path)?;
+            listener.accept().await?;
+        }
+    }
+    Ok(())
 }
 
 /// All tests here once more, with the kernel accepting in the middle of any system call.
-#[test]
+#[run_test(alone)]
 fn at_any_time() {
-    let _alone = alone();
     const NAME: &str = "shared_socket::at_any_time";
     crate::common::again_with(NAME, &[("GLOMMIO_RING", "plain")], &["shared_socket::a_"]);
 }

@@ -15,6 +15,13 @@ use glommio::{
     spawn_local_into,
 };
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
+
+fn run(test: impl Future<Output = ()>) {
+    LocalExecutor::default().run(test);
+}
+
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
@@ -56,118 +63,106 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-#[test]
-fn a_late_executor_refuses_until_it_is_late_no_more() {
-    LocalExecutor::default().run(async {
-        let shed = shed();
-        let hog = late();
-        until("a refusal", || shed.admit().is_err()).await;
-        let refusal = shed.admit().expect_err("it is as late as before");
-        assert!(refusal.delay() > ms(1));
-        assert!(shed.is_overloaded());
-        assert!(
-            refusal.to_string().contains("later than 1.0ms"),
-            "{refusal}"
-        );
-        hog.cancel().await;
-        until("an end of overload", || {
-            shed.admit().is_ok() && !shed.is_overloaded()
-        })
-        .await;
-    });
+#[run_test]
+async fn a_late_executor_refuses_until_it_is_late_no_more() {
+    let shed = shed();
+    let hog = late();
+    until("a refusal", || shed.admit().is_err()).await;
+    let refusal = shed.admit().expect_err("it is as late as before");
+    assert!(refusal.delay() > ms(1));
+    assert!(shed.is_overloaded());
+    assert!(
+        refusal.to_string().contains("later than 1.0ms"),
+        "{refusal}"
+    );
+    hog.cancel().await;
+    until("an end of overload", || {
+        shed.admit().is_ok() && !shed.is_overloaded()
+    })
+    .await;
 }
 
 /// The hog of another queue delays requests as well.
-#[test]
-fn what_other_queues_do_is_lateness() {
-    LocalExecutor::default().run(async {
-        let other =
-            executor().create_task_queue(Shares::Static(1000), Latency::NotImportant, "another");
-        let shed = shed();
-        let hog = spawn_local_into(hog(ms(2)), other).expect("the queue is there");
-        until("a refusal", || shed.admit().is_err()).await;
-        hog.cancel().await;
-    });
+#[run_test]
+async fn what_other_queues_do_is_lateness() {
+    let other =
+        executor().create_task_queue(Shares::Static(1000), Latency::NotImportant, "another");
+    let shed = shed();
+    let hog = spawn_local_into(hog(ms(2)), other).expect("the queue is there");
+    until("a refusal", || shed.admit().is_err()).await;
+    hog.cancel().await;
 }
 
-#[test]
-fn one_long_poll_is_no_overload() {
-    LocalExecutor::default().run(async {
-        let shed = LoadShedder::builder()
-            .target(ms(1))
-            .interval(ms(100))
-            .build();
-        assert!(shed.admit().is_ok());
-        yield_now().await;
-        compute(ms(150));
-        until("a measurement", || shed.delay() >= ms(100)).await;
-        assert!(shed.admit().is_ok());
-        assert!(!shed.is_overloaded());
-    });
+#[run_test]
+async fn one_long_poll_is_no_overload() {
+    let shed = LoadShedder::builder()
+        .target(ms(1))
+        .interval(ms(100))
+        .build();
+    assert!(shed.admit().is_ok());
+    yield_now().await;
+    compute(ms(150));
+    until("a measurement", || shed.delay() >= ms(100)).await;
+    assert!(shed.admit().is_ok());
+    assert!(!shed.is_overloaded());
 }
 
 /// However long the work takes, an executor that sleeps in between has no queue.
-#[test]
-fn an_executor_that_sleeps_is_not_overloaded() {
-    LocalExecutor::default().run(async {
-        // Long enough that the machine leaves it some sleeps that end in time.
-        let shed = LoadShedder::builder()
-            .target(ms(1))
-            .interval(ms(100))
-            .build();
-        for _ in 0..30 {
-            assert!(shed.admit().is_ok());
-            compute(ms(4));
-            sleep(ms(3)).await;
-        }
-        assert!(!shed.is_overloaded());
-    });
+#[run_test]
+async fn an_executor_that_sleeps_is_not_overloaded() {
+    // Long enough that the machine leaves it some sleeps that end in time.
+    let shed = LoadShedder::builder()
+        .target(ms(1))
+        .interval(ms(100))
+        .build();
+    for _ in 0..30 {
+        assert!(shed.admit().is_ok());
+        compute(ms(4));
+        sleep(ms(3)).await;
+    }
+    assert!(!shed.is_overloaded());
 }
 
 /// Measuring must not keep the thread busy, or wake it.
-#[test]
-fn a_shed_that_is_not_asked_does_nothing() {
-    LocalExecutor::default().run(async {
-        let shed = shed();
-        assert!(shed.admit().is_ok());
-        sleep(ms(10)).await;
-        // Reading them resets them.
-        let _ = executor().executor_stats();
-        sleep(ms(50)).await;
-        let polls = executor().executor_stats().tasks_executed();
-        assert!(polls <= 1, "{polls} polls in 50 ms");
-        assert!(shed.delay() < PATIENCE);
-    });
+#[run_test]
+async fn a_shed_that_is_not_asked_does_nothing() {
+    let shed = shed();
+    assert!(shed.admit().is_ok());
+    sleep(ms(10)).await;
+    // Reading them resets them.
+    let _ = executor().executor_stats();
+    sleep(ms(50)).await;
+    let polls = executor().executor_stats().tasks_executed();
+    assert!(polls <= 1, "{polls} polls in 50 ms");
+    assert!(shed.delay() < PATIENCE);
 }
 
-#[test]
-fn those_who_wait_go_on_when_it_is_over() {
-    LocalExecutor::default().run(async {
-        let shed = Rc::new(shed());
-        shed.ready().await;
-        let hog = late();
-        until("a refusal", || shed.admit().is_err()).await;
-        let is_ready = Rc::new(Cell::new(false));
-        // One is given up while it waits, one is never polled again, and one goes on.
-        let mut given_up = Box::pin(shed.ready());
-        poll_fn(|cx| {
-            let _ = given_up.as_mut().poll(cx);
-            Poll::Ready(())
-        })
-        .await;
-        drop(given_up);
-        std::mem::forget(Box::pin(shed.ready()));
-        let waits = spawn_local({
-            let (shed, is_ready) = (Rc::clone(&shed), Rc::clone(&is_ready));
-            async move {
-                shed.ready().await;
-                is_ready.set(true);
-            }
-        });
-        hog.cancel().await;
-        until("the one that waits", || is_ready.get()).await;
-        waits.await;
+#[run_test]
+async fn those_who_wait_go_on_when_it_is_over() {
+    let shed = Rc::new(shed());
+    shed.ready().await;
+    let hog = late();
+    until("a refusal", || shed.admit().is_err()).await;
+    let is_ready = Rc::new(Cell::new(false));
+    // One is given up while it waits, one is never polled again, and one goes on.
+    let mut given_up = Box::pin(shed.ready());
+    poll_fn(|cx| {
+        let _ = given_up.as_mut().poll(cx);
+        Poll::Ready(())
+    })
+    .await;
+    drop(given_up);
+    std::mem::forget(Box::pin(shed.ready()));
+    let waits = spawn_local({
+        let (shed, is_ready) = (Rc::clone(&shed), Rc::clone(&is_ready));
+        async move {
+            shed.ready().await;
+            is_ready.set(true);
+        }
     });
+    hog.cancel().await;
+    until("the one that waits", || is_ready.get()).await;
+    waits.await;
 }
 
 /// It may outlive its executor, be dropped in the middle of a measurement, and be asked anywhere.

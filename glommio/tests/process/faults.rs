@@ -10,7 +10,7 @@ use nix::sys::resource::Resource;
 
 use super::*;
 use crate::common::seccomp::deny_all;
-use crate::common::{in_child, run, set_limit};
+use crate::common::{run, run_in_child, set_limit};
 
 /// No child of this process is left, neither running nor as a zombie.
 fn assert_no_children() {
@@ -23,44 +23,42 @@ fn assert_no_children() {
     );
 }
 
-#[test]
+#[run_test(in_children_with_and_without_pidfds)]
 fn without_descriptors_there_is_an_error_and_nothing_is_left() {
-    in_children_with_and_without_pidfds(|| {
-        run(async {
-            // What is opened once and kept.
-            Command::new("true")
-                .output()
-                .await
-                .expect("descriptors are free");
-            let before = descriptors();
-            let (mut failed, mut succeeded) = (0, 0);
-            for free in 0..24 {
-                set_limit(Resource::RLIMIT_NOFILE, (before + free) as u64);
-                let spawned = Command::new("true")
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped())
-                    .stderr(Stdio::piped())
-                    .spawn();
-                set_limit(Resource::RLIMIT_NOFILE, 1024);
-                match spawned {
-                    Ok(mut child) => {
-                        child.wait().await.expect("it runs");
-                        succeeded += 1;
-                    }
-                    Err(error) => {
-                        let error = io::Error::from(error);
-                        assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
-                        failed += 1;
-                    }
+    run(async {
+        // What is opened once and kept.
+        Command::new("true")
+            .output()
+            .await
+            .expect("descriptors are free");
+        let before = descriptors();
+        let (mut failed, mut succeeded) = (0, 0);
+        for free in 0..24 {
+            set_limit(Resource::RLIMIT_NOFILE, (before + free) as u64);
+            let spawned = Command::new("true")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn();
+            set_limit(Resource::RLIMIT_NOFILE, 1024);
+            match spawned {
+                Ok(mut child) => {
+                    child.wait().await.expect("it runs");
+                    succeeded += 1;
                 }
-                settle(before).await;
-                assert_no_children();
+                Err(error) => {
+                    let error = io::Error::from(error);
+                    assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
+                    failed += 1;
+                }
             }
-            assert!(
-                failed > 0 && succeeded > 0,
-                "{failed} failed, {succeeded} did not"
-            );
-        });
+            settle(before).await;
+            assert_no_children();
+        }
+        assert!(
+            failed > 0 && succeeded > 0,
+            "{failed} failed, {succeeded} did not"
+        );
     });
 }
 
@@ -134,56 +132,48 @@ async fn all_of_a_child() {
     settle(before).await;
 }
 
-#[test]
-fn a_child_that_other_code_has_reaped_is_an_error_and_is_never_signalled() {
-    in_child(|| {
-        run(async {
-            let mut child = Command::new("true")
-                .kill_on_drop(true)
-                .spawn()
-                .expect("it is there");
-            let id = child.id().expect("it was not waited for").cast_signed();
-            // SAFETY: the call is given no memory to write to.
-            assert_eq!(unsafe { libc::waitpid(id, std::ptr::null_mut(), 0) }, id);
-            let errno = |error: GlommioError<()>| io::Error::from(error).raw_os_error();
-            assert_eq!(child.wait().await.map_err(errno), Err(Some(libc::ECHILD)));
-            assert_eq!(child.start_kill().map_err(errno), Err(Some(libc::ESRCH)));
-        });
-    });
+#[run_test(run_in_child)]
+async fn a_child_that_other_code_has_reaped_is_an_error_and_is_never_signalled() {
+    let mut child = Command::new("true")
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it is there");
+    let id = child.id().expect("it was not waited for").cast_signed();
+    // SAFETY: the call is given no memory to write to.
+    assert_eq!(unsafe { libc::waitpid(id, std::ptr::null_mut(), 0) }, id);
+    let errno = |error: GlommioError<()>| io::Error::from(error).raw_os_error();
+    assert_eq!(child.wait().await.map_err(errno), Err(Some(libc::ECHILD)));
+    assert_eq!(child.start_kill().map_err(errno), Err(Some(libc::ESRCH)));
 }
 
-#[test]
-fn a_forked_process_leaves_the_children_of_its_parent_alone() {
-    in_child(|| {
-        run(async {
-            let mut child = Command::new("cat")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .kill_on_drop(true)
-                .spawn()
-                .expect("it is there");
-            // SAFETY: the forked process drops the child, which makes no system call that needs
-            // another thread, and ends.
-            let forked = unsafe { libc::fork() };
-            if forked == 0 {
-                drop(child);
-                // SAFETY: always allowed.
-                unsafe { libc::_exit(42) };
-            }
-            let mut status = 0;
-            // SAFETY: `status` is a place for a number.
-            assert_eq!(unsafe { libc::waitpid(forked, &raw mut status, 0) }, forked);
-            assert_eq!(libc::WEXITSTATUS(status), 42);
-            // One that was killed reads nothing more.
-            let input = child.stdin.as_mut().expect("it is piped");
-            input.write_all(b"!").await.expect("it reads");
-            let output = child.stdout.as_mut().expect("it is piped");
-            let mut echoed = [0];
-            output.read_exact(&mut echoed).await.expect("it runs on");
-            assert_eq!(&echoed, b"!");
-            child.kill().await.expect("it runs");
-            let status = child.wait().await.expect("it is known");
-            assert_eq!(status.signal(), Some(libc::SIGKILL));
-        });
-    });
+#[run_test(run_in_child)]
+async fn a_forked_process_leaves_the_children_of_its_parent_alone() {
+    let mut child = Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it is there");
+    // SAFETY: the forked process drops the child, which makes no system call that needs
+    // another thread, and ends.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        drop(child);
+        // SAFETY: always allowed.
+        unsafe { libc::_exit(42) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a place for a number.
+    assert_eq!(unsafe { libc::waitpid(forked, &raw mut status, 0) }, forked);
+    assert_eq!(libc::WEXITSTATUS(status), 42);
+    // One that was killed reads nothing more.
+    let input = child.stdin.as_mut().expect("it is piped");
+    input.write_all(b"!").await.expect("it reads");
+    let output = child.stdout.as_mut().expect("it is piped");
+    let mut echoed = [0];
+    output.read_exact(&mut echoed).await.expect("it runs on");
+    assert_eq!(&echoed, b"!");
+    child.kill().await.expect("it runs");
+    let status = child.wait().await.expect("it is known");
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
 }

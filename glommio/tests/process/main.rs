@@ -1,5 +1,7 @@
 //! Child processes: real ones, such as every system has.
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -16,7 +16,7 @@ use glommio::{executor, spawn_local};
 
 use super::{Log, MILLISECOND, SECOND};
 use crate::common::polled::rounds;
-use crate::common::watchdog;
+use crate::common::{watchdog, with_watchdog};
 
 /// The order in which tasks run that were spawned one after the other.
 fn order_of_tasks(simulation: SimulationBuilder, tasks: usize) -> Vec<usize> {
@@ -42,9 +42,8 @@ fn order_of_tasks(simulation: SimulationBuilder, tasks: usize) -> Vec<usize> {
     log.take()
 }
 
-#[test]
+#[run_test]
 fn tasks_of_a_queue_run_in_their_order_unless_that_is_random() {
-    let _watchdog = watchdog();
     let mut orders = BTreeSet::new();
     for seed in 0..rounds(40) as u64 {
         let simulation = || Simulation::builder().seed(seed);
@@ -140,9 +139,8 @@ fn each_seed_does_the_same_twice() {
 }
 
 /// A task that always goes to the end of the line leaves the others their turns, whatever the order.
-#[test]
+#[run_test]
 fn a_task_that_yields_again_and_again_does_not_keep_others_waiting_for_ever() {
-    let _watchdog = watchdog();
     for seed in 0..50 {
         Simulation::builder()
             .seed(seed)
@@ -169,9 +167,8 @@ fn a_task_that_yields_again_and_again_does_not_keep_others_waiting_for_ever() {
 
 /// Whether a socket that has data is read at once, or a turn later, is up to the seed; nothing is lost either
 /// way.
-#[test]
+#[run_test]
 fn an_attempt_at_a_socket_may_come_too_early() {
-    let _watchdog = watchdog();
     let (mut at_once, mut later) = (0, 0);
     for seed in 0..300 {
         let polls = Rc::new(Cell::new(0));
@@ -213,9 +210,8 @@ fn an_attempt_at_a_socket_may_come_too_early() {
 
 /// A wake by another executor is seen in the turn that follows, or in a later one: before or after what the
 /// executor does meanwhile.
-#[test]
+#[run_test]
 fn the_wake_of_another_executor_is_seen_sooner_or_later() {
-    let _watchdog = watchdog();
     let mut seen_after = BTreeSet::new();
     for seed in 0..200 {
         let (sender, receiver) = oneshot::shared::<()>();
@@ -261,9 +257,8 @@ fn the_wake_of_another_executor_is_seen_sooner_or_later() {
 }
 
 /// Sockets that become ready at the same time are seen in any order.
-#[test]
+#[run_test]
 fn completions_of_the_same_time_come_in_any_order() {
-    let _watchdog = watchdog();
     let mut orders = BTreeSet::new();
     for seed in 0..100 {
         let log = Log::new();
@@ -305,9 +300,8 @@ fn completions_of_the_same_time_come_in_any_order() {
 }
 
 /// What is drawn first is no more alike for neighbours than for others.
-#[test]
+#[run_test]
 fn seeds_that_follow_each_other_have_nothing_in_common() {
-    let _watchdog = watchdog();
     let first = |seed| {
         let drawn = Rc::new(Cell::new(0));
         let kept = Rc::clone(&drawn);

@@ -15,7 +15,7 @@ use glommio::timer::sleep;
 use nix::sys::resource::{Resource, setrlimit};
 
 use super::{Log, MILLISECOND, SECOND};
-use crate::common::{in_child, watchdog};
+use crate::common::{in_child, with_watchdog};
 
 /// The same in a simulation and with the kernel: what is passed along with bytes of a Unix socket.
 async fn descriptors_are_passed() -> io::Result<()> {
@@ -73,9 +73,8 @@ async fn descriptors_are_passed() -> io::Result<()> {
     Ok(())
 }
 
-#[test]
+#[run_test]
 fn descriptors_are_passed_as_by_the_kernel() {
-    let _watchdog = watchdog();
     let real = glommio::LocalExecutor::default().run(descriptors_are_passed());
     real.expect("with the kernel");
     for seed in 0..20 {
@@ -112,9 +111,8 @@ async fn a_file_is_sent(path: PathBuf) -> glommio::Result<(), ()> {
     file.close().await
 }
 
-#[test]
+#[run_test]
 fn a_file_is_sent_as_by_the_kernel() {
-    let _watchdog = watchdog();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("file");
     let real = glommio::LocalExecutor::default().run(a_file_is_sent(path));
@@ -127,9 +125,8 @@ fn a_file_is_sent_as_by_the_kernel() {
 }
 
 /// One listener of all shards of a node, which know it by descriptors of their own.
-#[test]
+#[run_test]
 fn a_balanced_listener_shares_connections_out() {
-    let _watchdog = watchdog();
     let accepted = Log::new();
     let seen = accepted.clone();
     let shared = Rc::new(OnceCell::new());
@@ -202,9 +199,8 @@ fn opened(simulation: SimulationBuilder, count: usize) -> Result<(usize, String)
     Ok(log.take().remove(0))
 }
 
-#[test]
+#[run_test]
 fn a_node_has_as_many_descriptors_as_it_is_given() {
-    let _watchdog = watchdog();
     let (count, error) = opened(Simulation::builder().descriptors(20), 100).expect("it goes on");
     assert_eq!(count, 17, "beside the standard streams");
     assert!(error.contains("os error 24"), "EMFILE: {error}");
@@ -228,9 +224,8 @@ fn a_node_has_as_many_descriptors_as_it_is_given() {
 }
 
 /// Numbers of the process depend on what else is open in it.
-#[test]
+#[run_test]
 fn errors_tell_the_numbers_that_the_node_sees() {
-    let _watchdog = watchdog();
     let alone = opened(Simulation::builder(), 5).expect("nothing fails");
     assert!(alone.1.contains("fd: Some(7)"), "{alone:?}");
     let others: Vec<_> = (0..50).map(|_| std::fs::File::open("/dev/null")).collect();
@@ -239,16 +234,14 @@ fn errors_tell_the_numbers_that_the_node_sees() {
     drop(others);
 }
 
-#[test]
+#[run_test(in_child)]
 fn a_process_without_descriptors_ends_the_simulation_and_does_not_change_it() {
-    in_child(|| {
-        // The limit is raised as far as it may be.
-        let limit = |soft, hard| setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
-        limit(64, 4096);
-        assert!(opened(Simulation::builder(), 200).is_ok());
-        limit(64, 64);
-        let failure = opened(Simulation::builder(), 200).unwrap_err();
-        assert!(matches!(failure.kind(), FailureKind::Setup(_)), "{failure}");
-        assert!(failure.to_string().contains("ulimit -n"), "{failure}");
-    });
+    // The limit is raised as far as it may be.
+    let limit = |soft, hard| setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+    limit(64, 4096);
+    assert!(opened(Simulation::builder(), 200).is_ok());
+    limit(64, 64);
+    let failure = opened(Simulation::builder(), 200).unwrap_err();
+    assert!(matches!(failure.kind(), FailureKind::Setup(_)), "{failure}");
+    assert!(failure.to_string().contains("ulimit -n"), "{failure}");
 }

@@ -14,7 +14,7 @@ use glommio::simulation::{self, Fault, Simulation};
 use glommio::timer::sleep;
 
 use super::{Log, MILLISECOND, SECOND};
-use crate::common::watchdog;
+use crate::common::{watchdog, with_watchdog};
 
 /// The same with the kernel and in a simulation.
 fn as_with_the_kernel<F>(test: fn(PathBuf) -> F)
@@ -95,9 +95,8 @@ fn both_ends_of_a_unix_socket_have_the_same_user() {
 }
 
 /// Less patience than the quarter of an hour that is the default.
-#[test]
+#[run_test]
 fn a_user_timeout_ends_a_connection_whose_peer_is_gone() {
-    let _watchdog = watchdog();
     for limit in [None, Some(5), Some(60)] {
         let log = Log::new();
         let seen = log.clone();
@@ -135,9 +134,8 @@ fn a_user_timeout_ends_a_connection_whose_peer_is_gone() {
     }
 }
 
-#[test]
+#[run_test]
 fn what_a_simulation_does_not_have_fails_and_says_so() {
-    let _watchdog = watchdog();
     let client = || async {
         let is_named = |error: io::Error, name: &str| {
             assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");

@@ -13,7 +13,7 @@ use glommio::simulation::{self, Disk, FailureKind, Fault, Simulation};
 use glommio::timer::sleep;
 
 use super::{HOUR, Log, MILLISECOND, SECOND};
-use crate::common::watchdog;
+use crate::common::with_watchdog;
 
 const NODE: &str = "server";
 
@@ -75,9 +75,8 @@ fn seen_of(fault: &Fault) -> (String, String, Vec<u64>) {
     (seen[0].clone(), seen[1].clone(), log.take())
 }
 
-#[test]
+#[run_test]
 fn a_kernel_lives_on_when_its_processes_are_killed() {
-    let _watchdog = watchdog();
     let (connected, connecting, files) = seen_of(&kill());
     assert_eq!(
         (&*connected, &*connecting),
@@ -93,9 +92,8 @@ fn a_kernel_lives_on_when_its_processes_are_killed() {
 }
 
 /// What a process has written is not safe before its kernel has synced it.
-#[test]
+#[run_test]
 fn a_power_cut_after_a_kill_takes_what_was_not_synced() {
-    let _watchdog = watchdog();
     let mut lost = 0;
     for seed in 0..40 {
         let log = Log::new();
@@ -148,9 +146,8 @@ fn answered(fault: Fault) -> (u64, u64) {
     (times[0], times[1])
 }
 
-#[test]
+#[run_test]
 fn a_stopped_process_has_a_kernel_that_accepts_and_a_paused_machine_has_none() {
-    let _watchdog = watchdog();
     let length = 60 * SECOND;
     let stop = Fault::Stop {
         node: NODE.into(),
@@ -165,9 +162,8 @@ fn a_stopped_process_has_a_kernel_that_accepts_and_a_paused_machine_has_none() {
     assert!(connected >= 61 && answered >= 61, "{connected} {answered}");
 }
 
-#[test]
+#[run_test]
 fn kills_and_stops_come_by_chance() {
-    let _watchdog = watchdog();
     let starts = Rc::new(Cell::new(0));
     let counted = Rc::clone(&starts);
     let failure = Simulation::builder()
@@ -192,9 +188,8 @@ fn kills_and_stops_come_by_chance() {
 }
 
 /// The disk of one node, from a moment on.
-#[test]
+#[run_test]
 fn a_disk_begins_to_fail_while_the_others_do_not() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let writes = |name: &'static str| {
         let log = log.clone();
@@ -275,9 +270,8 @@ fn read_back(disk: fn(Disk) -> Disk, seed: u64) -> Vec<[u8; SECTOR]> {
     log.take()
 }
 
-#[test]
+#[run_test]
 fn disks_write_something_else_and_elsewhere() {
-    let _watchdog = watchdog();
     let is_right = |(number, sector): &(usize, &[u8; SECTOR])| {
         sector.iter().all(|byte| usize::from(*byte) == number + 100)
     };

@@ -13,11 +13,10 @@ use glommio::timer::{interval, sleep};
 use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into, time};
 
 use super::{HOUR, Log, MILLISECOND, SECOND};
-use crate::common::watchdog;
+use crate::common::with_watchdog;
 
-#[test]
+#[run_test]
 fn an_hour_takes_no_time_and_ends_exactly() {
-    let _watchdog = watchdog();
     let report = Simulation::builder()
         .client("client", || async {
             let start = time::now();
@@ -30,9 +29,8 @@ fn an_hour_takes_no_time_and_ends_exactly() {
     assert_eq!(report.elapsed(), HOUR);
 }
 
-#[test]
+#[run_test]
 fn deadlines_of_all_nodes_come_in_their_order() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let mut builder = Simulation::builder();
     for node in 0..5_u32 {
@@ -54,9 +52,8 @@ fn deadlines_of_all_nodes_come_in_their_order() {
     assert!(times.is_sorted());
 }
 
-#[test]
+#[run_test]
 fn run_for_ends_at_its_time_whatever_is_left() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let seen = log.clone();
     let report = Simulation::builder()
@@ -76,9 +73,8 @@ fn run_for_ends_at_its_time_whatever_is_left() {
 }
 
 /// Without clients, the end is when nothing can happen any more.
-#[test]
+#[run_test]
 fn without_clients_it_ends_when_nothing_is_left() {
-    let _watchdog = watchdog();
     let report = Simulation::builder()
         .node("server", 3, || sleep(SECOND))
         .run()
@@ -131,9 +127,8 @@ fn run_busy(seed: u64) -> (u64, Vec<String>) {
     (report.digest(), log.take())
 }
 
-#[test]
+#[run_test]
 fn the_same_seed_does_the_same_and_others_do_not() {
-    let _watchdog = watchdog();
     let mut digests = BTreeSet::new();
     let mut logs = BTreeSet::new();
     let seeds = common_seeds();
@@ -156,9 +151,8 @@ fn common_seeds() -> u64 {
     seeds.map_or(20, |it| it.expect("GLOMMIO_SEEDS is a number"))
 }
 
-#[test]
+#[run_test]
 fn what_the_seed_decides_changes_the_order_of_nodes() {
-    let _watchdog = watchdog();
     let mut orders = BTreeSet::new();
     for seed in 0..30 {
         let log = Log::new();
@@ -176,9 +170,8 @@ fn what_the_seed_decides_changes_the_order_of_nodes() {
     assert_eq!(orders.len(), 6, "each order of three comes up: {orders:?}");
 }
 
-#[test]
+#[run_test]
 fn shards_of_a_node_talk_over_a_mesh() {
-    let _watchdog = watchdog();
     for seed in 0..10 {
         let log = Log::new();
         let seen = log.clone();
@@ -225,9 +218,8 @@ fn shards_of_a_node_talk_over_a_mesh() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_channel_between_nodes_carries_what_is_sent() {
-    let _watchdog = watchdog();
     let (sender, receiver) = shared_channel::new_bounded(2);
     let ends = std::cell::RefCell::new((Some(sender), Some(receiver)));
     let ends = std::rc::Rc::new(ends);
@@ -255,9 +247,8 @@ fn a_channel_between_nodes_carries_what_is_sent() {
         .expect("nothing fails");
 }
 
-#[test]
+#[run_test]
 fn slices_end_also_of_tasks_that_only_look_at_the_executor() {
-    let _watchdog = watchdog();
     for seed in 0..20 {
         Simulation::builder()
             .seed(seed)
@@ -279,9 +270,8 @@ fn slices_end_also_of_tasks_that_only_look_at_the_executor() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_paused_clock_cannot_be_driven_by_hand_but_settles() {
-    let _watchdog = watchdog();
     Simulation::builder()
         .client("client", || async {
             let start = time::now();
@@ -297,9 +287,8 @@ fn a_paused_clock_cannot_be_driven_by_hand_but_settles() {
         .expect("nothing fails");
 }
 
-#[test]
+#[run_test]
 fn outside_of_a_simulation_the_clock_is_the_systems() {
-    let _watchdog = watchdog();
     let before = Instant::now();
     Simulation::builder()
         .client("client", || sleep(HOUR))
@@ -334,9 +323,8 @@ async fn a_test_that_is_a_simulation_may_return_a_result() -> Result<(), std::io
 
 /// Whose turn it is follows from how long the turns before took by the simulated clock, and from
 /// nothing that the machine does.
-#[test]
+#[run_test]
 fn long_turns_are_charged_the_same_whenever_they_run() {
-    let _watchdog = watchdog();
     let order = |seed| {
         let log = Log::new();
         let seen = log.clone();

@@ -16,17 +16,16 @@ use glommio::simulation::{
 use glommio::timer::sleep;
 use glommio::{GlommioError, executor, spawn_local};
 
-use super::{HOUR, SECOND};
-use crate::common::{aborts_in_child, watchdog};
+use super::{HOUR, SECOND, power_cut};
+use crate::common::{aborts_in_child, with_watchdog};
 
 fn kind_of(builder: glommio::simulation::SimulationBuilder) -> (FailureKind, Option<String>) {
     let failure = builder.run().expect_err("it fails");
     (failure.kind().clone(), failure.node().map(str::to_owned))
 }
 
-#[test]
+#[run_test]
 fn a_panic_is_told_with_its_node_time_and_seed() {
-    let _watchdog = watchdog();
     let fails = || {
         Simulation::builder()
             .seed(42)
@@ -54,9 +53,8 @@ fn a_panic_is_told_with_its_node_time_and_seed() {
     assert_eq!(failure.digest(), fails().digest());
 }
 
-#[test]
+#[run_test]
 fn the_trace_names_nodes_paths_addresses_and_packets() {
-    let _watchdog = watchdog();
     let failure = Simulation::builder()
         .seed(1)
         .node("server", 1, || async {
@@ -90,24 +88,21 @@ fn the_trace_names_nodes_paths_addresses_and_packets() {
     }
 }
 
-#[test]
+#[run_test]
 fn an_error_that_is_returned_is_a_failure() {
-    let _watchdog = watchdog();
     let failed = kind_of(Simulation::builder().client("client", || async { Err::<(), _>("no") }));
     let error = FailureKind::Error("\"no\"".into());
     assert_eq!(failed, (error, Some("client".into())));
 }
 
-#[test]
+#[run_test]
 fn a_wait_for_what_never_comes_is_found() {
-    let _watchdog = watchdog();
     let failed = kind_of(Simulation::builder().client("client", pending::<()>));
     assert_eq!(failed, (FailureKind::NothingLeft, None));
 }
 
-#[test]
+#[run_test]
 fn a_loop_that_waits_for_nothing_is_found() {
-    let _watchdog = watchdog();
     let failed = kind_of(Simulation::builder().client("client", || async {
         let limit = glommio::time::now() + SECOND;
         while glommio::time::now() < limit {
@@ -117,9 +112,8 @@ fn a_loop_that_waits_for_nothing_is_found() {
     assert_eq!(failed, (FailureKind::Busy, None));
 }
 
-#[test]
+#[run_test]
 fn a_loop_over_loopback_is_no_loop_that_waits_for_nothing() {
-    let _watchdog = watchdog();
     const ROUNDS: usize = 30_000;
     let talks = || async {
         let listener = TcpListener::bind("127.0.0.1:7000")?;
@@ -145,9 +139,8 @@ fn a_loop_over_loopback_is_no_loop_that_waits_for_nothing() {
     assert_eq!(kind_of(few), (FailureKind::Busy, None));
 }
 
-#[test]
+#[run_test]
 fn a_client_that_does_not_end_is_a_failure_that_names_it() {
-    let _watchdog = watchdog();
     let ticks = || async {
         loop {
             sleep(20 * SECOND).await;
@@ -176,9 +169,8 @@ fn a_client_that_does_not_end_is_a_failure_that_names_it() {
     }
 }
 
-#[test]
+#[run_test]
 fn what_cannot_be_set_up_is_named() {
-    let _watchdog = watchdog();
     let says =
         |builder: glommio::simulation::SimulationBuilder, part: &str| match kind_of(builder).0 {
             FailureKind::Setup(text) => assert!(text.contains(part), "{part}: {text}"),
@@ -190,10 +182,7 @@ fn what_cannot_be_set_up_is_named() {
         "two nodes",
     );
     says(Simulation::builder().node("a", 0, idle), "at least one");
-    let cut = |node: &str| Fault::PowerCut {
-        node: node.into(),
-        off_for: SECOND,
-    };
+    let cut = |node: &str| power_cut(node, SECOND);
     says(
         Simulation::builder()
             .at(SECOND, cut("b"))
@@ -225,9 +214,8 @@ fn what_cannot_be_set_up_is_named() {
     );
 }
 
-#[test]
+#[run_test]
 fn a_failure_before_the_start_names_no_seed_to_repeat_it_with() {
-    let _watchdog = watchdog();
     let setup = Simulation::builder().seed(42).node("a", 0, pending::<()>);
     let failure = setup.run().expect_err("it has no shard");
     assert_eq!(failure.seed(), 0);
@@ -235,9 +223,8 @@ fn a_failure_before_the_start_names_no_seed_to_repeat_it_with() {
     assert!(text.ends_with("give it at least one"), "{text}");
 }
 
-#[test]
+#[run_test]
 fn a_link_with_numbers_out_of_range_is_named() {
-    let _watchdog = watchdog();
     let wrong = [
         (Network::default().loss(2.0), "from 0 to 1, not 2"),
         (Network::default().loss(f64::NAN), "from 0 to 1, not NaN"),
@@ -264,9 +251,8 @@ fn a_link_with_numbers_out_of_range_is_named() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_simulation_inside_of_one_is_refused_and_the_outer_one_tells() {
-    let _watchdog = watchdog();
     let (kind, node) = kind_of(Simulation::builder().client("outer", || async {
         let _ = Simulation::builder().client("inner", || async {}).run();
     }));
@@ -280,9 +266,8 @@ fn a_simulation_inside_of_one_is_refused_and_the_outer_one_tells() {
     assert_eq!(node.as_deref(), Some("outer"));
 }
 
-#[test]
+#[run_test]
 fn a_panicking_destructor_at_the_end_is_not_lost_in_an_abort() {
-    let _watchdog = watchdog();
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -300,9 +285,8 @@ fn a_panicking_destructor_at_the_end_is_not_lost_in_an_abort() {
         .expect("the clients are over by then");
 }
 
-#[test]
+#[run_test]
 fn a_blocking_call_that_panics_panics_where_it_is_awaited() {
-    let _watchdog = watchdog();
     let (kind, _) = kind_of(Simulation::builder().client("client", || async {
         executor().spawn_blocking(|| panic!("in a call")).await;
     }));
@@ -345,9 +329,8 @@ fn fails_at_the_third_start(simulation: SimulationBuilder) -> Result<Report, Fai
         .run()
 }
 
-#[test]
+#[run_test]
 fn the_faults_that_suffice_for_a_failure_are_found() {
-    let _watchdog = watchdog();
     let first = fails_at_the_third_start(Simulation::builder()).expect_err("it fails");
     let minimised = Simulation::minimise(fails_at_the_third_start).expect_err("it fails");
     assert_eq!(minimised.of(), first.faults().len());
@@ -369,9 +352,8 @@ fn the_faults_that_suffice_for_a_failure_are_found() {
 }
 
 /// What has happened by chance and on demand happens again as a plan: all else is the same.
-#[test]
+#[run_test]
 fn a_failure_is_repeated_by_the_faults_that_it_tells() {
-    let _watchdog = watchdog();
     let fails = |plan: &[(std::time::Duration, Fault)]| {
         let mut simulation = Simulation::builder().seed(3);
         simulation = match plan {
@@ -399,9 +381,8 @@ fn a_failure_is_repeated_by_the_faults_that_it_tells() {
     );
 }
 
-#[test]
+#[run_test]
 fn a_failure_without_faults_needs_none_and_a_success_is_one() {
-    let _watchdog = watchdog();
     let minimised = Simulation::minimise(|simulation| {
         simulation
             .client("client", || async {

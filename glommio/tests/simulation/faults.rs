@@ -12,18 +12,14 @@ use glommio::simulation::{self, Fault, Simulation};
 use glommio::timer::sleep;
 use glommio::{executor, spawn_local, time};
 
-use super::{HOUR, Log, MILLISECOND, SECOND};
-use crate::common::watchdog;
+use super::{HOUR, Log, MILLISECOND, SECOND, pause, power_cut};
+use crate::common::with_watchdog;
 
-#[test]
+#[run_test]
 fn a_node_whose_power_is_cut_starts_again_and_its_tasks_are_gone() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let seen = log.clone();
-    let cut = Fault::PowerCut {
-        node: "server".into(),
-        off_for: 3 * SECOND,
-    };
+    let cut = power_cut("server", 3 * SECOND);
     Simulation::builder()
         .node("server", 2, move || {
             let log = seen.clone();
@@ -52,9 +48,8 @@ fn a_node_whose_power_is_cut_starts_again_and_its_tasks_are_gone() {
     );
 }
 
-#[test]
+#[run_test]
 fn destructors_run_at_a_power_cut_and_a_panic_of_one_harms_nothing() {
-    let _watchdog = watchdog();
     struct Counts(Rc<Cell<u32>>, bool);
     impl Drop for Counts {
         fn drop(&mut self) {
@@ -84,17 +79,13 @@ fn destructors_run_at_a_power_cut_and_a_panic_of_one_harms_nothing() {
 }
 
 /// A call in flight at a power cut has never been made, or its result is lost: both come up.
-#[test]
+#[run_test]
 fn a_blocking_call_goes_with_the_power() {
-    let _watchdog = watchdog();
     let mut lost = [0; 2];
     for seed in 0..100 {
         let made = Rc::new(Cell::new(0));
         let count = Rc::clone(&made);
-        let cut = Fault::PowerCut {
-            node: "server".into(),
-            off_for: HOUR,
-        };
+        let cut = power_cut("server", HOUR);
         let (begun, calls) = (
             std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0)),
             made,
@@ -125,15 +116,11 @@ fn a_blocking_call_goes_with_the_power() {
     assert!(lost.iter().all(|&seeds| seeds >= 20), "{lost:?}");
 }
 
-#[test]
+#[run_test]
 fn a_node_that_stands_still_finds_that_time_has_gone_by() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let seen = log.clone();
-    let pause = Fault::Pause {
-        node: "server".into(),
-        length: 60 * SECOND,
-    };
+    let pause = pause("server", 60 * SECOND);
     Simulation::builder()
         .node("server", 1, move || {
             let log = seen.clone();
@@ -154,19 +141,12 @@ fn a_node_that_stands_still_finds_that_time_has_gone_by() {
 }
 
 /// The power goes for the node as a whole, and there is nothing to pause while it is off.
-#[test]
+#[run_test]
 fn a_power_cut_ends_a_pause_and_a_pause_without_power_does_nothing() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let seen = log.clone();
-    let pause = || Fault::Pause {
-        node: "server".into(),
-        length: 60 * SECOND,
-    };
-    let cut = Fault::PowerCut {
-        node: "server".into(),
-        off_for: 2 * SECOND,
-    };
+    let pause = || pause("server", 60 * SECOND);
+    let cut = power_cut("server", 2 * SECOND);
     Simulation::builder()
         .node("server", 1, move || {
             let log = seen.clone();
@@ -186,9 +166,8 @@ fn a_power_cut_ends_a_pause_and_a_pause_without_power_does_nothing() {
     assert_eq!(log.take(), [1, 5, 6, 7]);
 }
 
-#[test]
+#[run_test]
 fn clocks_that_drift_wait_longer_or_shorter() {
-    let _watchdog = watchdog();
     for ppm in [-900_000, -500_000, -1, 0, 1, 100, 500_000, 1_000_000] {
         let drift = Fault::Drift {
             node: "server".into(),
@@ -216,9 +195,8 @@ fn clocks_that_drift_wait_longer_or_shorter() {
     }
 }
 
-#[test]
+#[run_test]
 fn an_injected_fault_happens_at_its_time() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let seen = log.clone();
     Simulation::builder()
@@ -228,10 +206,7 @@ fn an_injected_fault_happens_at_its_time() {
         })
         .client("client", || async {
             sleep(SECOND).await;
-            let cut = Fault::PowerCut {
-                node: "server".into(),
-                off_for: SECOND,
-            };
+            let cut = power_cut("server", SECOND);
             simulation::inject(SECOND, cut.clone());
             // Cut off again, it starts later.
             simulation::inject(SECOND + SECOND / 2, cut);
@@ -245,9 +220,8 @@ fn an_injected_fault_happens_at_its_time() {
 
 /// A service that accepts and writes files goes on when there are descriptors again, and a connection that found none is
 /// not lost.
-#[test]
+#[run_test]
 fn without_descriptors_all_that_opens_one_fails_and_nothing_is_lost() {
-    let _watchdog = watchdog();
     for seed in 0..10 {
         let refused = Rc::new(Cell::new(0));
         let counted = Rc::clone(&refused);
@@ -310,19 +284,15 @@ fn without_descriptors_all_that_opens_one_fails_and_nothing_is_lost() {
     }
 }
 
-#[test]
+#[run_test]
 fn without_memory_rings_refuse_and_a_node_starts_when_there_is_some() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let seen = log.clone();
     let no_memory = Fault::NoMemory {
         node: "node".into(),
         length: 10 * SECOND,
     };
-    let cut = Fault::PowerCut {
-        node: "node".into(),
-        off_for: SECOND,
-    };
+    let cut = power_cut("node", SECOND);
     Simulation::builder()
         .node("node", 2, move || {
             let log = seen.clone();

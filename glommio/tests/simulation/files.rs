@@ -11,13 +11,13 @@ use glommio::io::{
     create_dir_all, hard_link, read_link, remove, remove_dir_all, rename, set_permissions, stat,
     symlink,
 };
-use glommio::simulation::{self, FailureKind, Fault, Simulation};
+use glommio::simulation::{self, FailureKind, Simulation};
 use glommio::timer::sleep;
 use glommio::{GlommioError, time};
 
-use super::{MILLISECOND, SECOND};
+use super::{MILLISECOND, SECOND, power_cut};
 use crate::common::polled::rounds;
-use crate::common::watchdog;
+use crate::common::{watchdog, with_watchdog};
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
 
@@ -114,9 +114,8 @@ async fn names_are_as_on_linux() -> Result {
     Ok(())
 }
 
-#[test]
+#[run_test]
 fn disks_belong_to_their_nodes_and_stay() {
-    let _watchdog = watchdog();
     let sizes = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&sizes);
     Simulation::builder()
@@ -221,9 +220,8 @@ fn what_is_synced_survives_power_cuts_and_what_is_not_is_found_out() {
     assert!(lost > seeds * 3 / 4, "{lost} of {seeds}");
 }
 
-#[test]
+#[run_test]
 fn full_and_failing_disks_say_so() {
-    let _watchdog = watchdog();
     Simulation::builder()
         .disk(|disk| disk.full_at(100 << 10))
         .client("client", || async {
@@ -270,10 +268,7 @@ fn full_and_failing_disks_say_so() {
 fn cut_within_a_write(seed: u64, is_direct: bool, torn: bool) -> Vec<u8> {
     let found = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&found);
-    let cut = Fault::PowerCut {
-        node: "disk".into(),
-        off_for: SECOND,
-    };
+    let cut = power_cut("disk", SECOND);
     Simulation::builder()
         .seed(seed)
         .disk(|disk| {
@@ -330,9 +325,8 @@ fn filled(file: &DmaFile, byte: u8) -> glommio::io::DmaBuffer {
     buffer
 }
 
-#[test]
+#[run_test]
 fn a_write_in_flight_at_a_power_cut_is_there_or_not_or_torn_at_sectors() {
-    let _watchdog = watchdog();
     for is_direct in [true, false] {
         let (mut none, mut all, mut torn) = (0, 0, 0);
         for seed in 0..100 {
@@ -354,9 +348,8 @@ fn a_write_in_flight_at_a_power_cut_is_there_or_not_or_torn_at_sectors() {
 }
 
 /// Without a torn or lost write, only what was in flight is uncertain.
-#[test]
+#[run_test]
 fn an_operation_in_flight_may_have_happened_though_its_end_was_not_seen() {
-    let _watchdog = watchdog();
     let mut outcomes = [0, 0];
     for seed in 0..40 {
         let whole = cut_within_a_write(seed, true, false);

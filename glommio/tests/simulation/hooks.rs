@@ -11,20 +11,16 @@ use glommio::net::UdpSocket;
 use glommio::simulation::{self, FailureKind, Fault, Simulation, SimulationBuilder};
 use glommio::timer::sleep;
 
-use super::{HOUR, Log, MILLISECOND, SECOND};
+use super::{HOUR, Log, MILLISECOND, SECOND, power_cut};
 use crate::common::polled::rounds;
-use crate::common::{in_child_with, watchdog};
+use crate::common::{in_child_with, watchdog, with_watchdog};
 
 fn cut(node: &str) -> Fault {
-    Fault::PowerCut {
-        node: node.into(),
-        off_for: SECOND,
-    }
+    power_cut(node, SECOND)
 }
 
-#[test]
+#[run_test]
 fn a_hook_hears_of_each_start_before_the_node_runs() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let (of_hook, of_node) = (log.clone(), log.clone());
     Simulation::builder()
@@ -69,9 +65,8 @@ fn counting(builder: SimulationBuilder, count: &Rc<Cell<u64>>) -> SimulationBuil
     })
 }
 
-#[test]
+#[run_test]
 fn invariants_are_checked_each_interval_and_change_nothing() {
-    let _watchdog = watchdog();
     let count = Rc::new(Cell::new(0));
     let without = counting(Simulation::builder().seed(1), &count).run_for(10 * SECOND);
     let (checks, seen) = (Rc::new(Cell::new(0)), Rc::clone(&count));
@@ -117,9 +112,8 @@ fn invariants_are_checked_each_interval_and_change_nothing() {
     assert!(matches!(run.unwrap_err().kind(), FailureKind::Setup(_)));
 }
 
-#[test]
+#[run_test]
 fn a_run_ends_when_what_is_waited_for_is_there_or_its_limit_has_passed() {
-    let _watchdog = watchdog();
     let run = |wanted: u64| {
         let count = Rc::new(Cell::new(0));
         let seen = Rc::clone(&count);
@@ -216,9 +210,8 @@ fn in_the_calm_nothing_goes_wrong() {
     }
 }
 
-#[test]
+#[run_test]
 fn who_does_not_recover_is_found() {
-    let _watchdog = watchdog();
     let run = |waits_for_ever: bool| {
         Simulation::builder()
             .seed(1)
@@ -262,9 +255,8 @@ fn fails_now_and_then(
         .run_for(200 * SECOND)
 }
 
-#[test]
+#[run_test]
 fn many_seeds_have_a_summary_with_the_shortest_plan() {
-    let _watchdog = watchdog();
     let seen = Mutex::new(BTreeSet::new());
     let summary = Simulation::seeds(0..60, |simulation| {
         let run = fails_now_and_then(simulation);
@@ -310,22 +302,19 @@ fn many_seeds_have_a_summary_with_the_shortest_plan() {
     Simulation::seeds(0..5, |it| it.client("client", || sleep(SECOND)).run()).assert_passed();
 }
 
-#[test]
+#[run_test(in_child_with(&[("GLOMMIO_SEED", "77")]))]
 fn the_seed_of_the_environment_is_run_alone() {
-    in_child_with(&[("GLOMMIO_SEED", "77")], || {
-        let run = |simulation: SimulationBuilder| {
-            let run = simulation.client("client", || sleep(SECOND)).run();
-            assert_eq!(run.as_ref().map(simulation::Report::seed).ok(), Some(77));
-            run
-        };
-        let summary = Simulation::seeds(0..1000, run);
-        assert_eq!(summary.count(), 1);
-    });
+    let run = |simulation: SimulationBuilder| {
+        let run = simulation.client("client", || sleep(SECOND)).run();
+        assert_eq!(run.as_ref().map(simulation::Report::seed).ok(), Some(77));
+        run
+    };
+    let summary = Simulation::seeds(0..1000, run);
+    assert_eq!(summary.count(), 1);
 }
 
-#[test]
+#[run_test]
 fn an_unwrapped_failure_tells_its_seed() {
-    let _watchdog = watchdog();
     let failure = Simulation::builder()
         .seed(42)
         .client("client", pending::<()>)

@@ -1,5 +1,8 @@
 //! Nodes of several executors in one thread and in simulated time, as a seed decides.
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
+
 mod chance;
 #[path = "../common/mod.rs"]
 mod common;
@@ -20,9 +23,21 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use glommio::simulation::Fault;
+
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
+
+fn power_cut(node: &str, off_for: Duration) -> Fault {
+    let node = node.into();
+    Fault::PowerCut { node, off_for }
+}
+
+fn pause(node: &str, length: Duration) -> Fault {
+    let node = node.into();
+    Fault::Pause { node, length }
+}
 
 /// What code of nodes writes down, for the test that has made them.
 struct Log<T>(Rc<RefCell<Vec<T>>>);

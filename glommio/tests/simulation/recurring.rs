@@ -13,7 +13,7 @@ use glommio::timer::sleep;
 
 use super::{HOUR, Log, MILLISECOND, SECOND};
 use crate::common::polled::rounds;
-use crate::common::watchdog;
+use crate::common::{watchdog, with_watchdog};
 
 /// What a node has done last, and when; noted as it loses its power.
 struct Last {
@@ -124,9 +124,8 @@ fn group(builder: SimulationBuilder) -> SimulationBuilder {
 }
 
 /// The same faults at the same times, without the chance that they came by: all else is the same.
-#[test]
+#[run_test]
 fn faults_that_came_by_chance_do_the_same_if_they_are_planned() {
-    let _watchdog = watchdog();
     for seed in 0..10 {
         let by_chance = group(Simulation::builder().seed(seed))
             .restarts("a", 10 * SECOND..40 * SECOND, SECOND..2 * SECOND)
@@ -149,9 +148,8 @@ fn faults_that_came_by_chance_do_the_same_if_they_are_planned() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_partition_has_nodes_on_both_sides() {
-    let _watchdog = watchdog();
     let failure = group(Simulation::builder().seed(1))
         .partitions(SECOND..2 * SECOND, SECOND..2 * SECOND)
         .run()

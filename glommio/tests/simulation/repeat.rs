@@ -15,7 +15,7 @@ use glommio::timer::sleep;
 use glommio::{executor, select, spawn_local};
 
 use super::{Log, MILLISECOND, SECOND};
-use crate::common::{in_child_with, watchdog};
+use crate::common::{in_child_with, with_watchdog};
 
 const SEEDS: u64 = 6;
 
@@ -123,9 +123,8 @@ fn on_threads(threads: usize) -> Vec<u64> {
     seen.into_inner().unwrap()
 }
 
-#[test]
+#[run_test]
 fn a_seed_does_the_same_first_last_alone_and_next_to_others() {
-    let _watchdog = watchdog();
     let alone: Vec<_> = (0..SEEDS)
         .map(|seed| thread::spawn(move || run(seed)).join().unwrap())
         .collect();

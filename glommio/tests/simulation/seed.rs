@@ -6,12 +6,12 @@ use std::io;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream};
-use glommio::simulation::{self, Fault, Simulation};
+use glommio::simulation::{self, Simulation};
 use glommio::timer::sleep;
 use glommio::{executor, select};
 
-use super::{Log, MILLISECOND, SECOND};
-use crate::common::watchdog;
+use super::{Log, MILLISECOND, SECOND, power_cut};
+use crate::common::with_watchdog;
 
 /// Which branch came first each time.
 fn branches(seed: u64) -> Vec<bool> {
@@ -33,9 +33,8 @@ fn branches(seed: u64) -> Vec<bool> {
     log.take()
 }
 
-#[test]
+#[run_test]
 fn select_goes_by_the_seed_alone() {
-    let _watchdog = watchdog();
     let first: Vec<_> = (0..50).map(branches).collect();
     for seed in (0..50).rev() {
         assert_eq!(branches(seed), first[seed as usize], "seed {seed} later");
@@ -46,19 +45,15 @@ fn select_goes_by_the_seed_alone() {
     assert!(orders.len() > 40, "seeds give other orders: {orders:?}");
 }
 
-#[test]
+#[run_test]
 fn executors_have_the_same_ids_in_each_life_of_each_node() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let seen = log.clone();
     let main = move || {
         let log = seen.clone();
         async move { log.add((simulation::starts(), executor().id())) }
     };
-    let cut = Fault::PowerCut {
-        node: "one".into(),
-        off_for: SECOND,
-    };
+    let cut = power_cut("one", SECOND);
     Simulation::builder()
         .node("one", 2, main.clone())
         .node("other", 3, main)
@@ -71,9 +66,8 @@ fn executors_have_the_same_ids_in_each_life_of_each_node() {
     assert_eq!(ids, expected);
 }
 
-#[test]
+#[run_test]
 fn a_node_that_is_off_for_longer_than_it_runs_returns_each_time() {
-    let _watchdog = watchdog();
     let log = Log::new();
     let seen = log.clone();
     Simulation::builder()
@@ -146,9 +140,8 @@ fn answers_in_parts(split: f64, rounds: usize) -> usize {
     log.take().into_iter().filter(|it| *it).count()
 }
 
-#[test]
+#[run_test]
 fn a_reader_gets_a_part_of_little_data_by_chance() {
-    let _watchdog = watchdog();
     assert_eq!(answers_in_parts(0.0, 200), 0);
     let parts = answers_in_parts(1.0 / 16.0, 200);
     assert!((1..200).contains(&parts), "{parts} of 200");
@@ -172,9 +165,8 @@ fn is_buggified(seed: u64) -> usize {
     log.take().len()
 }
 
-#[test]
+#[run_test]
 fn places_for_faults_are_active_in_some_seeds_and_the_same_each_time() {
-    let _watchdog = watchdog();
     let counts: Vec<_> = (0..200).map(is_buggified).collect();
     assert!(
         counts

@@ -16,8 +16,8 @@ use glommio::simulation::{self, Fault, Simulation, SimulationBuilder};
 use glommio::timer::sleep;
 use glommio::{spawn_local, time};
 
-use super::{HOUR, MILLISECOND, SECOND};
-use crate::common::watchdog;
+use super::{HOUR, MILLISECOND, SECOND, pause, power_cut};
+use crate::common::with_watchdog;
 
 /// Echoes what connections send.
 async fn echo() -> io::Result<()> {
@@ -55,9 +55,8 @@ fn with_echo() -> SimulationBuilder {
     Simulation::builder().node("server", 2, echo)
 }
 
-#[test]
+#[run_test]
 fn a_round_trip_takes_the_latency_of_both_directions() {
-    let _watchdog = watchdog();
     with_echo()
         .network(|it| it.latency(10 * MILLISECOND..10 * MILLISECOND))
         .client("client", || async {
@@ -76,9 +75,8 @@ fn a_round_trip_takes_the_latency_of_both_directions() {
 }
 
 /// The data of many connections, all there and in order, over a network that loses and reorders.
-#[test]
+#[run_test]
 fn streams_are_complete_over_a_bad_network() {
-    let _watchdog = watchdog();
     let run = |seed| {
         with_echo()
             .seed(seed)
@@ -123,9 +121,8 @@ fn streams_are_complete_over_a_bad_network() {
     }
 }
 
-#[test]
+#[run_test]
 fn errors_are_those_of_linux() {
-    let _watchdog = watchdog();
     with_echo()
         .client("client", || async {
             let errno = |error: glommio::GlommioError<()>| error.raw_os_error();
@@ -168,9 +165,8 @@ fn errors_are_those_of_linux() {
         .expect("nothing fails");
 }
 
-#[test]
+#[run_test]
 fn read_timeouts_go_by_the_simulated_clock() {
-    let _watchdog = watchdog();
     Simulation::builder()
         .node("server", 1, || async {
             let listener = TcpListener::bind("0.0.0.0:7000")?;
@@ -191,9 +187,8 @@ fn read_timeouts_go_by_the_simulated_clock() {
         .expect("nothing fails");
 }
 
-#[test]
+#[run_test]
 fn datagrams_are_lost_doubled_and_reordered_but_never_invented() {
-    let _watchdog = watchdog();
     let received = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&received);
     Simulation::builder()
@@ -243,9 +238,8 @@ fn datagrams_are_lost_doubled_and_reordered_but_never_invented() {
     assert!(distinct.last() < Some(&1000));
 }
 
-#[test]
+#[run_test]
 fn segments_and_batches_go_one_datagram_at_a_time() {
-    let _watchdog = watchdog();
     Simulation::builder()
         .node("echo", 1, || async {
             let socket = UdpSocket::bind("0.0.0.0:9")?;
@@ -303,9 +297,8 @@ fn segments_and_batches_go_one_datagram_at_a_time() {
         .expect("nothing fails");
 }
 
-#[test]
+#[run_test]
 fn unix_sockets_work_within_a_node() {
-    let _watchdog = watchdog();
     Simulation::builder()
         .client("client", || async {
             let listener = UnixListener::bind("/socket").expect("the name is free");
@@ -343,9 +336,8 @@ fn unix_sockets_work_within_a_node() {
         .expect("nothing fails");
 }
 
-#[test]
+#[run_test]
 fn a_partition_keeps_nodes_apart_until_it_ends() {
-    let _watchdog = watchdog();
     let group = |names: &[&str]| names.iter().map(|it| it.to_string()).collect::<Vec<_>>();
     with_echo()
         .at(
@@ -375,13 +367,9 @@ fn a_partition_keeps_nodes_apart_until_it_ends() {
         .expect("nothing fails");
 }
 
-#[test]
+#[run_test]
 fn connections_of_a_node_without_power_end_with_a_reset() {
-    let _watchdog = watchdog();
-    let cut = Fault::PowerCut {
-        node: "server".into(),
-        off_for: SECOND,
-    };
+    let cut = power_cut("server", SECOND);
     with_echo()
         .at(SECOND, cut)
         .client("client", || async {
@@ -401,9 +389,8 @@ fn connections_of_a_node_without_power_end_with_a_reset() {
         .expect("nothing fails");
 }
 
-#[test]
+#[run_test]
 fn a_flood_is_held_back_by_full_buffers() {
-    let _watchdog = watchdog();
     let sent = Rc::new(Cell::new(0));
     let count = Rc::clone(&sent);
     Simulation::builder()
@@ -436,13 +423,9 @@ fn a_flood_is_held_back_by_full_buffers() {
     assert!((100_000..most).contains(&sent.get()), "{}", sent.get());
 }
 
-#[test]
+#[run_test]
 fn a_peer_that_stands_still_answers_later() {
-    let _watchdog = watchdog();
-    let pause = Fault::Pause {
-        node: "server".into(),
-        length: 30 * SECOND,
-    };
+    let pause = pause("server", 30 * SECOND);
     with_echo()
         .at(SECOND, pause)
         .client("client", || async {

@@ -9,7 +9,7 @@ use glommio::timer::sleep;
 use glommio::{Latency, LocalExecutorBuilder, Shares, TaskQueueHandle, executor, spawn_local_into};
 use libc::SIGUSR1;
 
-use crate::common::watchdog;
+use crate::common::with_watchdog;
 use crate::witness::{
     INTERVAL, Seen, Witness, count_signals, has_a_frame, queue, stall_until_signalled,
 };
@@ -30,9 +30,8 @@ fn first_turn(of: fn(Duration) -> Option<Duration>) -> Witness {
     })
 }
 
-#[test]
+#[run_test]
 fn a_task_that_blocks_for_longer_than_its_budget_is_one_detection() {
-    let _watchdog = watchdog();
     let witness = first_turn(a_tenth);
     let executor = LocalExecutorBuilder::default()
         .preempt_timer(Duration::from_millis(50))
@@ -62,9 +61,8 @@ fn a_task_that_blocks_for_longer_than_its_budget_is_one_detection() {
     assert!(seen.text.contains(&format!("{:?}", seen.overage)));
 }
 
-#[test]
+#[run_test]
 fn a_task_that_blocks_within_its_budget_is_none() {
-    let _watchdog = watchdog();
     let witness = Witness::new(SIGUSR1, |_, _| Some(AN_HOUR));
     let executor = witness.executor();
     executor.run(async {
@@ -76,9 +74,8 @@ fn a_task_that_blocks_within_its_budget_is_none() {
     assert_eq!(witness.take().len(), 0);
 }
 
-#[test]
+#[run_test]
 fn a_task_that_waits_is_none() {
-    let _watchdog = watchdog();
     let budget = Duration::from_secs(1);
     let witness = Witness::new(SIGUSR1, move |_, interval| Some(budget - interval));
     // A machine that stands still for as long in the middle of a turn is another matter.
@@ -89,9 +86,8 @@ fn a_task_that_waits_is_none() {
     assert!(std::iter::repeat_with(is_none).take(5).any(|it| it));
 }
 
-#[test]
+#[run_test]
 fn turns_for_which_there_is_no_threshold_are_not_watched() {
-    let _watchdog = watchdog();
     let witness = Witness::new(SIGUSR1, |queue, _| {
         (queue.index() > 0).then_some(Duration::ZERO)
     });
@@ -112,9 +108,8 @@ fn the_culprit() {
     has_a_frame("the_culprit");
 }
 
-#[test]
+#[run_test]
 fn the_stack_is_that_of_the_code_that_stalls() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::of(SIGUSR1);
     let executor = witness.executor();
@@ -127,9 +122,8 @@ fn the_stack_is_that_of_the_code_that_stalls() {
     assert!(seen.text.contains("the_culprit"));
 }
 
-#[test]
+#[run_test]
 fn a_stall_of_many_budgets_is_told_once_and_the_next_one_again() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::new(SIGUSR1, |_, _| Some(Duration::ZERO));
     let executor = witness.executor();
@@ -146,9 +140,8 @@ fn a_stall_of_many_budgets_is_told_once_and_the_next_one_again() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_short_budget_ends_in_time_after_a_long_one() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::new(SIGUSR1, |queue, _| match queue.index() {
         1 => Some(Duration::ZERO),
@@ -172,9 +165,8 @@ fn a_short_budget_ends_in_time_after_a_long_one() {
     assert!(seen.iter().all(|it| it.queue_name == "short"));
 }
 
-#[test]
+#[run_test]
 fn the_threshold_is_asked_with_the_interval_of_the_moment() {
-    let _watchdog = watchdog();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&asked);
     let witness = Witness::new(SIGUSR1, move |queue, interval| {
@@ -208,7 +200,7 @@ fn the_threshold_is_asked_with_the_interval_of_the_moment() {
     );
 }
 
-#[test]
+#[run_test]
 fn a_stack_of_any_depth_is_taken_and_cut_off() {
     #[inline(never)]
     fn nested(depth: usize) -> usize {
@@ -218,7 +210,6 @@ fn a_stack_of_any_depth_is_taken_and_cut_off() {
         }
         std::hint::black_box(nested(depth - 1)) + 1
     }
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::of(SIGUSR1);
     let executor = witness.executor();
@@ -243,10 +234,9 @@ fn stalls_in_an_odd_one() {
     has_a_frame("stalls_in_an_odd_one");
 }
 
-#[test]
+#[run_test]
 fn ten_executors_at_once_see_their_own_stalls_only() {
     const ROUNDS: usize = 3;
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let timed: Vec<_> = (0..10)
         .map(|i| {

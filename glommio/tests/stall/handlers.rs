@@ -14,7 +14,7 @@ use glommio::{
 use libc::SIGUSR1;
 
 use crate::common::log::hearing;
-use crate::common::{panic_of, watchdog};
+use crate::common::{panic_of, with_watchdog};
 use crate::witness::{INTERVAL, Witness, count_signals, queue, signals, stall_until_signalled};
 
 /// Calls functions in the place of a handler's methods.
@@ -65,9 +65,8 @@ async fn takes_turns(second: TaskQueueHandle) {
     }
 }
 
-#[test]
+#[run_test]
 fn a_panic_in_the_threshold_leaves_run_and_nothing_else() {
-    let _watchdog = watchdog();
     let fails = Arc::new(AtomicUsize::new(0));
     let armed = Arc::clone(&fails);
     let executor = watched_by(Calls {
@@ -87,9 +86,8 @@ fn a_panic_in_the_threshold_leaves_run_and_nothing_else() {
     executor.run(takes_turns(handle));
 }
 
-#[test]
+#[run_test]
 fn a_panic_in_the_handler_leaves_run_and_nothing_else() {
-    let _watchdog = watchdog();
     let told = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&told);
     let executor = watched_by(Calls {
@@ -117,9 +115,8 @@ fn stalls_and_panics() {
     panic!("stalled, then panicked");
 }
 
-#[test]
+#[run_test]
 fn a_task_that_panics_after_its_budget_is_not_reported_and_the_next_one_is() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::of(SIGUSR1);
     let executor = witness.executor();
@@ -133,9 +130,8 @@ fn a_task_that_panics_after_its_budget_is_not_reported_and_the_next_one_is() {
     );
 }
 
-#[test]
+#[run_test]
 fn a_turn_that_ended_in_a_panic_is_not_watched_any_more() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::new(SIGUSR1, |_, _| Some(10 * INTERVAL));
     let executor = witness.executor();
@@ -149,9 +145,8 @@ fn a_turn_that_ended_in_a_panic_is_not_watched_any_more() {
     assert_eq!(signals(), before);
 }
 
-#[test]
+#[run_test]
 fn a_handler_may_use_the_executor() {
-    let _watchdog = watchdog();
     let ran = Arc::new(AtomicUsize::new(0));
     let counts = [Arc::clone(&ran), Arc::clone(&ran)];
     let [of_threshold, of_stall] = counts;
@@ -195,9 +190,8 @@ fn a_handler_may_use_the_executor() {
     });
 }
 
-#[test]
+#[run_test]
 fn the_default_handler_warns_in_the_log_after_ten_milliseconds_too_many() {
-    let _watchdog = watchdog();
     let (id, events) = hearing(|| {
         let executor = watched_by(DefaultStallDetectionHandler {});
         executor.run(async {
@@ -221,10 +215,9 @@ fn the_default_handler_warns_in_the_log_after_ten_milliseconds_too_many() {
     );
 }
 
-#[test]
+#[run_test]
 fn no_queue_pays_for_what_a_handler_does() {
     const ITS_TIME: Duration = Duration::from_millis(200);
-    let _watchdog = watchdog();
     let slow = watched_by(Calls {
         threshold: |_| {},
         stall: |_: &StallDetection<'_>| thread::sleep(ITS_TIME),

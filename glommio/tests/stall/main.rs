@@ -3,6 +3,8 @@
 //! A program of its own: other tests install handlers for the same signals without calling those
 //! that were there before.
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -10,7 +10,7 @@ use glommio::{
 use libc::SIGUSR1;
 
 use crate::common::log::hearing;
-use crate::common::watchdog;
+use crate::common::with_watchdog;
 use crate::witness::{INTERVAL, Witness, count_signals, stall_until_signalled};
 
 /// Keeps the thread for longer than its budget.
@@ -32,9 +32,8 @@ fn name_in_report<F: Future<Output = ()> + 'static>(future: impl Fn() -> F) -> O
     panic!("no try had one stall");
 }
 
-#[test]
+#[run_test]
 fn the_report_names_the_task_that_stalls() {
-    let _watchdog = watchdog();
     for name in ["parser", "writer 7"] {
         let said = name_in_report(move || async move {
             let quick = TaskBuilder::new().name("quick").spawn_local(async {
@@ -51,9 +50,8 @@ fn the_report_names_the_task_that_stalls() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_task_without_a_name_has_none_in_the_report() {
-    let _watchdog = watchdog();
     let said = name_in_report(|| async {
         let other = TaskBuilder::new().name("another").spawn_local(yield_now());
         let slow = TaskBuilder::new().spawn_local(async {
@@ -67,9 +65,8 @@ fn a_task_without_a_name_has_none_in_the_report() {
 }
 
 /// A task that is polled inside the call that spawns it.
-#[test]
+#[run_test]
 fn of_nested_tasks_the_inner_one_is_named_if_the_budget_ends_in_it() {
-    let _watchdog = watchdog();
     let nested = |outer_stalls: bool| {
         name_in_report(move || async move {
             let outer = TaskBuilder::new().name("outer").spawn_local(async move {
@@ -89,9 +86,8 @@ fn of_nested_tasks_the_inner_one_is_named_if_the_budget_ends_in_it() {
     assert_eq!(nested(true).as_deref(), Some("outer"));
 }
 
-#[test]
+#[run_test]
 fn a_task_that_was_queued_is_named() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::of(SIGUSR1);
     let executor = witness.executor();
@@ -111,9 +107,8 @@ fn a_task_that_was_queued_is_named() {
 }
 
 /// A handler that knows nothing of names is told in a span of the log.
-#[test]
+#[run_test]
 fn the_default_handler_logs_the_name() {
-    let _watchdog = watchdog();
     let ((), heard) = hearing(|| {
         let executor = LocalExecutorBuilder::default()
             .preempt_timer(INTERVAL)
@@ -138,9 +133,8 @@ fn the_default_handler_logs_the_name() {
 }
 
 /// Switched over in the middle of a named task's poll: that turn is not reported, by either.
-#[test]
+#[run_test]
 fn detection_that_is_replaced_in_a_named_task_reports_nothing_of_it() {
-    let _watchdog = watchdog();
     let is_none = || {
         let (first, second) = (Witness::of(SIGUSR1), Witness::of(SIGUSR1));
         let executor = Rc::new(first.executor());
@@ -165,9 +159,8 @@ fn detection_that_is_replaced_in_a_named_task_reports_nothing_of_it() {
 }
 
 /// It is there for polls that go wrong, too.
-#[test]
+#[run_test]
 fn a_named_task_that_panics_leaves_no_name_behind() {
-    let _watchdog = watchdog();
     let witness = Witness::of(SIGUSR1);
     let stalling = witness.executor();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

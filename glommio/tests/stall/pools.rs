@@ -7,13 +7,12 @@ use std::{io, thread};
 use glommio::{GlommioError, LocalExecutorPoolBuilder, PoolPlacement, executor};
 use libc::SIGUSR1;
 
-use crate::common::watchdog;
+use crate::common::with_watchdog;
 use crate::witness::{INTERVAL, Witness};
 
-#[test]
+#[run_test]
 fn each_shard_has_a_handler_of_its_own_that_was_made_on_the_calling_thread() {
     const SHARDS: usize = 3;
-    let _watchdog = watchdog();
     // Not `Send`, and it need not be.
     let made = Rc::new(RefCell::new(Vec::new()));
     let note = Rc::clone(&made);
@@ -40,9 +39,8 @@ fn each_shard_has_a_handler_of_its_own_that_was_made_on_the_calling_thread() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_handler_that_cannot_be_had_fails_its_shard_alone() {
-    let _watchdog = watchdog();
     let signals = RefCell::new(vec![SIGUSR1, libc::SIGKILL, SIGUSR1]);
     let handles = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
         .detect_stalls(Some(Box::new(move || {
@@ -58,9 +56,8 @@ fn a_handler_that_cannot_be_had_fails_its_shard_alone() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_pool_detects_no_stalls_if_it_is_switched_off_again() {
-    let _watchdog = watchdog();
     LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
         .detect_stalls(Some(Box::new(|| panic!("no handler is needed"))))
         .detect_stalls(None)

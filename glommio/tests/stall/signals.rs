@@ -7,15 +7,14 @@ use std::{io, thread};
 use glommio::{GlommioError, LocalExecutorBuilder};
 use libc::{SIGRTMIN, SIGURG, SIGUSR1, SIGUSR2, SIGWINCH};
 
-use crate::common::watchdog;
+use crate::common::{watchdog, with_watchdog};
 use crate::witness::{
     INTERVAL, Witness, count_signals, has_a_frame, ignore_signals_so_far, raise, signals,
     stall_until_signalled,
 };
 
-#[test]
+#[run_test]
 fn executors_may_use_different_signals() {
-    let _watchdog = watchdog();
     let threads: Vec<_> = [SIGUSR1, SIGUSR2, SIGRTMIN() + 1]
         .into_iter()
         .map(|signal| {
@@ -45,9 +44,8 @@ fn invalid_input<T>(result: Result<T, GlommioError<()>>) -> String {
     }
 }
 
-#[test]
+#[run_test]
 fn signals_that_cannot_be_handled_are_errors_that_name_them() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::of(SIGUSR1);
     let executor = witness.executor();
@@ -109,9 +107,8 @@ fn a_handler_that_was_there_before_is_called_as_well() {
     assert_eq!(CALLED.load(Ordering::SeqCst), 2);
 }
 
-#[test]
+#[run_test]
 fn after_the_detection_the_signal_does_not_end_the_process() {
-    let _watchdog = watchdog();
     let signal = SIGRTMIN() + 2;
     drop(Witness::of(signal).executor());
     // Its default action would.
@@ -129,9 +126,8 @@ fn in_the_end() {
     has_a_frame("in_the_end");
 }
 
-#[test]
+#[run_test]
 fn a_signal_before_the_budget_ends_means_nothing() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::new(SIGUSR1, |_, _| Some(Duration::from_millis(500)));
     let executor = witness.executor();
@@ -150,9 +146,8 @@ fn a_signal_before_the_budget_ends_means_nothing() {
     assert!(seen.was_in("in_the_end"), "{seen:#?}");
 }
 
-#[test]
+#[run_test]
 fn two_watched_executors_of_one_thread_are_told_apart() {
-    let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let (first, second) = (Witness::of(SIGUSR1), Witness::of(SIGUSR1));
     let executors = [first.executor(), second.executor()];
@@ -168,9 +163,8 @@ fn two_watched_executors_of_one_thread_are_told_apart() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_thread_that_blocks_the_signal_has_stalls_without_stacks() {
-    let _watchdog = watchdog();
     let handle = thread::spawn(|| {
         let witness = Witness::of(SIGURG);
         let executor = witness.executor();

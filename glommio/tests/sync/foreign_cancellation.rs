@@ -7,7 +7,7 @@ use glommio::sync::{CancellationToken, RemoteCancellation};
 use glommio::timer::sleep;
 use glommio::{LocalExecutorBuilder, executor};
 
-use crate::common::{panic_of, run, wait_until, watchdog};
+use crate::common::{panic_of, run, wait_until, with_watchdog};
 
 /// Attaches on another executor, and waits there for the end.
 fn attached_elsewhere(foreign: RemoteCancellation) -> (impl FnOnce(), mpsc::Receiver<()>) {
@@ -25,9 +25,8 @@ fn attached_elsewhere(foreign: RemoteCancellation) -> (impl FnOnce(), mpsc::Rece
     (move || shard.join().unwrap(), is_ready)
 }
 
-#[test]
+#[run_test]
 fn cancelling_the_origin_reaches_an_executor_that_sleeps() {
-    let _watchdog = watchdog();
     let origin = CancellationToken::new();
     let (join, is_ready) = attached_elsewhere(origin.foreign_child());
     is_ready.recv().unwrap();
@@ -36,9 +35,8 @@ fn cancelling_the_origin_reaches_an_executor_that_sleeps() {
     join();
 }
 
-#[test]
+#[run_test]
 fn cancelling_a_parent_of_the_origin_reaches_it() {
-    let _watchdog = watchdog();
     let root = CancellationToken::new();
     let origin = root.child_token();
     let (join, is_ready) = attached_elsewhere(origin.foreign_child());
@@ -47,9 +45,8 @@ fn cancelling_a_parent_of_the_origin_reaches_it() {
     join();
 }
 
-#[test]
+#[run_test]
 fn dropping_the_last_handle_of_the_origin_cancels() {
-    let _watchdog = watchdog();
     let origin = CancellationToken::new();
     let foreign = origin.foreign_child();
     let (join, is_ready) = attached_elsewhere(foreign.clone());
@@ -61,35 +58,30 @@ fn dropping_the_last_handle_of_the_origin_cancels() {
     join();
 }
 
-#[test]
-fn a_late_attachment_is_cancelled_at_once() {
-    run(async {
-        let origin = CancellationToken::new();
-        let foreign = origin.foreign_child();
-        origin.cancel();
-        assert!(foreign.attach().is_cancelled());
-        assert!(origin.foreign_child().attach().is_cancelled());
-        let dropped = CancellationToken::new().foreign_child();
-        assert!(dropped.attach().is_cancelled());
-    });
+#[run_test]
+async fn a_late_attachment_is_cancelled_at_once() {
+    let origin = CancellationToken::new();
+    let foreign = origin.foreign_child();
+    origin.cancel();
+    assert!(foreign.attach().is_cancelled());
+    assert!(origin.foreign_child().attach().is_cancelled());
+    let dropped = CancellationToken::new().foreign_child();
+    assert!(dropped.attach().is_cancelled());
 }
 
-#[test]
-fn an_attached_token_can_be_cancelled_alone() {
-    run(async {
-        let origin = CancellationToken::new();
-        let foreign = origin.foreign_child();
-        let (first, second) = (foreign.attach(), foreign.attach());
-        first.cancel();
-        assert!(!origin.is_cancelled() && !second.is_cancelled());
-        origin.cancel();
-        second.cancelled().await;
-    });
+#[run_test]
+async fn an_attached_token_can_be_cancelled_alone() {
+    let origin = CancellationToken::new();
+    let foreign = origin.foreign_child();
+    let (first, second) = (foreign.attach(), foreign.attach());
+    first.cancel();
+    assert!(!origin.is_cancelled() && !second.is_cancelled());
+    origin.cancel();
+    second.cancelled().await;
 }
 
-#[test]
+#[run_test]
 fn an_attached_token_can_be_an_origin() {
-    let _watchdog = watchdog();
     let origin = CancellationToken::new();
     let foreign = origin.foreign_child();
     let (send, receive) = mpsc::channel();
@@ -108,34 +100,32 @@ fn an_attached_token_can_be_an_origin() {
 }
 
 /// Each attachment has a task, which ends with its tokens.
-#[test]
-fn attachments_that_are_dropped_leave_no_task() {
-    run(async {
-        let origin = CancellationToken::new();
-        let foreign = origin.foreign_child();
-        let queue = executor().create_task_queue(
-            glommio::Shares::default(),
-            glommio::Latency::NotImportant,
-            "attached",
-        );
-        let task = glommio::spawn_local_into(
-            async move {
-                for _ in 0..100 {
-                    let child = foreign.attach().child_token();
-                    drop(child);
-                }
-                let cancelled = foreign.attach();
-                cancelled.cancel();
-            },
-            queue,
-        );
-        task.unwrap().await;
-        while executor().remove_task_queue(queue).is_err() {
-            // The watchdog bounds this: the queue goes when its last task is over.
-            sleep(Duration::from_millis(1)).await;
-        }
-        drop(origin);
-    });
+#[run_test]
+async fn attachments_that_are_dropped_leave_no_task() {
+    let origin = CancellationToken::new();
+    let foreign = origin.foreign_child();
+    let queue = executor().create_task_queue(
+        glommio::Shares::default(),
+        glommio::Latency::NotImportant,
+        "attached",
+    );
+    let task = glommio::spawn_local_into(
+        async move {
+            for _ in 0..100 {
+                let child = foreign.attach().child_token();
+                drop(child);
+            }
+            let cancelled = foreign.attach();
+            cancelled.cancel();
+        },
+        queue,
+    );
+    task.unwrap().await;
+    while executor().remove_task_queue(queue).is_err() {
+        // The watchdog bounds this: the queue goes when its last task is over.
+        sleep(Duration::from_millis(1)).await;
+    }
+    drop(origin);
 }
 
 #[test]
@@ -155,9 +145,8 @@ fn attaching_outside_an_executor_panics() {
     assert!(message.contains("no LocalExecutor"), "{message}");
 }
 
-#[test]
+#[run_test]
 fn a_thread_without_an_executor_sees_the_end() {
-    let _watchdog = watchdog();
     let origin = CancellationToken::new();
     let foreign = origin.foreign_child();
     let thread = std::thread::spawn(move || wait_until(|| foreign.is_cancelled()));

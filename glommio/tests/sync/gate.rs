@@ -51,18 +51,16 @@ fn a_gate_without_visitors_is_closed_at_once() {
 }
 
 /// In 0.9 the last pass panics.
-#[test]
-fn giving_up_a_close_lets_the_last_pass_leave_in_peace() {
-    run(async {
-        let gate = Gate::new();
-        let pass = gate.enter().unwrap();
-        let patience = Duration::from_millis(1);
-        let given_up = timeout(patience, gate.close()).await;
-        assert!(matches!(given_up, Err(GlommioError::TimedOut(_))));
-        let again = gate.close();
-        drop(pass);
-        again.await.unwrap();
-    });
+#[run_test]
+async fn giving_up_a_close_lets_the_last_pass_leave_in_peace() {
+    let gate = Gate::new();
+    let pass = gate.enter().unwrap();
+    let patience = Duration::from_millis(1);
+    let given_up = timeout(patience, gate.close()).await;
+    assert!(matches!(given_up, Err(GlommioError::TimedOut(_))));
+    let again = gate.close();
+    drop(pass);
+    again.await.unwrap();
 }
 
 #[test]
@@ -89,116 +87,106 @@ fn a_close_outlives_the_handle_that_it_was_called_on() {
     at_once(closing).unwrap();
 }
 
-#[test]
-fn tasks_are_inside_until_they_are_done() {
-    run(async {
-        let gate = Gate::new();
-        let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
-        let done = Rc::new(Cell::new(0));
-        let work = |wait: u64| {
-            let done = Rc::clone(&done);
-            async move {
-                sleep(Duration::from_millis(wait)).await;
-                done.set(done.get() + 1);
-            }
-        };
-        gate.spawn(work(3)).unwrap().detach();
-        gate.spawn_into(work(2), queue).unwrap().detach();
-        gate.close().await.unwrap();
-        assert_eq!(done.get(), 2);
-        assert!(is_closed(gate.spawn(async {})));
-        assert!(is_closed(gate.spawn_into(async {}, queue)));
-    });
+#[run_test]
+async fn tasks_are_inside_until_they_are_done() {
+    let gate = Gate::new();
+    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+    let done = Rc::new(Cell::new(0));
+    let work = |wait: u64| {
+        let done = Rc::clone(&done);
+        async move {
+            sleep(Duration::from_millis(wait)).await;
+            done.set(done.get() + 1);
+        }
+    };
+    gate.spawn(work(3)).unwrap().detach();
+    gate.spawn_into(work(2), queue).unwrap().detach();
+    gate.close().await.unwrap();
+    assert_eq!(done.get(), 2);
+    assert!(is_closed(gate.spawn(async {})));
+    assert!(is_closed(gate.spawn_into(async {}, queue)));
 }
 
 /// As in 0.9.0: the task is queued, and runs when the one that has spawned it awaits.
-#[test]
-fn a_task_may_be_spawned_through_a_gate_while_a_borrow_is_held_that_it_takes() {
-    run(async {
-        let gate = Gate::new();
-        let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
-        let order = Rc::new(RefCell::new(Vec::new()));
-        let in_queue = spawn_local_into(
-            {
-                let (gate, order) = (gate.clone(), Rc::clone(&order));
-                async move {
-                    let note = Rc::clone(&order);
-                    let task = {
-                        let mut borrowed = order.borrow_mut();
-                        let task = gate.spawn(async move {
-                            note.borrow_mut().push("the task");
-                            executor().current_task_queue()
-                        });
-                        borrowed.push("the spawner");
-                        task
-                    };
-                    task.unwrap().await
-                }
-            },
-            queue,
-        );
-        assert_eq!(in_queue.unwrap().await, queue, "that of the spawner");
-        assert_eq!(*order.borrow(), ["the spawner", "the task"]);
-        at_once(gate.close()).unwrap();
-    });
-}
-
-#[test]
-fn the_pass_of_a_task_is_released_before_its_result_is_seen() {
-    run(async {
-        let gate = Gate::new();
-        let task = gate.spawn(async { 7 }).unwrap();
-        let closing = gate.close();
-        assert_eq!(task.await, 7);
-        assert!(gate.is_closed());
-        closing.await.unwrap();
-    });
-}
-
-#[test]
-fn the_pass_of_a_task_is_released_after_its_future_is_dropped() {
-    run(async {
-        let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
-        for starts in [true, false] {
-            let gate = Gate::new();
-            let seen = Rc::new(Cell::new(None));
-            let guard = on_drop({
-                let (gate, seen) = (gate.clone(), Rc::clone(&seen));
-                move || seen.set(Some(gate.is_closed()))
-            });
-            let future = async move {
-                let _guard = guard;
-                std::future::pending::<()>().await;
-            };
-            let task = gate.spawn_into(future, queue).unwrap();
-            let closing = gate.close();
-            if starts {
-                executor().yield_task_queue_now().await;
-                sleep(Duration::from_millis(1)).await;
+#[run_test]
+async fn a_task_may_be_spawned_through_a_gate_while_a_borrow_is_held_that_it_takes() {
+    let gate = Gate::new();
+    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let in_queue = spawn_local_into(
+        {
+            let (gate, order) = (gate.clone(), Rc::clone(&order));
+            async move {
+                let note = Rc::clone(&order);
+                let task = {
+                    let mut borrowed = order.borrow_mut();
+                    let task = gate.spawn(async move {
+                        note.borrow_mut().push("the task");
+                        executor().current_task_queue()
+                    });
+                    borrowed.push("the spawner");
+                    task
+                };
+                task.unwrap().await
             }
-            task.cancel().await;
-            assert_eq!(seen.get(), Some(false), "inside while it is being dropped");
-            closing.await.unwrap();
-        }
-    });
+        },
+        queue,
+    );
+    assert_eq!(in_queue.unwrap().await, queue, "that of the spawner");
+    assert_eq!(*order.borrow(), ["the spawner", "the task"]);
+    at_once(gate.close()).unwrap();
 }
 
-#[test]
-fn an_unknown_queue_leaves_nothing_inside() {
-    run(async {
+#[run_test]
+async fn the_pass_of_a_task_is_released_before_its_result_is_seen() {
+    let gate = Gate::new();
+    let task = gate.spawn(async { 7 }).unwrap();
+    let closing = gate.close();
+    assert_eq!(task.await, 7);
+    assert!(gate.is_closed());
+    closing.await.unwrap();
+}
+
+#[run_test]
+async fn the_pass_of_a_task_is_released_after_its_future_is_dropped() {
+    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+    for starts in [true, false] {
         let gate = Gate::new();
-        let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
-        executor().remove_task_queue(queue).unwrap();
-        let refused = gate.spawn_into(async {}, queue).map(drop);
-        assert!(matches!(
-            refused,
-            Err(GlommioError::ExecutorError(ExecutorErrorKind::QueueError {
-                kind: QueueErrorKind::NotFound,
-                ..
-            }))
-        ));
-        at_once(gate.close()).unwrap();
-    });
+        let seen = Rc::new(Cell::new(None));
+        let guard = on_drop({
+            let (gate, seen) = (gate.clone(), Rc::clone(&seen));
+            move || seen.set(Some(gate.is_closed()))
+        });
+        let future = async move {
+            let _guard = guard;
+            std::future::pending::<()>().await;
+        };
+        let task = gate.spawn_into(future, queue).unwrap();
+        let closing = gate.close();
+        if starts {
+            executor().yield_task_queue_now().await;
+            sleep(Duration::from_millis(1)).await;
+        }
+        task.cancel().await;
+        assert_eq!(seen.get(), Some(false), "inside while it is being dropped");
+        closing.await.unwrap();
+    }
+}
+
+#[run_test]
+async fn an_unknown_queue_leaves_nothing_inside() {
+    let gate = Gate::new();
+    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+    executor().remove_task_queue(queue).unwrap();
+    let refused = gate.spawn_into(async {}, queue).map(drop);
+    assert!(matches!(
+        refused,
+        Err(GlommioError::ExecutorError(ExecutorErrorKind::QueueError {
+            kind: QueueErrorKind::NotFound,
+            ..
+        }))
+    ));
+    at_once(gate.close()).unwrap();
 }
 
 #[test]

@@ -11,26 +11,24 @@ fn would_block<T>(result: Result<T, GlommioError<()>>) -> bool {
     matches!(result, Err(GlommioError::WouldBlock(ResourceType::RwLock)))
 }
 
-#[test]
-fn guards_are_held_across_awaits() {
-    run(async {
-        let lock = Rc::new(RwLock::new(0));
-        let writers: Vec<_> = (0..10)
-            .map(|_| {
-                let lock = Rc::clone(&lock);
-                spawn_local(async move {
-                    let mut guard = lock.write().await.unwrap();
-                    let before = *guard;
-                    executor().yield_now().await;
-                    *guard = before + 1;
-                })
+#[run_test]
+async fn guards_are_held_across_awaits() {
+    let lock = Rc::new(RwLock::new(0));
+    let writers: Vec<_> = (0..10)
+        .map(|_| {
+            let lock = Rc::clone(&lock);
+            spawn_local(async move {
+                let mut guard = lock.write().await.unwrap();
+                let before = *guard;
+                executor().yield_now().await;
+                *guard = before + 1;
             })
-            .collect();
-        for writer in writers {
-            writer.await;
-        }
-        assert_eq!(*lock.read().await.unwrap(), 10);
-    });
+        })
+        .collect();
+    for writer in writers {
+        writer.await;
+    }
+    assert_eq!(*lock.read().await.unwrap(), 10);
 }
 
 #[test]

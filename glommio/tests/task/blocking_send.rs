@@ -8,29 +8,26 @@ use std::thread;
 use futures_lite::future::block_on;
 use glommio::{LocalExecutor, executor};
 
-use crate::common::{bomb, panic_of, run, watchdog};
+use crate::common::{bomb, panic_of, run, with_watchdog};
 
 fn is_send<T: Send>(value: T) -> T {
     value
 }
 
-#[test]
-fn it_is_awaited_here_and_on_any_thread() {
-    run(async {
-        assert_eq!(executor().spawn_blocking_send(|| 1).await, 1);
-        let call = is_send(executor().spawn_blocking_send(|| thread::current().id()));
-        let awaiter = thread::spawn(move || (block_on(call), thread::current().id()));
-        let joined = executor().spawn_blocking(|| awaiter.join()).await;
-        let (ran_on, awaited_on) = joined.expect("it does not panic");
-        assert_ne!(ran_on, awaited_on);
-        assert_ne!(ran_on, thread::current().id());
-    });
+#[run_test]
+async fn it_is_awaited_here_and_on_any_thread() {
+    assert_eq!(executor().spawn_blocking_send(|| 1).await, 1);
+    let call = is_send(executor().spawn_blocking_send(|| thread::current().id()));
+    let awaiter = thread::spawn(move || (block_on(call), thread::current().id()));
+    let joined = executor().spawn_blocking(|| awaiter.join()).await;
+    let (ran_on, awaited_on) = joined.expect("it does not panic");
+    assert_ne!(ran_on, awaited_on);
+    assert_ne!(ran_on, thread::current().id());
 }
 
 /// The work is under way when the executor goes, and is awaited after that.
-#[test]
+#[run_test]
 fn it_outlives_its_executor() {
-    let _watchdog = watchdog();
     let (begun, has_begun) = channel();
     let gate = Arc::new(Barrier::new(2));
     let call = {
@@ -52,9 +49,8 @@ fn it_outlives_its_executor() {
 }
 
 /// One thread is busy, and the executor goes before it comes to the second call.
-#[test]
+#[run_test]
 fn a_call_that_has_not_begun_panics_where_it_is_awaited() {
-    let _watchdog = watchdog();
     let gate = Arc::new(Barrier::new(2));
     let (first, second) = LocalExecutor::default().run(async {
         let gate = Arc::clone(&gate);
@@ -72,25 +68,22 @@ fn a_call_that_has_not_begun_panics_where_it_is_awaited() {
     block_on(first);
 }
 
-#[test]
-fn a_panic_comes_out_at_the_await() {
-    run(async {
-        for _ in 0..50 {
-            let call = executor().spawn_blocking_send(|| panic!("on purpose"));
-            // It may be over by now, and does not come out here.
-            thread::yield_now();
-            let thread = thread::spawn(move || panic_of(|| block_on(call)));
-            let message = executor().spawn_blocking(|| thread.join()).await;
-            assert_eq!(message.expect("it is caught"), "on purpose");
-        }
-        // The thread lives on.
-        assert_eq!(executor().spawn_blocking_send(|| 1).await, 1);
-    });
+#[run_test]
+async fn a_panic_comes_out_at_the_await() {
+    for _ in 0..50 {
+        let call = executor().spawn_blocking_send(|| panic!("on purpose"));
+        // It may be over by now, and does not come out here.
+        thread::yield_now();
+        let thread = thread::spawn(move || panic_of(|| block_on(call)));
+        let message = executor().spawn_blocking(|| thread.join()).await;
+        assert_eq!(message.expect("it is caught"), "on purpose");
+    }
+    // The thread lives on.
+    assert_eq!(executor().spawn_blocking_send(|| 1).await, 1);
 }
 
-#[test]
+#[run_test]
 fn dropping_the_future_does_not_stop_the_work() {
-    let _watchdog = watchdog();
     let (begun, has_begun) = channel();
     let has_run = Arc::new(AtomicBool::new(false));
     LocalExecutor::default().run(async {

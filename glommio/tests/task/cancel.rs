@@ -11,7 +11,7 @@ use glommio::task::JoinHandle;
 use glommio::timer::sleep;
 use glommio::{Latency, LocalExecutor, Shares, Task, executor, spawn_local, spawn_local_into};
 
-use crate::common::{DropCount, Parking, on_drop, run, watchdog};
+use crate::common::{DropCount, Parking, on_drop, run, with_watchdog};
 
 /// A task that never ends by itself, and counts its end.
 fn endless(drops: &DropCount) -> Task<()> {
@@ -24,160 +24,142 @@ fn endless(drops: &DropCount) -> Task<()> {
     })
 }
 
-#[test]
-fn a_dropped_task_is_not_polled_again_and_is_gone_when_the_scheduler_comes_to_it() {
-    run(async {
-        let (drops, polls) = (DropCount::default(), Rc::new(Cell::new(0)));
-        let (guard, count) = (drops.guard(), Rc::clone(&polls));
-        let task = spawn_local(poll_fn::<(), _>(move |cx| {
-            let _guard = &guard;
-            count.set(count.get() + 1);
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        }));
-        yield_now().await;
-        let before = polls.get();
-        drop(task);
-        assert_eq!(drops.count(), 0, "not inside the call");
-        yield_now().await;
-        assert_eq!((drops.count(), polls.get()), (1, before));
-    });
+#[run_test]
+async fn a_dropped_task_is_not_polled_again_and_is_gone_when_the_scheduler_comes_to_it() {
+    let (drops, polls) = (DropCount::default(), Rc::new(Cell::new(0)));
+    let (guard, count) = (drops.guard(), Rc::clone(&polls));
+    let task = spawn_local(poll_fn::<(), _>(move |cx| {
+        let _guard = &guard;
+        count.set(count.get() + 1);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }));
+    yield_now().await;
+    let before = polls.get();
+    drop(task);
+    assert_eq!(drops.count(), 0, "not inside the call");
+    yield_now().await;
+    assert_eq!((drops.count(), polls.get()), (1, before));
 }
 
-#[test]
-fn a_task_that_waits_is_cancelled_too() {
-    run(async {
-        let drops = DropCount::default();
-        for wait in [Duration::from_secs(3600), Duration::MAX] {
-            let guard = drops.guard();
-            let task = spawn_local(async move {
-                let _guard = guard;
-                sleep(wait).await;
-            });
-            let before = drops.count();
-            assert_eq!(task.cancel().await, None);
-            assert_eq!(drops.count(), before + 1);
-        }
+#[run_test]
+async fn a_task_that_waits_is_cancelled_too() {
+    let drops = DropCount::default();
+    for wait in [Duration::from_secs(3600), Duration::MAX] {
         let guard = drops.guard();
-        let call = executor().spawn_blocking(|| std::thread::sleep(Duration::from_millis(5)));
         let task = spawn_local(async move {
             let _guard = guard;
-            call.await;
+            sleep(wait).await;
         });
+        let before = drops.count();
         assert_eq!(task.cancel().await, None);
-        assert_eq!(drops.count(), 3);
+        assert_eq!(drops.count(), before + 1);
+    }
+    let guard = drops.guard();
+    let call = executor().spawn_blocking(|| std::thread::sleep(Duration::from_millis(5)));
+    let task = spawn_local(async move {
+        let _guard = guard;
+        call.await;
     });
+    assert_eq!(task.cancel().await, None);
+    assert_eq!(drops.count(), 3);
 }
 
-#[test]
-fn cancelling_an_endless_task_waits_for_its_destructor() {
-    run(async {
-        let drops = DropCount::default();
-        let task = endless(&drops);
+#[run_test]
+async fn cancelling_an_endless_task_waits_for_its_destructor() {
+    let drops = DropCount::default();
+    let task = endless(&drops);
+    yield_now().await;
+    assert_eq!(task.cancel().await, None);
+    assert_eq!(drops.count(), 1);
+}
+
+#[run_test]
+async fn cancelling_a_finished_task_gives_its_output() {
+    let task = spawn_local(async { 7 });
+    yield_now().await;
+    assert_eq!(task.cancel().await, Some(7));
+}
+
+#[run_test]
+async fn a_cancellation_that_is_given_up_still_cancels() {
+    let drops = DropCount::default();
+    // Not polled, and polled once.
+    drop(endless(&drops).cancel());
+    let mut cancelling = Box::pin(endless(&drops).cancel());
+    assert!(poll_once(&mut cancelling).await.is_none());
+    drop(cancelling);
+    for _ in 0..3 {
         yield_now().await;
-        assert_eq!(task.cancel().await, None);
-        assert_eq!(drops.count(), 1);
-    });
+    }
+    assert_eq!(drops.count(), 2);
 }
 
-#[test]
-fn cancelling_a_finished_task_gives_its_output() {
-    run(async {
-        let task = spawn_local(async { 7 });
-        yield_now().await;
-        assert_eq!(task.cancel().await, Some(7));
-    });
-}
-
-#[test]
-fn a_cancellation_that_is_given_up_still_cancels() {
-    run(async {
-        let drops = DropCount::default();
-        // Not polled, and polled once.
-        drop(endless(&drops).cancel());
-        let mut cancelling = Box::pin(endless(&drops).cancel());
-        assert!(poll_once(&mut cancelling).await.is_none());
-        drop(cancelling);
-        for _ in 0..3 {
-            yield_now().await;
-        }
-        assert_eq!(drops.count(), 2);
-    });
-}
-
-#[test]
-fn a_task_cancelled_before_its_first_poll_is_never_polled() {
-    run(async {
-        let drops = DropCount::default();
-        let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "");
-        for queue in [queue, Default::default()] {
-            let guard = drops.guard();
-            let task = spawn_local_into(
-                async move {
-                    let _guard = guard;
-                    unreachable!("it was cancelled before");
-                },
-                queue,
-            );
-            let output: Option<()> = task.expect("the queue exists").cancel().await;
-            assert_eq!(output, None);
-        }
-        assert_eq!(drops.count(), 2);
-    });
-}
-
-#[test]
-fn a_cancelled_task_in_a_queue_of_few_shares_is_dropped_all_the_same() {
-    run(async {
-        let few = executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "few");
-        let drops = DropCount::default();
+#[run_test]
+async fn a_task_cancelled_before_its_first_poll_is_never_polled() {
+    let drops = DropCount::default();
+    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "");
+    for queue in [queue, Default::default()] {
         let guard = drops.guard();
-        let busy = spawn_local(async {
-            loop {
-                executor().yield_task_queue_now().await;
-            }
-        });
         let task = spawn_local_into(
             async move {
                 let _guard = guard;
-                pending::<()>().await;
+                unreachable!("it was cancelled before");
             },
-            few,
+            queue,
         );
-        assert_eq!(task.expect("it exists").cancel().await, None);
-        assert_eq!(drops.count(), 1);
-        drop(busy);
-    });
+        let output: Option<()> = task.expect("the queue exists").cancel().await;
+        assert_eq!(output, None);
+    }
+    assert_eq!(drops.count(), 2);
 }
 
-#[test]
-fn a_join_handle_cancels_what_is_not_complete() {
-    run(async {
-        let drops = DropCount::default();
-        let handle = endless(&drops).detach();
-        handle.cancel();
-        handle.cancel();
-        assert_eq!(handle.await, None);
-        assert_eq!(drops.count(), 1);
-        let complete = spawn_local(async { 5 }).detach();
-        complete.cancel();
-        assert_eq!(complete.await, Some(5));
+#[run_test]
+async fn a_cancelled_task_in_a_queue_of_few_shares_is_dropped_all_the_same() {
+    let few = executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "few");
+    let drops = DropCount::default();
+    let guard = drops.guard();
+    let busy = spawn_local(async {
+        loop {
+            executor().yield_task_queue_now().await;
+        }
     });
+    let task = spawn_local_into(
+        async move {
+            let _guard = guard;
+            pending::<()>().await;
+        },
+        few,
+    );
+    assert_eq!(task.expect("it exists").cancel().await, None);
+    assert_eq!(drops.count(), 1);
+    drop(busy);
 }
 
-#[test]
-fn waiters_hear_of_a_cancellation_after_the_destructor() {
-    run(async {
-        let drops = DropCount::default();
-        let handle = Rc::new(RefCell::new(endless(&drops).detach()));
-        let (waits, count) = (Rc::clone(&handle), drops.clone());
-        let waiter = spawn_local(poll_fn(move |cx| {
-            let polled = std::pin::Pin::new(&mut *waits.borrow_mut()).poll(cx);
-            polled.map(|output| (output, count.count()))
-        }));
-        handle.borrow().cancel();
-        assert_eq!(waiter.await, (None, 1));
-    });
+#[run_test]
+async fn a_join_handle_cancels_what_is_not_complete() {
+    let drops = DropCount::default();
+    let handle = endless(&drops).detach();
+    handle.cancel();
+    handle.cancel();
+    assert_eq!(handle.await, None);
+    assert_eq!(drops.count(), 1);
+    let complete = spawn_local(async { 5 }).detach();
+    complete.cancel();
+    assert_eq!(complete.await, Some(5));
+}
+
+#[run_test]
+async fn waiters_hear_of_a_cancellation_after_the_destructor() {
+    let drops = DropCount::default();
+    let handle = Rc::new(RefCell::new(endless(&drops).detach()));
+    let (waits, count) = (Rc::clone(&handle), drops.clone());
+    let waiter = spawn_local(poll_fn(move |cx| {
+        let polled = std::pin::Pin::new(&mut *waits.borrow_mut()).poll(cx);
+        polled.map(|output| (output, count.count()))
+    }));
+    handle.borrow().cancel();
+    assert_eq!(waiter.await, (None, 1));
 }
 
 /// A task that holds its own handle, and what it does with it when it is polled again.
@@ -203,67 +185,60 @@ fn holding_itself<T: 'static>(
     slot
 }
 
-#[test]
-fn a_task_that_cancels_itself_finishes_the_poll_and_its_output_is_discarded() {
-    run(async {
-        let (drops, outputs) = (DropCount::default(), DropCount::default());
-        let output = outputs.guard();
-        let slot = holding_itself(
-            move |own| {
-                own.borrow().as_ref().expect("it was put there").cancel();
-                Poll::Ready(output)
-            },
-            &drops,
-        );
-        yield_now().await;
-        assert_eq!((drops.count(), outputs.count()), (1, 1));
-        let handle = slot.take().expect("it was put there");
-        assert!(handle.await.is_none());
-    });
+#[run_test]
+async fn a_task_that_cancels_itself_finishes_the_poll_and_its_output_is_discarded() {
+    let (drops, outputs) = (DropCount::default(), DropCount::default());
+    let output = outputs.guard();
+    let slot = holding_itself(
+        move |own| {
+            own.borrow().as_ref().expect("it was put there").cancel();
+            Poll::Ready(output)
+        },
+        &drops,
+    );
+    yield_now().await;
+    assert_eq!((drops.count(), outputs.count()), (1, 1));
+    let handle = slot.take().expect("it was put there");
+    assert!(handle.await.is_none());
 }
 
-#[test]
-fn a_task_that_cancels_itself_and_waits_is_dropped_right_then() {
-    run(async {
-        let drops = DropCount::default();
-        let slot: Rc<RefCell<Option<JoinHandle<()>>>> = holding_itself(
-            |own| {
-                own.borrow().as_ref().expect("it was put there").cancel();
-                Poll::Pending
-            },
-            &drops,
-        );
-        yield_now().await;
-        assert_eq!(drops.count(), 1);
-        let handle = slot.take().expect("it was put there");
-        assert_eq!(handle.await, None);
-    });
+#[run_test]
+async fn a_task_that_cancels_itself_and_waits_is_dropped_right_then() {
+    let drops = DropCount::default();
+    let slot: Rc<RefCell<Option<JoinHandle<()>>>> = holding_itself(
+        |own| {
+            own.borrow().as_ref().expect("it was put there").cancel();
+            Poll::Pending
+        },
+        &drops,
+    );
+    yield_now().await;
+    assert_eq!(drops.count(), 1);
+    let handle = slot.take().expect("it was put there");
+    assert_eq!(handle.await, None);
 }
 
-#[test]
-fn a_task_may_drop_its_own_handle() {
-    run(async {
-        let drops = DropCount::default();
-        let done = Rc::new(Cell::new(false));
-        let set = Rc::clone(&done);
-        let slot = holding_itself(
-            move |own| {
-                drop(own.take());
-                set.set(true);
-                Poll::Ready(())
-            },
-            &drops,
-        );
-        yield_now().await;
-        assert!(done.get());
-        assert_eq!(drops.count(), 1);
-        assert!(slot.borrow().is_none());
-    });
+#[run_test]
+async fn a_task_may_drop_its_own_handle() {
+    let drops = DropCount::default();
+    let done = Rc::new(Cell::new(false));
+    let set = Rc::clone(&done);
+    let slot = holding_itself(
+        move |own| {
+            drop(own.take());
+            set.set(true);
+            Poll::Ready(())
+        },
+        &drops,
+    );
+    yield_now().await;
+    assert!(done.get());
+    assert_eq!(drops.count(), 1);
+    assert!(slot.borrow().is_none());
 }
 
-#[test]
+#[run_test]
 fn a_task_that_owns_its_own_task_ends_with_the_executor() {
-    let _watchdog = watchdog();
     let made = LocalExecutor::default();
     let drops = DropCount::default();
     made.run(async {
@@ -281,33 +256,30 @@ fn a_task_that_owns_its_own_task_ends_with_the_executor() {
     assert_eq!(drops.count(), 1);
 }
 
-#[test]
-fn destructors_of_cancelled_tasks_may_cancel_others_and_spawn() {
-    run(async {
-        let drops = DropCount::default();
-        let spawned = Rc::new(Cell::new(false));
-        let victim = endless(&drops);
-        let set = Rc::clone(&spawned);
-        let ends = on_drop(move || {
-            drop(victim);
-            spawn_local(async move { set.set(true) }).detach();
-        });
-        let task = spawn_local(async move {
-            let _ends = ends;
-            pending::<()>().await;
-        });
-        assert_eq!(task.cancel().await, None);
-        assert!(spawned.get());
-        for _ in 0..3 {
-            yield_now().await;
-        }
-        assert_eq!(drops.count(), 1);
+#[run_test]
+async fn destructors_of_cancelled_tasks_may_cancel_others_and_spawn() {
+    let drops = DropCount::default();
+    let spawned = Rc::new(Cell::new(false));
+    let victim = endless(&drops);
+    let set = Rc::clone(&spawned);
+    let ends = on_drop(move || {
+        drop(victim);
+        spawn_local(async move { set.set(true) }).detach();
     });
+    let task = spawn_local(async move {
+        let _ends = ends;
+        pending::<()>().await;
+    });
+    assert_eq!(task.cancel().await, None);
+    assert!(spawned.get());
+    for _ in 0..3 {
+        yield_now().await;
+    }
+    assert_eq!(drops.count(), 1);
 }
 
-#[test]
+#[run_test]
 fn a_task_dropped_outside_its_run_is_cancelled_in_the_next() {
-    let _watchdog = watchdog();
     let (made, other) = (LocalExecutor::default(), LocalExecutor::default());
     let drops = DropCount::default();
     let (first, second) = made.run(async { (endless(&drops), endless(&drops)) });
@@ -322,25 +294,23 @@ fn a_task_dropped_outside_its_run_is_cancelled_in_the_next() {
     assert_eq!(drops.count(), 2);
 }
 
-#[test]
-fn cancelling_many_tasks_in_any_order() {
-    run(async {
-        let drops = DropCount::default();
-        let mut tasks: Vec<_> = (0..1000).map(|_| Some(endless(&drops))).collect();
-        for step in [7, 3, 2, 1] {
-            for task in tasks.iter_mut().step_by(step) {
-                if let Some(task) = task.take() {
-                    if step % 2 == 0 {
-                        assert_eq!(task.cancel().await, None);
-                    } else {
-                        drop(task);
-                    }
+#[run_test]
+async fn cancelling_many_tasks_in_any_order() {
+    let drops = DropCount::default();
+    let mut tasks: Vec<_> = (0..1000).map(|_| Some(endless(&drops))).collect();
+    for step in [7, 3, 2, 1] {
+        for task in tasks.iter_mut().step_by(step) {
+            if let Some(task) = task.take() {
+                if step % 2 == 0 {
+                    assert_eq!(task.cancel().await, None);
+                } else {
+                    drop(task);
                 }
             }
         }
-        for _ in 0..3 {
-            yield_now().await;
-        }
-        assert_eq!(drops.count(), 1000);
-    });
+    }
+    for _ in 0..3 {
+        yield_now().await;
+    }
+    assert_eq!(drops.count(), 1000);
 }

@@ -181,33 +181,29 @@ fn a_filter_chooses_by_the_label() {
     assert_eq!(spawned(), []);
 }
 
-#[test]
-fn a_filter_that_panics_leaves_no_task() {
-    run(async {
-        let before = TaskDebugger::task_count();
-        TaskDebugger::set_filter(|_| panic!("not today"));
-        let message = panic_of(|| spawn_local(async {}).detach());
-        assert_eq!(message, "not today");
-        assert_eq!(TaskDebugger::task_count(), before);
-        TaskDebugger::set_filter(|_| false);
-        spawn_local(async {}).await;
-    });
+#[run_test]
+async fn a_filter_that_panics_leaves_no_task() {
+    let before = TaskDebugger::task_count();
+    TaskDebugger::set_filter(|_| panic!("not today"));
+    let message = panic_of(|| spawn_local(async {}).detach());
+    assert_eq!(message, "not today");
+    assert_eq!(TaskDebugger::task_count(), before);
+    TaskDebugger::set_filter(|_| false);
+    spawn_local(async {}).await;
 }
 
-#[test]
-fn old_tasks_can_be_asked_for() {
-    run(async {
-        TaskDebugger::set_label("old");
-        let old = spawn_local(std::future::pending::<()>());
-        let unlabelled = spawn_local(std::future::pending::<()>());
-        std::thread::sleep(Duration::from_millis(2));
-        let aged = |older_than| heard(|| TaskDebugger::debug_aged_tasks(older_than));
-        let lines = aged(Duration::from_millis(1));
-        assert_eq!(about("old", &lines), ["task is old, and was last polled"]);
-        assert_eq!(lines.len(), 1);
-        assert!(aged(Duration::from_secs(3600)).is_empty());
-        old.cancel().await;
-        unlabelled.cancel().await;
-        assert!(aged(Duration::ZERO).is_empty(), "it is gone");
-    });
+#[run_test]
+async fn old_tasks_can_be_asked_for() {
+    TaskDebugger::set_label("old");
+    let old = spawn_local(std::future::pending::<()>());
+    let unlabelled = spawn_local(std::future::pending::<()>());
+    std::thread::sleep(Duration::from_millis(2));
+    let aged = |older_than| heard(|| TaskDebugger::debug_aged_tasks(older_than));
+    let lines = aged(Duration::from_millis(1));
+    assert_eq!(about("old", &lines), ["task is old, and was last polled"]);
+    assert_eq!(lines.len(), 1);
+    assert!(aged(Duration::from_secs(3600)).is_empty());
+    old.cancel().await;
+    unlabelled.cancel().await;
+    assert!(aged(Duration::ZERO).is_empty(), "it is gone");
 }

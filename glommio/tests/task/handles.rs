@@ -12,134 +12,121 @@ use glommio::task::JoinHandle;
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, ScopedTask, Task, executor, spawn_local, spawn_local_into};
 
-use crate::common::{DropCount, Log, Parking, on_drop, panic_of, run, watchdog};
+use crate::common::{DropCount, Log, Parking, on_drop, panic_of, run, with_watchdog};
 
-#[test]
-fn a_task_that_gave_its_output_panics_when_polled_again() {
-    run(async {
-        let mut task = spawn_local(async { 1 });
-        assert_eq!((&mut task).await, 1);
-        let message = panic_of(|| block_on(poll_once(&mut task)));
-        assert!(message.contains("task has failed"), "{message}");
-    });
+#[run_test]
+async fn a_task_that_gave_its_output_panics_when_polled_again() {
+    let mut task = spawn_local(async { 1 });
+    assert_eq!((&mut task).await, 1);
+    let message = panic_of(|| block_on(poll_once(&mut task)));
+    assert!(message.contains("task has failed"), "{message}");
 }
 
-#[test]
-fn a_join_handle_gives_some_once_and_none_ever_after() {
-    run(async {
-        let mut handle = spawn_local(async { 1 }).detach();
-        assert_eq!((&mut handle).await, Some(1));
-        assert_eq!((&mut handle).await, None);
-        assert_eq!(handle.await, None);
-    });
+#[run_test]
+async fn a_join_handle_gives_some_once_and_none_ever_after() {
+    let mut handle = spawn_local(async { 1 }).detach();
+    assert_eq!((&mut handle).await, Some(1));
+    assert_eq!((&mut handle).await, None);
+    assert_eq!(handle.await, None);
 }
 
-#[test]
-fn an_output_that_is_not_taken_is_dropped_with_the_handle() {
-    run(async {
-        let drops = DropCount::default();
-        let output = || {
-            let guard = drops.guard();
-            async move { guard }
-        };
-        let task = spawn_local(output());
-        assert_eq!(drops.count(), 0);
-        drop(task);
-        assert_eq!(drops.count(), 1, "at once, since it is done");
-        let handle = spawn_local(output()).detach();
-        drop(handle);
-        assert_eq!(drops.count(), 2);
-        let handle = spawn_local(output()).detach();
-        let taken = handle.await;
-        assert_eq!(drops.count(), 2);
-        drop(taken);
-        assert_eq!(drops.count(), 3);
-        // The handle is gone when it is made.
+#[run_test]
+async fn an_output_that_is_not_taken_is_dropped_with_the_handle() {
+    let drops = DropCount::default();
+    let output = || {
         let guard = drops.guard();
-        drop(
-            spawn_local(async move {
-                yield_now().await;
-                guard
-            })
-            .detach(),
-        );
-        yield_now().await;
-        yield_now().await;
-        assert_eq!(drops.count(), 4);
-    });
+        async move { guard }
+    };
+    let task = spawn_local(output());
+    assert_eq!(drops.count(), 0);
+    drop(task);
+    assert_eq!(drops.count(), 1, "at once, since it is done");
+    let handle = spawn_local(output()).detach();
+    drop(handle);
+    assert_eq!(drops.count(), 2);
+    let handle = spawn_local(output()).detach();
+    let taken = handle.await;
+    assert_eq!(drops.count(), 2);
+    drop(taken);
+    assert_eq!(drops.count(), 3);
+    // The handle is gone when it is made.
+    let guard = drops.guard();
+    drop(
+        spawn_local(async move {
+            yield_now().await;
+            guard
+        })
+        .detach(),
+    );
+    yield_now().await;
+    yield_now().await;
+    assert_eq!(drops.count(), 4);
 }
 
-#[test]
-fn the_future_is_gone_before_its_output_is_seen() {
-    run(async {
-        let log = Log::default();
-        let (end, made) = (log.clone(), log.clone());
-        let held = on_drop(move || end.note("future dropped"));
-        let task = spawn_local(poll_fn(move |_| {
-            let _held = &held;
-            Poll::Ready(made.clone())
-        }));
-        task.await.note("output seen");
-        assert_eq!(log.take(), ["future dropped", "output seen"]);
-    });
+#[run_test]
+async fn the_future_is_gone_before_its_output_is_seen() {
+    let log = Log::default();
+    let (end, made) = (log.clone(), log.clone());
+    let held = on_drop(move || end.note("future dropped"));
+    let task = spawn_local(poll_fn(move |_| {
+        let _held = &held;
+        Poll::Ready(made.clone())
+    }));
+    task.await.note("output seen");
+    assert_eq!(log.take(), ["future dropped", "output seen"]);
 }
 
-#[test]
-fn only_the_last_task_that_polled_a_handle_is_woken() {
-    run(async {
-        let parking = Parking::default();
-        let handle = Rc::new(RefCell::new(spawn_local(parking.clone()).detach()));
-        let poll = |handle: &RefCell<JoinHandle<()>>, cx: &mut Context<'_>| {
-            Pin::new(&mut *handle.borrow_mut()).poll(cx)
+#[run_test]
+async fn only_the_last_task_that_polled_a_handle_is_woken() {
+    let parking = Parking::default();
+    let handle = Rc::new(RefCell::new(spawn_local(parking.clone()).detach()));
+    let poll = |handle: &RefCell<JoinHandle<()>>, cx: &mut Context<'_>| {
+        Pin::new(&mut *handle.borrow_mut()).poll(cx)
+    };
+    let polls = Rc::new(Cell::new([0, 0]));
+    let waiter = |me: usize| {
+        let (handle, polls) = (Rc::clone(&handle), Rc::clone(&polls));
+        spawn_local(poll_fn(move |cx| {
+            let mut counts = polls.get();
+            counts[me] += 1;
+            polls.set(counts);
+            poll(&handle, cx).map(|output| output.is_some())
+        }))
+    };
+    let (_first, second) = (waiter(0), waiter(1));
+    parking.open();
+    assert!(second.await);
+    yield_now().await;
+    assert_eq!(polls.get(), [1, 2]);
+}
+
+#[run_test]
+async fn waiting_for_a_handle_may_be_given_up_and_taken_up_again() {
+    let parking = Parking::default();
+    let gate = parking.clone();
+    let mut task = spawn_local(async move {
+        gate.await;
+        3
+    });
+    let mut rounds = 0;
+    let output = loop {
+        rounds += 1;
+        if rounds == 10 {
+            parking.open();
+        }
+        let wait = async {
+            sleep(Duration::from_micros(300)).await;
+            None
         };
-        let polls = Rc::new(Cell::new([0, 0]));
-        let waiter = |me: usize| {
-            let (handle, polls) = (Rc::clone(&handle), Rc::clone(&polls));
-            spawn_local(poll_fn(move |cx| {
-                let mut counts = polls.get();
-                counts[me] += 1;
-                polls.set(counts);
-                poll(&handle, cx).map(|output| output.is_some())
-            }))
-        };
-        let (_first, second) = (waiter(0), waiter(1));
-        parking.open();
-        assert!(second.await);
-        yield_now().await;
-        assert_eq!(polls.get(), [1, 2]);
-    });
+        if let Some(output) = or(async { Some((&mut task).await) }, wait).await {
+            break output;
+        }
+    };
+    assert_eq!(output, 3);
 }
 
-#[test]
-fn waiting_for_a_handle_may_be_given_up_and_taken_up_again() {
-    run(async {
-        let parking = Parking::default();
-        let gate = parking.clone();
-        let mut task = spawn_local(async move {
-            gate.await;
-            3
-        });
-        let mut rounds = 0;
-        let output = loop {
-            rounds += 1;
-            if rounds == 10 {
-                parking.open();
-            }
-            let wait = async {
-                sleep(Duration::from_micros(300)).await;
-                None
-            };
-            if let Some(output) = or(async { Some((&mut task).await) }, wait).await {
-                break output;
-            }
-        };
-        assert_eq!(output, 3);
-    });
-}
-
-#[test]
+#[run_test]
 fn a_task_may_be_awaited_under_another_executor_of_the_thread() {
-    let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let done = first.spawn(async { "done" });
     let parking = Parking::default();
@@ -157,74 +144,66 @@ fn a_task_may_be_awaited_under_another_executor_of_the_thread() {
     assert_eq!(second.run(awaiter), "waited");
 }
 
-#[test]
-fn tasks_of_tasks_of_tasks() {
-    run(async {
-        let inner = spawn_local(async { spawn_local(async { spawn_local(async { 5 }) }) });
-        assert_eq!(inner.await.await.await, 5);
-    });
+#[run_test]
+async fn tasks_of_tasks_of_tasks() {
+    let inner = spawn_local(async { spawn_local(async { spawn_local(async { 5 }) }) });
+    assert_eq!(inner.await.await.await, 5);
 }
 
-#[test]
-fn a_hundred_thousand_tasks_at_once() {
-    run(async {
-        let tasks: Vec<_> = (0..100_000_u64)
-            .map(|i| {
-                let add = async move {
-                    yield_now().await;
-                    i
-                };
-                spawn_local_into(add, executor().current_task_queue()).expect("it exists")
-            })
-            .collect();
-        let mut sum = 0;
-        for task in tasks {
-            sum += task.await;
-        }
-        assert_eq!(sum, 100_000 * 99_999 / 2);
-    });
+#[run_test]
+async fn a_hundred_thousand_tasks_at_once() {
+    let tasks: Vec<_> = (0..100_000_u64)
+        .map(|i| {
+            let add = async move {
+                yield_now().await;
+                i
+            };
+            spawn_local_into(add, executor().current_task_queue()).expect("it exists")
+        })
+        .collect();
+    let mut sum = 0;
+    for task in tasks {
+        sum += task.await;
+    }
+    assert_eq!(sum, 100_000 * 99_999 / 2);
 }
 
-#[test]
-fn outputs_may_be_empty_large_or_aligned() {
+#[run_test]
+async fn outputs_may_be_empty_large_or_aligned() {
     #[repr(align(256))]
     struct Aligned(u8);
 
-    run(async {
-        spawn_local(async {}).await;
-        let large = spawn_local(async {
-            yield_now().await;
-            [7_u8; 100_000]
-        });
-        assert!(large.await.iter().all(|&byte| byte == 7));
-        for by in 0..3 {
-            let aligned = spawn_local(async move {
-                let inside = Aligned(by);
-                yield_now().await;
-                assert_eq!(std::ptr::from_ref(&inside).addr() % 256, 0);
-                inside
-            });
-            let aligned = aligned.await;
-            assert_eq!(std::ptr::from_ref(&aligned).addr() % 256, 0);
-            assert_eq!(aligned.0, by);
-        }
-        let never: Task<std::convert::Infallible> = spawn_local(pending());
-        drop(never);
+    spawn_local(async {}).await;
+    let large = spawn_local(async {
+        yield_now().await;
+        [7_u8; 100_000]
     });
+    assert!(large.await.iter().all(|&byte| byte == 7));
+    for by in 0..3 {
+        let aligned = spawn_local(async move {
+            let inside = Aligned(by);
+            yield_now().await;
+            assert_eq!(std::ptr::from_ref(&inside).addr() % 256, 0);
+            inside
+        });
+        let aligned = aligned.await;
+        assert_eq!(std::ptr::from_ref(&aligned).addr() % 256, 0);
+        assert_eq!(aligned.0, by);
+    }
+    let never: Task<std::convert::Infallible> = spawn_local(pending());
+    drop(never);
 }
 
-#[test]
-fn handles_print_and_are_unpin() {
+#[run_test]
+async fn handles_print_and_are_unpin() {
     fn movable<T: Unpin + std::fmt::Debug>(value: T) -> String {
         format!("{value:?}")
     }
-    run(async {
-        assert!(movable(spawn_local(async {})).contains("Task"));
-        assert!(movable(spawn_local(async {}).detach()).contains("JoinHandle"));
-        // SAFETY: nothing is borrowed.
-        let scoped: ScopedTask<'_, ()> = unsafe { glommio::spawn_scoped_local(async {}) };
-        assert!(movable(scoped).contains("ScopedTask"));
-    });
+    assert!(movable(spawn_local(async {})).contains("Task"));
+    assert!(movable(spawn_local(async {}).detach()).contains("JoinHandle"));
+    // SAFETY: nothing is borrowed.
+    let scoped: ScopedTask<'_, ()> = unsafe { glommio::spawn_scoped_local(async {}) };
+    assert!(movable(scoped).contains("ScopedTask"));
 }
 
 /// `true` for types that are `Send`: the inherent constant wins where its bound holds.

@@ -18,44 +18,41 @@ use proptest::prelude::*;
 use crate::common::hooks::{counting, on_wake};
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::common::rationed::assert_rationed;
-use crate::common::{DropCount, Parking, on_drop, panic_of, run, watchdog};
+use crate::common::{DropCount, Parking, on_drop, panic_of, run, with_watchdog};
 
 fn cancelled<T>(output: Option<Result<T, JoinError>>) -> bool {
     matches!(output, Some(Err(error)) if error.is_cancelled() && !error.is_panic())
 }
 
-#[test]
-fn outputs_come_in_the_order_in_which_the_tasks_are_done() {
-    run(async {
-        let mut set = JoinSet::new();
-        let gates: Vec<_> = (0..50).map(|_| Parking::default()).collect();
-        for (n, gate) in gates.iter().enumerate() {
-            let gate = gate.clone();
-            set.spawn(async move {
-                gate.await;
-                n
-            });
-        }
-        assert_eq!(set.len(), 50);
-        assert!(set.try_join_next().is_none());
-        let order: Vec<_> = (0..50).map(|n| n * 7 % 50).collect();
-        for &n in &order {
-            gates[n].open();
-            yield_now().await;
-        }
-        let mut came = Vec::new();
-        while let Some(output) = set.join_next().await {
-            came.push(output.expect("none was cancelled"));
-        }
-        assert_eq!(came, order);
-        assert!(set.is_empty() && set.try_join_next().is_none());
-    });
+#[run_test]
+async fn outputs_come_in_the_order_in_which_the_tasks_are_done() {
+    let mut set = JoinSet::new();
+    let gates: Vec<_> = (0..50).map(|_| Parking::default()).collect();
+    for (n, gate) in gates.iter().enumerate() {
+        let gate = gate.clone();
+        set.spawn(async move {
+            gate.await;
+            n
+        });
+    }
+    assert_eq!(set.len(), 50);
+    assert!(set.try_join_next().is_none());
+    let order: Vec<_> = (0..50).map(|n| n * 7 % 50).collect();
+    for &n in &order {
+        gates[n].open();
+        yield_now().await;
+    }
+    let mut came = Vec::new();
+    while let Some(output) = set.join_next().await {
+        came.push(output.expect("none was cancelled"));
+    }
+    assert_eq!(came, order);
+    assert!(set.is_empty() && set.try_join_next().is_none());
 }
 
 /// Cloning a waker is code of others: here it runs the executor, in which a task ends meanwhile.
-#[test]
+#[run_test]
 fn a_task_that_ends_while_the_waker_is_cloned_is_not_missed() {
-    let _watchdog = watchdog();
     let local = Rc::new(LocalExecutor::default());
     let mut set = local.run(async {
         let mut set = JoinSet::new();
@@ -75,268 +72,245 @@ fn a_task_that_ends_while_the_waker_is_cloned_is_not_missed() {
     );
 }
 
-#[test]
-fn a_task_that_is_done_when_it_is_spawned() {
-    run(async {
-        let mut set = JoinSet::default();
-        let handle = set.spawn(async { "at once" });
-        assert!(handle.is_finished());
-        assert_eq!(set.len(), 1);
-        assert_eq!(set.join_next().await, Some(Ok("at once")));
-        assert_eq!(set.join_next().await, None);
-        // And one that is queued first.
-        let queue = executor().current_task_queue();
-        let handle = set
-            .spawn_into(async { "queued" }, queue)
-            .expect("it exists");
-        assert!(!handle.is_finished());
-        assert_eq!(set.join_next().await, Some(Ok("queued")));
-    });
+#[run_test]
+async fn a_task_that_is_done_when_it_is_spawned() {
+    let mut set = JoinSet::default();
+    let handle = set.spawn(async { "at once" });
+    assert!(handle.is_finished());
+    assert_eq!(set.len(), 1);
+    assert_eq!(set.join_next().await, Some(Ok("at once")));
+    assert_eq!(set.join_next().await, None);
+    // And one that is queued first.
+    let queue = executor().current_task_queue();
+    let handle = set
+        .spawn_into(async { "queued" }, queue)
+        .expect("it exists");
+    assert!(!handle.is_finished());
+    assert_eq!(set.join_next().await, Some(Ok("queued")));
 }
 
-#[test]
-fn an_unknown_queue_is_an_error_and_no_member() {
-    run(async {
-        let mut set = JoinSet::new();
-        let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "gone");
-        executor().remove_task_queue(queue).expect("it is empty");
-        let drops = DropCount::default();
-        let guard = drops.guard();
-        let refused = set.spawn_into(async move { drop(guard) }, queue);
-        assert!(matches!(
-            refused,
-            Err(GlommioError::ExecutorError(
-                ExecutorErrorKind::QueueError { .. }
-            ))
-        ));
-        assert_eq!((set.len(), drops.count()), (0, 1));
-        let own: TaskQueueHandle = executor().current_task_queue();
-        assert!(set.spawn_into(async {}, own).is_ok());
-    });
+#[run_test]
+async fn an_unknown_queue_is_an_error_and_no_member() {
+    let mut set = JoinSet::new();
+    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "gone");
+    executor().remove_task_queue(queue).expect("it is empty");
+    let drops = DropCount::default();
+    let guard = drops.guard();
+    let refused = set.spawn_into(async move { drop(guard) }, queue);
+    assert!(matches!(
+        refused,
+        Err(GlommioError::ExecutorError(
+            ExecutorErrorKind::QueueError { .. }
+        ))
+    ));
+    assert_eq!((set.len(), drops.count()), (0, 1));
+    let own: TaskQueueHandle = executor().current_task_queue();
+    assert!(set.spawn_into(async {}, own).is_ok());
 }
 
-#[test]
-fn the_wait_may_be_given_up() {
-    run(async {
-        let mut set = JoinSet::new();
-        let gate = Parking::default();
-        set.spawn(gate.clone());
-        for _ in 0..5 {
-            assert!(poll_once(set.join_next()).await.is_none());
+#[run_test]
+async fn the_wait_may_be_given_up() {
+    let mut set = JoinSet::new();
+    let gate = Parking::default();
+    set.spawn(gate.clone());
+    for _ in 0..5 {
+        assert!(poll_once(set.join_next()).await.is_none());
+    }
+    gate.open();
+    assert_eq!(set.join_next().await, Some(Ok(())));
+}
+
+#[run_test]
+async fn the_future_is_gone_before_its_output_is_seen() {
+    let drops = DropCount::default();
+    let mut set = JoinSet::new();
+    let guard = drops.guard();
+    set.spawn(poll_fn(move |_| {
+        let _guard = &guard;
+        Poll::Ready(())
+    }));
+    assert_eq!(drops.count(), 1);
+    // Nor is a task that is cancelled reported before it is gone; polled once, or never.
+    let guard = drops.guard();
+    set.spawn(async move {
+        let _guard = guard;
+        pending().await
+    });
+    let guard = drops.guard();
+    let queue = executor().current_task_queue();
+    let captured = async move { drop(guard) };
+    let never_polled = set.spawn_into(captured, queue).expect("it exists");
+    never_polled.abort();
+    set.abort_all();
+    assert_eq!(set.join_next().await, Some(Ok(())));
+    let mut seen = 0;
+    while let Some(output) = set.join_next().await {
+        assert!(cancelled(Some(output)));
+        seen += 1;
+        assert!(drops.count() > seen);
+    }
+    assert_eq!((seen, drops.count()), (2, 3));
+}
+
+#[run_test]
+async fn one_or_all_are_aborted() {
+    let mut set = JoinSet::new();
+    let handles: Vec<AbortHandle> = (0..10).map(|_| set.spawn(pending::<()>())).collect();
+    handles[3].abort();
+    handles[3].abort();
+    assert!(cancelled(set.join_next().await));
+    assert!(handles[3].is_finished() && !handles[4].is_finished());
+    // Its place may be taken by now; the handle does not reach the newcomer.
+    let newcomer = set.spawn(pending());
+    handles[3].abort();
+    yield_now().await;
+    assert!(!newcomer.is_finished() && set.try_join_next().is_none());
+    set.abort_all();
+    assert_eq!(set.len(), 10);
+    for _ in 0..10 {
+        assert!(cancelled(set.join_next().await));
+    }
+    assert!(set.join_next().await.is_none());
+    assert!(newcomer.is_finished());
+    // It can be used again.
+    set.spawn(async {});
+    assert_eq!(set.join_next().await, Some(Ok(())));
+}
+
+#[run_test]
+async fn aborting_one_that_is_done_changes_nothing() {
+    let mut set = JoinSet::new();
+    let handle = set.spawn(async { 1 });
+    handle.abort();
+    set.abort_all();
+    assert_eq!(set.join_next().await, Some(Ok(1)));
+}
+
+#[run_test]
+async fn a_task_that_aborts_itself_finishes_its_poll() {
+    let mut set = JoinSet::new();
+    let own = Rc::new(RefCell::new(None::<AbortHandle>));
+    let handle = set.spawn({
+        let own = Rc::clone(&own);
+        async move {
+            yield_now().await;
+            own.borrow().as_ref().expect("it was set").abort();
+            pending::<()>().await;
         }
-        gate.open();
-        assert_eq!(set.join_next().await, Some(Ok(())));
     });
+    own.replace(Some(handle));
+    assert!(cancelled(set.join_next().await));
 }
 
-#[test]
-fn the_future_is_gone_before_its_output_is_seen() {
-    run(async {
-        let drops = DropCount::default();
-        let mut set = JoinSet::new();
-        let guard = drops.guard();
-        set.spawn(poll_fn(move |_| {
-            let _guard = &guard;
-            Poll::Ready(())
-        }));
-        assert_eq!(drops.count(), 1);
-        // Nor is a task that is cancelled reported before it is gone; polled once, or never.
+#[run_test]
+async fn dropping_the_set_cancels_and_detaching_does_not() {
+    let (drops, ran) = (DropCount::default(), Rc::new(Cell::new(0)));
+    let fill = |set: &mut JoinSet<_>| {
+        for _ in 0..10 {
+            let (guard, ran) = (drops.guard(), Rc::clone(&ran));
+            set.spawn(async move {
+                yield_now().await;
+                ran.set(ran.get() + 1);
+                guard
+            });
+        }
+    };
+    let mut set = JoinSet::new();
+    fill(&mut set);
+    drop(set);
+    assert_eq!(drops.count(), 0, "not inside the call");
+    while drops.count() < 10 {
+        yield_now().await;
+    }
+    assert_eq!(ran.get(), 0);
+    let mut set = JoinSet::new();
+    fill(&mut set);
+    set.detach_all();
+    assert!(set.is_empty());
+    while drops.count() < 20 {
+        yield_now().await;
+    }
+    assert_eq!(ran.get(), 10);
+    // Outputs that were not taken go with the set.
+    fill(&mut set);
+    while ran.get() < 20 {
+        yield_now().await;
+    }
+    assert_eq!(drops.count(), 20);
+    drop(set);
+    assert_eq!(drops.count(), 30);
+}
+
+#[run_test]
+async fn a_shutdown_ends_all() {
+    let drops = DropCount::default();
+    let mut set = JoinSet::new();
+    for _ in 0..20 {
         let guard = drops.guard();
         set.spawn(async move {
             let _guard = guard;
-            pending().await
+            pending::<()>().await;
         });
-        let guard = drops.guard();
-        let queue = executor().current_task_queue();
-        let captured = async move { drop(guard) };
-        let never_polled = set.spawn_into(captured, queue).expect("it exists");
-        never_polled.abort();
-        set.abort_all();
-        assert_eq!(set.join_next().await, Some(Ok(())));
-        let mut seen = 0;
-        while let Some(output) = set.join_next().await {
-            assert!(cancelled(Some(output)));
-            seen += 1;
-            assert!(drops.count() > seen);
-        }
-        assert_eq!((seen, drops.count()), (2, 3));
-    });
+    }
+    set.shutdown().await;
+    assert_eq!((drops.count(), set.len()), (20, 0));
 }
 
-#[test]
-fn one_or_all_are_aborted() {
-    run(async {
-        let mut set = JoinSet::new();
-        let handles: Vec<AbortHandle> = (0..10).map(|_| set.spawn(pending::<()>())).collect();
-        handles[3].abort();
-        handles[3].abort();
-        assert!(cancelled(set.join_next().await));
-        assert!(handles[3].is_finished() && !handles[4].is_finished());
-        // Its place may be taken by now; the handle does not reach the newcomer.
-        let newcomer = set.spawn(pending());
-        handles[3].abort();
+#[run_test]
+async fn only_the_last_that_polled_is_woken_and_once() {
+    let mut set = JoinSet::new();
+    let gate = Parking::default();
+    for _ in 0..3 {
+        set.spawn(gate.clone());
+    }
+    let ((first, by_first), (second, by_second)) = (counting(), counting());
+    assert!(
+        set.poll_join_next(&mut Context::from_waker(&first))
+            .is_pending()
+    );
+    assert!(
+        set.poll_join_next(&mut Context::from_waker(&second))
+            .is_pending()
+    );
+    gate.open();
+    while set.try_join_next().is_none() {
         yield_now().await;
-        assert!(!newcomer.is_finished() && set.try_join_next().is_none());
-        set.abort_all();
-        assert_eq!(set.len(), 10);
-        for _ in 0..10 {
-            assert!(cancelled(set.join_next().await));
-        }
-        assert!(set.join_next().await.is_none());
-        assert!(newcomer.is_finished());
-        // It can be used again.
-        set.spawn(async {});
-        assert_eq!(set.join_next().await, Some(Ok(())));
-    });
-}
-
-#[test]
-fn aborting_one_that_is_done_changes_nothing() {
-    run(async {
-        let mut set = JoinSet::new();
-        let handle = set.spawn(async { 1 });
-        handle.abort();
-        set.abort_all();
-        assert_eq!(set.join_next().await, Some(Ok(1)));
-    });
-}
-
-#[test]
-fn a_task_that_aborts_itself_finishes_its_poll() {
-    run(async {
-        let mut set = JoinSet::new();
-        let own = Rc::new(RefCell::new(None::<AbortHandle>));
-        let handle = set.spawn({
-            let own = Rc::clone(&own);
-            async move {
-                yield_now().await;
-                own.borrow().as_ref().expect("it was set").abort();
-                pending::<()>().await;
-            }
-        });
-        own.replace(Some(handle));
-        assert!(cancelled(set.join_next().await));
-    });
-}
-
-#[test]
-fn dropping_the_set_cancels_and_detaching_does_not() {
-    run(async {
-        let (drops, ran) = (DropCount::default(), Rc::new(Cell::new(0)));
-        let fill = |set: &mut JoinSet<_>| {
-            for _ in 0..10 {
-                let (guard, ran) = (drops.guard(), Rc::clone(&ran));
-                set.spawn(async move {
-                    yield_now().await;
-                    ran.set(ran.get() + 1);
-                    guard
-                });
-            }
-        };
-        let mut set = JoinSet::new();
-        fill(&mut set);
-        drop(set);
-        assert_eq!(drops.count(), 0, "not inside the call");
-        while drops.count() < 10 {
-            yield_now().await;
-        }
-        assert_eq!(ran.get(), 0);
-        let mut set = JoinSet::new();
-        fill(&mut set);
-        set.detach_all();
-        assert!(set.is_empty());
-        while drops.count() < 20 {
-            yield_now().await;
-        }
-        assert_eq!(ran.get(), 10);
-        // Outputs that were not taken go with the set.
-        fill(&mut set);
-        while ran.get() < 20 {
-            yield_now().await;
-        }
-        assert_eq!(drops.count(), 20);
-        drop(set);
-        assert_eq!(drops.count(), 30);
-    });
-}
-
-#[test]
-fn a_shutdown_ends_all() {
-    run(async {
-        let drops = DropCount::default();
-        let mut set = JoinSet::new();
-        for _ in 0..20 {
-            let guard = drops.guard();
-            set.spawn(async move {
-                let _guard = guard;
-                pending::<()>().await;
-            });
-        }
-        set.shutdown().await;
-        assert_eq!((drops.count(), set.len()), (20, 0));
-    });
-}
-
-#[test]
-fn only_the_last_that_polled_is_woken_and_once() {
-    run(async {
-        let mut set = JoinSet::new();
-        let gate = Parking::default();
-        for _ in 0..3 {
-            set.spawn(gate.clone());
-        }
-        let ((first, by_first), (second, by_second)) = (counting(), counting());
-        assert!(
-            set.poll_join_next(&mut Context::from_waker(&first))
-                .is_pending()
-        );
-        assert!(
-            set.poll_join_next(&mut Context::from_waker(&second))
-                .is_pending()
-        );
-        gate.open();
-        while set.try_join_next().is_none() {
-            yield_now().await;
-        }
-        assert_eq!((by_first.get(), by_second.get()), (0, 1));
-    });
+    }
+    assert_eq!((by_first.get(), by_second.get()), (0, 1));
 }
 
 /// A waker that takes the output inside the wake.
-#[test]
-fn a_waker_may_use_the_set() {
-    run(async {
-        let set = Rc::new(RefCell::new(JoinSet::new()));
-        let gate = Parking::default();
-        let open = gate.clone();
-        set.borrow_mut().spawn(async move {
-            open.await;
-            7
-        });
-        let taken = Rc::new(Cell::new(None));
-        let waker = on_wake({
-            let (set, taken) = (Rc::downgrade(&set), Rc::clone(&taken));
-            move || {
-                if let Some(set) = set.upgrade() {
-                    taken.set(set.borrow_mut().try_join_next());
-                    set.borrow_mut().spawn(async { 8 });
-                }
-            }
-        });
-        let polled = set
-            .borrow_mut()
-            .poll_join_next(&mut Context::from_waker(&waker));
-        assert!(polled.is_pending());
-        gate.open();
-        yield_now().await;
-        assert_eq!(taken.take(), Some(Ok(7)));
-        assert_eq!(set.borrow_mut().try_join_next(), Some(Ok(8)));
+#[run_test]
+async fn a_waker_may_use_the_set() {
+    let set = Rc::new(RefCell::new(JoinSet::new()));
+    let gate = Parking::default();
+    let open = gate.clone();
+    set.borrow_mut().spawn(async move {
+        open.await;
+        7
     });
+    let taken = Rc::new(Cell::new(None));
+    let waker = on_wake({
+        let (set, taken) = (Rc::downgrade(&set), Rc::clone(&taken));
+        move || {
+            if let Some(set) = set.upgrade() {
+                taken.set(set.borrow_mut().try_join_next());
+                set.borrow_mut().spawn(async { 8 });
+            }
+        }
+    });
+    let polled = set
+        .borrow_mut()
+        .poll_join_next(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    gate.open();
+    yield_now().await;
+    assert_eq!(taken.take(), Some(Ok(7)));
+    assert_eq!(set.borrow_mut().try_join_next(), Some(Ok(8)));
 }
 
-#[test]
+#[run_test]
 fn a_panic_goes_through_run_and_is_told() {
-    let _watchdog = watchdog();
     let local = LocalExecutor::default();
     let set = Rc::new(RefCell::new(JoinSet::<u8>::new()));
     let message = panic_of(|| {
@@ -376,9 +350,8 @@ fn a_panic_goes_through_run_and_is_told() {
     assert!(error.is_err_and(|it| it.is_panic()));
 }
 
-#[test]
+#[run_test]
 fn the_executor_ends_before_the_set() {
-    let _watchdog = watchdog();
     let local = LocalExecutor::default();
     let mut set = local.run(async {
         let mut set = JoinSet::new();
@@ -401,51 +374,47 @@ fn the_executor_ends_before_the_set() {
     assert!(handle.is_finished());
 }
 
-#[test]
-fn outputs_whose_destructors_panic() {
-    run(async {
-        let drops = Rc::new(Cell::new(0));
-        let mut set = JoinSet::new();
-        for n in 0..10 {
-            let drops = Rc::clone(&drops);
-            set.spawn(async move {
-                on_drop(move || {
-                    drops.set(drops.get() + 1);
-                    assert!(n % 2 == 0, "number {n}");
-                })
-            });
-        }
-        assert_eq!(panic_of(|| drop(set)), "number 1");
-        assert_eq!(drops.get(), 10);
-    });
+#[run_test]
+async fn outputs_whose_destructors_panic() {
+    let drops = Rc::new(Cell::new(0));
+    let mut set = JoinSet::new();
+    for n in 0..10 {
+        let drops = Rc::clone(&drops);
+        set.spawn(async move {
+            on_drop(move || {
+                drops.set(drops.get() + 1);
+                assert!(n % 2 == 0, "number {n}");
+            })
+        });
+    }
+    assert_eq!(panic_of(|| drop(set)), "number 1");
+    assert_eq!(drops.get(), 10);
 }
 
-#[test]
-fn a_set_inside_of_a_task_of_a_set() {
-    run(async {
-        let mut outer = JoinSet::new();
-        for n in 0..10_u32 {
-            outer.spawn(async move {
-                let mut inner = JoinSet::new();
-                (0..n).for_each(|n| {
-                    inner.spawn(async move {
-                        yield_now().await;
-                        n
-                    });
+#[run_test]
+async fn a_set_inside_of_a_task_of_a_set() {
+    let mut outer = JoinSet::new();
+    for n in 0..10_u32 {
+        outer.spawn(async move {
+            let mut inner = JoinSet::new();
+            (0..n).for_each(|n| {
+                inner.spawn(async move {
+                    yield_now().await;
+                    n
                 });
-                let mut sum = 0;
-                while let Some(n) = inner.join_next().await {
-                    sum += n.expect("none was cancelled");
-                }
-                sum
             });
-        }
-        let mut sum = 0;
-        while let Some(n) = outer.join_next().await {
-            sum += n.expect("none was cancelled");
-        }
-        assert_eq!(sum, (0..10).map(|n| (0..n).sum::<u32>()).sum());
-    });
+            let mut sum = 0;
+            while let Some(n) = inner.join_next().await {
+                sum += n.expect("none was cancelled");
+            }
+            sum
+        });
+    }
+    let mut sum = 0;
+    while let Some(n) = outer.join_next().await {
+        sum += n.expect("none was cancelled");
+    }
+    assert_eq!(sum, (0..10).map(|n| (0..n).sum::<u32>()).sum());
 }
 
 #[derive(Clone, Debug)]
@@ -527,39 +496,35 @@ proptest! {
 }
 
 /// Spawned by one task, joined by another.
-#[test]
-fn a_set_moves_between_tasks() {
-    run(async {
-        let mut set = JoinSet::new();
-        (0..3).for_each(|n| _ = set.spawn(async move { n }));
-        let joined = spawn_local(async move {
-            let mut sum = 0;
-            while let Some(Ok(n)) = set.join_next().await {
-                sum += n;
-            }
-            sum
-        });
-        assert_eq!(joined.await, 3);
+#[run_test]
+async fn a_set_moves_between_tasks() {
+    let mut set = JoinSet::new();
+    (0..3).for_each(|n| _ = set.spawn(async move { n }));
+    let joined = spawn_local(async move {
+        let mut sum = 0;
+        while let Some(Ok(n)) = set.join_next().await {
+            sum += n;
+        }
+        sum
     });
+    assert_eq!(joined.await, 3);
 }
 
-#[test]
-fn a_set_full_of_outputs_lets_other_tasks_run() {
-    run(async {
-        let mut set = JoinSet::new();
-        for number in 0..100 {
-            set.spawn(async move { number });
+#[run_test]
+async fn a_set_full_of_outputs_lets_other_tasks_run() {
+    let mut set = JoinSet::new();
+    for number in 0..100 {
+        set.spawn(async move { number });
+    }
+    let mut expected = 0;
+    assert_rationed("join_next", |cx| {
+        let output = set.poll_join_next(cx);
+        output.is_ready() && {
+            assert_eq!(output, Poll::Ready(Some(Ok(expected))), "none is lost");
+            expected += 1;
+            true
         }
-        let mut expected = 0;
-        assert_rationed("join_next", |cx| {
-            let output = set.poll_join_next(cx);
-            output.is_ready() && {
-                assert_eq!(output, Poll::Ready(Some(Ok(expected))), "none is lost");
-                expected += 1;
-                true
-            }
-        })
-        .await;
-        assert_eq!(set.len(), 67);
-    });
+    })
+    .await;
+    assert_eq!(set.len(), 67);
 }

@@ -25,22 +25,20 @@ fn number() -> Option<u32> {
     NUMBER.try_with(|it| *it).ok()
 }
 
-#[test]
-fn a_value_is_visible_while_its_future_runs() {
-    run(async {
-        assert_eq!(NUMBER.try_with(|_| ()), Err(AccessError));
-        let scoped = NUMBER.scope(7, async {
-            assert_eq!(number(), Some(7));
-            yield_now().await;
-            assert!(TEXT.try_with(|_| ()).is_err());
-            TEXT.scope("both".into(), async {
-                (number(), TEXT.with(String::clone))
-            })
-            .await
-        });
-        assert_eq!(scoped.await, (Some(7), "both".into()));
-        assert_eq!(number(), None);
+#[run_test]
+async fn a_value_is_visible_while_its_future_runs() {
+    assert_eq!(NUMBER.try_with(|_| ()), Err(AccessError));
+    let scoped = NUMBER.scope(7, async {
+        assert_eq!(number(), Some(7));
+        yield_now().await;
+        assert!(TEXT.try_with(|_| ()).is_err());
+        TEXT.scope("both".into(), async {
+            (number(), TEXT.with(String::clone))
+        })
+        .await
     });
+    assert_eq!(scoped.await, (Some(7), "both".into()));
+    assert_eq!(number(), None);
 }
 
 #[test]
@@ -49,42 +47,38 @@ fn it_needs_no_executor() {
     assert_eq!(number(), None);
 }
 
-#[test]
-fn tasks_that_take_turns_see_their_own() {
-    run(async {
-        let tasks: Vec<_> = (0..20)
-            .map(|n| {
-                spawn_local(NUMBER.scope(n, async move {
-                    for _ in 0..10 {
-                        assert_eq!(number(), Some(n));
-                        yield_now().await;
-                    }
-                }))
-            })
-            .collect();
-        for task in tasks {
-            assert_eq!(number(), None);
-            task.await;
-        }
-    });
+#[run_test]
+async fn tasks_that_take_turns_see_their_own() {
+    let tasks: Vec<_> = (0..20)
+        .map(|n| {
+            spawn_local(NUMBER.scope(n, async move {
+                for _ in 0..10 {
+                    assert_eq!(number(), Some(n));
+                    yield_now().await;
+                }
+            }))
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(number(), None);
+        task.await;
+    }
 }
 
-#[test]
-fn scopes_nest() {
-    run(async {
-        let outer = NUMBER.scope(1, async {
-            let mut inner = pin!(NUMBER.scope(2, async {
-                assert_eq!(number(), Some(2));
-                yield_now().await;
-                number()
-            }));
-            assert!(poll_once(&mut inner).await.is_none());
-            assert_eq!(number(), Some(1), "between two polls of the inner one");
-            let seen = inner.await;
-            (seen, number())
-        });
-        assert_eq!(outer.await, (Some(2), Some(1)));
+#[run_test]
+async fn scopes_nest() {
+    let outer = NUMBER.scope(1, async {
+        let mut inner = pin!(NUMBER.scope(2, async {
+            assert_eq!(number(), Some(2));
+            yield_now().await;
+            number()
+        }));
+        assert!(poll_once(&mut inner).await.is_none());
+        assert_eq!(number(), Some(1), "between two polls of the inner one");
+        let seen = inner.await;
+        (seen, number())
     });
+    assert_eq!(outer.await, (Some(2), Some(1)));
 }
 
 /// Also not those that are polled inside the call that spawns them, from within the scope.
@@ -134,23 +128,21 @@ fn a_panic_ends_a_scope() {
     assert_eq!(number(), None);
 }
 
-#[test]
-fn the_value_goes_with_the_future() {
-    run(async {
-        let drops = DropCount::default();
-        drop(GUARD.scope(drops.guard(), pending::<()>()));
-        assert_eq!(drops.count(), 1, "never polled");
-        let mut scoped = Box::pin(GUARD.scope(drops.guard(), pending::<()>()));
-        assert!(poll_once(&mut scoped).await.is_none());
-        assert_eq!(drops.count(), 1);
-        drop(scoped);
-        assert_eq!(drops.count(), 2);
-        GUARD.scope(drops.guard(), async {}).await;
-        assert_eq!(drops.count(), 3);
-        let task = spawn_local(GUARD.scope(drops.guard(), pending::<()>()));
-        task.cancel().await;
-        assert_eq!(drops.count(), 4);
-    });
+#[run_test]
+async fn the_value_goes_with_the_future() {
+    let drops = DropCount::default();
+    drop(GUARD.scope(drops.guard(), pending::<()>()));
+    assert_eq!(drops.count(), 1, "never polled");
+    let mut scoped = Box::pin(GUARD.scope(drops.guard(), pending::<()>()));
+    assert!(poll_once(&mut scoped).await.is_none());
+    assert_eq!(drops.count(), 1);
+    drop(scoped);
+    assert_eq!(drops.count(), 2);
+    GUARD.scope(drops.guard(), async {}).await;
+    assert_eq!(drops.count(), 3);
+    let task = spawn_local(GUARD.scope(drops.guard(), pending::<()>()));
+    task.cancel().await;
+    assert_eq!(drops.count(), 4);
 }
 
 /// While one function looks at the value, the code that it calls may, and may begin a scope.
@@ -167,22 +159,20 @@ fn looking_is_reentrant() {
 
 /// The destructor of the future comes after the scope: the value is visible while the future is
 /// polled only.
-#[test]
-fn destructors_do_not_see_it() {
-    run(async {
-        let seen = Rc::new(Cell::new(Some(0)));
-        let guard = on_drop({
-            let seen = Rc::clone(&seen);
-            move || seen.set(number())
-        });
-        let mut scoped = Box::pin(NUMBER.scope(1, async move {
-            let _guard = guard;
-            pending::<()>().await;
-        }));
-        assert!(poll_once(&mut scoped).await.is_none());
-        drop(scoped);
-        assert_eq!(seen.get(), None);
+#[run_test]
+async fn destructors_do_not_see_it() {
+    let seen = Rc::new(Cell::new(Some(0)));
+    let guard = on_drop({
+        let seen = Rc::clone(&seen);
+        move || seen.set(number())
     });
+    let mut scoped = Box::pin(NUMBER.scope(1, async move {
+        let _guard = guard;
+        pending::<()>().await;
+    }));
+    assert!(poll_once(&mut scoped).await.is_none());
+    drop(scoped);
+    assert_eq!(seen.get(), None);
 }
 
 #[test]

@@ -5,6 +5,8 @@
     reason = "tasks whose output is a task are among the cases"
 )]
 
+#[macro_use(run_test)]
+extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
 

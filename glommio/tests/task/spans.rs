@@ -13,7 +13,7 @@ use glommio::{
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
-use crate::common::{bomb, watchdog};
+use crate::common::{bomb, with_watchdog};
 
 /// One test at a time, and not the first to make such a span: where several threads do that at
 /// once, with different subscribers, `tracing` may have some of them miss it.
@@ -146,9 +146,8 @@ impl Drop for Farewell {
     }
 }
 
-#[test]
+#[run_test]
 fn what_a_named_task_logs_is_in_its_span() {
-    let _watchdog = watchdog();
     let _alone = alone();
     let log = Log::default();
     log.during(|| {
@@ -196,9 +195,8 @@ fn what_a_named_task_logs_is_in_its_span() {
     assert!(log.entered().is_empty());
 }
 
-#[test]
+#[run_test]
 fn a_span_tells_executor_queue_name_and_a_number() {
-    let _watchdog = watchdog();
     let _alone = alone();
     let log = Log::default();
     let executor_id = log.during(|| {
@@ -236,9 +234,8 @@ fn a_span_tells_executor_queue_name_and_a_number() {
 }
 
 /// However a task ends, its future is dropped inside the span, and the span is closed.
-#[test]
+#[run_test]
 fn the_end_of_a_task_is_in_its_span() {
-    let _watchdog = watchdog();
     let _alone = alone();
     let log = Log::default();
     log.during(|| {
@@ -365,9 +362,8 @@ fn under_a_hostile_log(wants: bool) -> Vec<&'static str> {
 }
 
 /// Its panics disturb no task, and do not abort a thread that unwinds.
-#[test]
+#[run_test]
 fn a_log_that_panics_disturbs_no_task() {
-    let _watchdog = watchdog();
     let _alone = alone();
     let calls = under_a_hostile_log(true);
     for call in ["new_span", "enter", "exit", "try_close"] {
@@ -375,9 +371,8 @@ fn a_log_that_panics_disturbs_no_task() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_span_that_is_not_wanted_is_neither_made_nor_entered() {
-    let _watchdog = watchdog();
     let _alone = alone();
     assert_eq!(under_a_hostile_log(false), [""; 0]);
 }

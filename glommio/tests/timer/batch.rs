@@ -2,7 +2,6 @@
 //! waited for, and one pass takes them all, up to its bound.
 
 use std::cell::RefCell;
-use std::future::Future;
 use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
@@ -13,9 +12,9 @@ use crate::common::hooks;
 use crate::harness::{HOUR, poll, run};
 
 /// Runs `test` in an executor with few timers and in one with many.
-pub fn run_in_both_stages<F: Future<Output = ()> + 'static>(test: fn() -> F) {
+pub fn run_in_both_stages(test: impl AsyncFn()) {
     for sleepers in [0, 400] {
-        run(move || async move {
+        run(async {
             let others: Vec<_> = (0..sleepers).map(|_| armed(Waker::noop())).collect();
             test().await;
             drop(others);

@@ -20,175 +20,153 @@ const DURATIONS: [Duration; 6] = [
 ];
 
 /// The output is the creation plus the duration, to the nanosecond, and is past when it is seen.
-#[test]
-fn never_early_and_says_its_deadline() {
-    run(|| async {
-        for duration in DURATIONS {
-            for _ in 0..5 {
-                let before = Instant::now();
-                let timer = Timer::new(duration);
-                let after = Instant::now();
-                let deadline = timer.await;
-                assert!(Instant::now() >= deadline, "{duration:?} was early");
-                assert!(before + duration <= deadline && deadline <= after + duration);
-            }
+#[run_test]
+async fn never_early_and_says_its_deadline() {
+    for duration in DURATIONS {
+        for _ in 0..5 {
+            let before = Instant::now();
+            let timer = Timer::new(duration);
+            let after = Instant::now();
+            let deadline = timer.await;
+            assert!(Instant::now() >= deadline, "{duration:?} was early");
+            assert!(before + duration <= deadline && deadline <= after + duration);
         }
-    });
+    }
 }
 
 /// Many at once, due at odd nanoseconds: each is compared at full resolution, also those that share
 /// a tick with others.
-#[test]
-fn never_early_in_a_crowd() {
-    run(|| async {
-        let tasks: Vec<_> = (0..2000_u64)
-            .map(|n| {
-                spawn_local(async move {
-                    let duration = Duration::from_nanos(n * 7919 % 5_000_000);
-                    let before = Instant::now();
-                    let deadline = Timer::new(duration).await;
-                    assert!(Instant::now() >= deadline);
-                    assert!(deadline >= before + duration);
-                })
+#[run_test]
+async fn never_early_in_a_crowd() {
+    let tasks: Vec<_> = (0..2000_u64)
+        .map(|n| {
+            spawn_local(async move {
+                let duration = Duration::from_nanos(n * 7919 % 5_000_000);
+                let before = Instant::now();
+                let deadline = Timer::new(duration).await;
+                assert!(Instant::now() >= deadline);
+                assert!(deadline >= before + duration);
             })
-            .collect();
-        for task in tasks {
-            task.await;
-        }
-    });
+        })
+        .collect();
+    for task in tasks {
+        task.await;
+    }
 }
 
-#[test]
-fn zero_is_ready_at_the_first_poll() {
-    run(|| async {
-        let before = Instant::now();
-        let deadline = poll_once(Timer::new(Duration::ZERO)).await;
-        assert!(deadline.is_some_and(|it| before <= it && it <= Instant::now()));
-        assert!(poll_once(sleep(Duration::ZERO)).await.is_some());
-    });
+#[run_test]
+async fn zero_is_ready_at_the_first_poll() {
+    let before = Instant::now();
+    let deadline = poll_once(Timer::new(Duration::ZERO)).await;
+    assert!(deadline.is_some_and(|it| before <= it && it <= Instant::now()));
+    assert!(poll_once(sleep(Duration::ZERO)).await.is_some());
 }
 
-#[test]
-fn a_deadline_that_passed_before_the_first_poll_does_not_suspend() {
-    run(|| async {
-        // Also where the round lasts for longer than rounds do.
-        for duration in [ms(1), ms(10), ms(12), ms(30)] {
-            let mut again = Timer::new(HOUR);
-            again.reset(duration);
-            let mut timers = [
-                Timer::new(duration),
-                again,
-                Timer::at(Instant::now() + duration),
-            ];
-            let latest = Instant::now() + duration;
-            hog_until(latest);
-            for timer in &mut timers {
-                let deadline = poll_once(&mut *timer).await;
-                assert!(deadline.is_some_and(|it| it <= latest), "{duration:?}");
-                timer.reset(duration);
-            }
-            hog_until(Instant::now() + duration);
-            for timer in &mut timers {
-                assert!(poll_once(timer).await.is_some(), "{duration:?}, reset");
-            }
+#[run_test]
+async fn a_deadline_that_passed_before_the_first_poll_does_not_suspend() {
+    // Also where the round lasts for longer than rounds do.
+    for duration in [ms(1), ms(10), ms(12), ms(30)] {
+        let mut again = Timer::new(HOUR);
+        again.reset(duration);
+        let mut timers = [
+            Timer::new(duration),
+            again,
+            Timer::at(Instant::now() + duration),
+        ];
+        let latest = Instant::now() + duration;
+        hog_until(latest);
+        for timer in &mut timers {
+            let deadline = poll_once(&mut *timer).await;
+            assert!(deadline.is_some_and(|it| it <= latest), "{duration:?}");
+            timer.reset(duration);
         }
-    });
+        hog_until(Instant::now() + duration);
+        for timer in &mut timers {
+            assert!(poll_once(timer).await.is_some(), "{duration:?}, reset");
+        }
+    }
 }
 
 /// Also when the task gets to run only much later.
-#[test]
-fn the_output_is_the_deadline_and_not_the_time_of_the_poll() {
-    run(|| async {
-        let mut timer = Timer::new(HOUR);
-        let (waker, woken) = crate::common::hooks::counting();
-        assert!(poll(&mut timer, &waker).is_pending());
-        timer.reset(ms(2));
-        let latest = Instant::now() + ms(2);
-        hog(ms(20));
-        crate::harness::until(|| woken.get() == 1).await;
-        let deadline = timer.await;
-        assert!(deadline <= latest);
-    });
+#[run_test]
+async fn the_output_is_the_deadline_and_not_the_time_of_the_poll() {
+    let mut timer = Timer::new(HOUR);
+    let (waker, woken) = crate::common::hooks::counting();
+    assert!(poll(&mut timer, &waker).is_pending());
+    timer.reset(ms(2));
+    let latest = Instant::now() + ms(2);
+    hog(ms(20));
+    crate::harness::until(|| woken.get() == 1).await;
+    let deadline = timer.await;
+    assert!(deadline <= latest);
 }
 
-#[test]
-fn after_its_end_a_timer_repeats_its_output() {
-    run(|| async {
-        for duration in [Duration::ZERO, ms(1)] {
-            let mut timer = Timer::new(duration);
-            let deadline = (&mut timer).await;
-            for _ in 0..3 {
-                assert_eq!(poll(&mut timer, Waker::noop()), Poll::Ready(deadline));
-                assert_eq!((&mut timer).await, deadline);
-            }
+#[run_test]
+async fn after_its_end_a_timer_repeats_its_output() {
+    for duration in [Duration::ZERO, ms(1)] {
+        let mut timer = Timer::new(duration);
+        let deadline = (&mut timer).await;
+        for _ in 0..3 {
+            assert_eq!(poll(&mut timer, Waker::noop()), Poll::Ready(deadline));
+            assert_eq!((&mut timer).await, deadline);
         }
-    });
+    }
 }
 
-#[test]
-fn spurious_polls_do_not_complete_it() {
-    run(|| async {
-        let mut timer = Timer::new(HOUR);
-        for _ in 0..1000 {
-            assert!(poll(&mut timer, Waker::noop()).is_pending());
+#[run_test]
+async fn spurious_polls_do_not_complete_it() {
+    let mut timer = Timer::new(HOUR);
+    for _ in 0..1000 {
+        assert!(poll(&mut timer, Waker::noop()).is_pending());
+    }
+    timer.reset(ms(5));
+    let deadline = loop {
+        // Read before: if the poll says that it is over, it was over by a later clock.
+        if let Poll::Ready(deadline) = poll(&mut timer, Waker::noop()) {
+            break deadline;
         }
-        timer.reset(ms(5));
-        let deadline = loop {
-            // Read before: if the poll says that it is over, it was over by a later clock.
-            if let Poll::Ready(deadline) = poll(&mut timer, Waker::noop()) {
-                break deadline;
-            }
-            assert!(
-                poll_once(&mut timer)
-                    .await
-                    .is_none_or(|it| it <= Instant::now())
-            );
-        };
-        assert!(Instant::now() >= deadline);
-    });
+        assert!(
+            poll_once(&mut timer)
+                .await
+                .is_none_or(|it| it <= Instant::now())
+        );
+    };
+    assert!(Instant::now() >= deadline);
 }
 
 /// Nothing else ends this executor's sleep.
-#[test]
-fn an_idle_executor_wakes_for_it() {
-    run(|| async {
-        for _ in 0..20 {
-            Timer::new(Duration::from_micros(1500)).await;
-            sleep(Duration::from_micros(300)).await;
-        }
-    });
+#[run_test]
+async fn an_idle_executor_wakes_for_it() {
+    for _ in 0..20 {
+        Timer::new(Duration::from_micros(1500)).await;
+        sleep(Duration::from_micros(300)).await;
+    }
 }
 
 /// A first sleep, then a very short second one: the time left is found out right before the wait.
-#[test]
-fn very_short_sleeps_in_a_row_end() {
-    run(|| async {
-        sleep(ms(5)).await;
-        for n in 0..1000 {
-            sleep(Duration::from_nanos(n * 50)).await;
-        }
-    });
+#[run_test]
+async fn very_short_sleeps_in_a_row_end() {
+    sleep(ms(5)).await;
+    for n in 0..1000 {
+        sleep(Duration::from_nanos(n * 50)).await;
+    }
 }
 
-#[test]
-fn a_sleep_counts_from_its_first_poll() {
-    run(|| async {
-        let slept = sleep(ms(20));
-        Timer::new(ms(30)).await;
-        let polled_at = Instant::now();
-        slept.await;
-        assert!(polled_at.elapsed() >= ms(20));
-    });
+#[run_test]
+async fn a_sleep_counts_from_its_first_poll() {
+    let slept = sleep(ms(20));
+    Timer::new(ms(30)).await;
+    let polled_at = Instant::now();
+    slept.await;
+    assert!(polled_at.elapsed() >= ms(20));
 }
 
-#[test]
-fn a_timer_counts_from_its_creation() {
-    run(|| async {
-        let timer = Timer::new(ms(20));
-        let latest = Instant::now() + ms(20);
-        Timer::new(ms(30)).await;
-        assert!(timer.await <= latest);
-    });
+#[run_test]
+async fn a_timer_counts_from_its_creation() {
+    let timer = Timer::new(ms(20));
+    let latest = Instant::now() + ms(20);
+    Timer::new(ms(30)).await;
+    assert!(timer.await <= latest);
 }
 
 #[test]

@@ -169,7 +169,7 @@ proptest! {
 
     #[test]
     fn agrees_with_a_sorted_map(steps in prop::collection::vec(step(), 0..1500)) {
-        run(move || async move {
+        run(async move {
             let queue = DelayQueue::new();
             let mut model = Model::default();
             for step in steps {

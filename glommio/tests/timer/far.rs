@@ -36,141 +36,129 @@ fn too_long() -> Vec<Duration> {
 
 /// Each of them alone, so that it is the one that bounds the executor's sleep; something else wakes
 /// it.
-#[test]
-fn alone_they_let_the_executor_sleep() {
-    run(|| async {
-        let before = thread_cpu();
-        for wait in too_long() {
-            let (waker, woken) = counting();
-            let mut timer = Timer::new(wait);
-            assert!(poll(&mut timer, &waker).is_pending());
-            executor().spawn_blocking(|| thread::sleep(ms(10))).await;
-            assert!(poll(&mut timer, &waker).is_pending());
-            assert_eq!(woken.get(), 0);
-        }
-        let awake = thread_cpu() - before;
-        assert!(awake < ms(10) * 19 / 2, "awake for {awake:?}");
-    });
+#[run_test]
+async fn alone_they_let_the_executor_sleep() {
+    let before = thread_cpu();
+    for wait in too_long() {
+        let (waker, woken) = counting();
+        let mut timer = Timer::new(wait);
+        assert!(poll(&mut timer, &waker).is_pending());
+        executor().spawn_blocking(|| thread::sleep(ms(10))).await;
+        assert!(poll(&mut timer, &waker).is_pending());
+        assert_eq!(woken.get(), 0);
+    }
+    let awake = thread_cpu() - before;
+    assert!(awake < ms(10) * 19 / 2, "awake for {awake:?}");
 }
 
-#[test]
-fn beside_them_short_timers_fire_as_ever() {
-    run(|| async {
-        for copies in [1, 400] {
-            let (waker, woken) = counting();
-            let mut far = Vec::new();
-            for wait in too_long() {
-                for _ in 0..copies {
-                    let mut timer = Timer::new(wait);
-                    assert!(poll(&mut timer, &waker).is_pending());
-                    far.push(timer);
-                }
+#[run_test]
+async fn beside_them_short_timers_fire_as_ever() {
+    for copies in [1, 400] {
+        let (waker, woken) = counting();
+        let mut far = Vec::new();
+        for wait in too_long() {
+            for _ in 0..copies {
+                let mut timer = Timer::new(wait);
+                assert!(poll(&mut timer, &waker).is_pending());
+                far.push(timer);
             }
-            for wait in [Duration::ZERO, Duration::from_nanos(1), ms(1), ms(10)] {
-                let before = Instant::now();
-                let deadline = Timer::new(wait).await;
-                assert!(deadline >= before + wait && deadline <= Instant::now());
-            }
-            // Leaving in another order than they came.
-            while let Some(timer) = far.pop() {
-                drop(timer);
-                let middle = far.len() / 2;
-                if middle < far.len() {
-                    drop(far.swap_remove(middle));
-                }
-            }
-            assert_eq!(woken.get(), 0);
-            Timer::new(ms(1)).await;
         }
-    });
+        for wait in [Duration::ZERO, Duration::from_nanos(1), ms(1), ms(10)] {
+            let before = Instant::now();
+            let deadline = Timer::new(wait).await;
+            assert!(deadline >= before + wait && deadline <= Instant::now());
+        }
+        // Leaving in another order than they came.
+        while let Some(timer) = far.pop() {
+            drop(timer);
+            let middle = far.len() / 2;
+            if middle < far.len() {
+                drop(far.swap_remove(middle));
+            }
+        }
+        assert_eq!(woken.get(), 0);
+        Timer::new(ms(1)).await;
+    }
 }
 
-#[test]
-fn everything_that_waits_takes_them() {
-    run(|| async {
-        for wait in too_long() {
-            let mut timer = Timer::new(wait);
-            assert!(poll(&mut timer, Waker::noop()).is_pending());
-            timer.reset(wait);
-            assert!(poll(&mut timer, Waker::noop()).is_pending());
+#[run_test]
+async fn everything_that_waits_takes_them() {
+    for wait in too_long() {
+        let mut timer = Timer::new(wait);
+        assert!(poll(&mut timer, Waker::noop()).is_pending());
+        timer.reset(wait);
+        assert!(poll(&mut timer, Waker::noop()).is_pending());
 
-            let mut slept = Box::pin(sleep(wait));
-            assert!(poll_once(&mut slept).await.is_none());
+        let mut slept = Box::pin(sleep(wait));
+        assert!(poll_once(&mut slept).await.is_none());
 
-            let never = std::future::pending::<Result<(), ()>>();
-            let mut limited = Box::pin(timeout(wait, never));
-            assert!(poll_once(&mut limited).await.is_none());
+        let never = std::future::pending::<Result<(), ()>>();
+        let mut limited = Box::pin(timeout(wait, never));
+        assert!(poll_once(&mut limited).await.is_none());
 
-            let log = Log::default();
-            let ran = log.clone();
-            let action = TimerActionOnce::do_in(wait, async move { ran.push(()) });
-            executor().yield_now().await;
-            action.rearm_in(wait);
-            sleep(Duration::from_micros(100)).await;
-            action.cancel().await;
-            assert_eq!(log.len(), 0);
-        }
-    });
+        let log = Log::default();
+        let ran = log.clone();
+        let action = TimerActionOnce::do_in(wait, async move { ran.push(()) });
+        executor().yield_now().await;
+        action.rearm_in(wait);
+        sleep(Duration::from_micros(100)).await;
+        action.cancel().await;
+        assert_eq!(log.len(), 0);
+    }
 }
 
 /// The far end of what an `Instant` can say.
-#[test]
-fn far_instants() {
-    run(|| async {
-        let mut distance = Duration::from_secs(1 << 62);
-        let mut latest = Instant::now();
-        while distance > Duration::ZERO {
-            if let Some(later) = latest.checked_add(distance) {
-                latest = later;
-            }
-            distance /= 2;
+#[run_test]
+async fn far_instants() {
+    let mut distance = Duration::from_secs(1 << 62);
+    let mut latest = Instant::now();
+    while distance > Duration::ZERO {
+        if let Some(later) = latest.checked_add(distance) {
+            latest = later;
         }
-        let action = TimerActionOnce::do_at(latest, async { 1 });
-        executor().yield_now().await;
-        sleep(ms(2)).await;
-        action.rearm_at(latest);
-        sleep(ms(2)).await;
-        action.rearm_in(ms(1));
-        assert_eq!(action.join().await, Some(1));
-    });
+        distance /= 2;
+    }
+    let action = TimerActionOnce::do_at(latest, async { 1 });
+    executor().yield_now().await;
+    sleep(ms(2)).await;
+    action.rearm_at(latest);
+    sleep(ms(2)).await;
+    action.rearm_in(ms(1));
+    assert_eq!(action.join().await, Some(1));
 }
 
 /// From never to soon and back, waiting all the time.
-#[test]
-fn to_and_fro() {
-    run(|| async {
-        for wait in too_long() {
-            let timer = shared(Timer::new(wait));
-            let awaited = Rc::clone(&timer);
-            let waiter = spawn_local(async move { expiry(&awaited).await });
-            timer.borrow_mut().reset(HOUR);
-            timer.borrow_mut().reset(wait);
-            timer.borrow_mut().reset(ms(1));
-            let deadline = waiter.await;
-            assert!(deadline <= Instant::now());
-            timer.borrow_mut().reset(wait);
-            assert!(poll(&mut timer.borrow_mut(), Waker::noop()).is_pending());
-        }
-    });
+#[run_test]
+async fn to_and_fro() {
+    for wait in too_long() {
+        let timer = shared(Timer::new(wait));
+        let awaited = Rc::clone(&timer);
+        let waiter = spawn_local(async move { expiry(&awaited).await });
+        timer.borrow_mut().reset(HOUR);
+        timer.borrow_mut().reset(wait);
+        timer.borrow_mut().reset(ms(1));
+        let deadline = waiter.await;
+        assert!(deadline <= Instant::now());
+        timer.borrow_mut().reset(wait);
+        assert!(poll(&mut timer.borrow_mut(), Waker::noop()).is_pending());
+    }
 }
 
-#[test]
-fn a_crowd_of_them_is_no_crowd_of_due_ones() {
-    run(|| async {
-        let (waker, woken) = counting();
-        let mut far: Vec<_> = (0..5000).map(|_| Timer::new(Duration::MAX)).collect();
-        for timer in &mut far {
-            assert!(poll(timer, &waker).is_pending());
-        }
-        sleep(ms(2)).await;
-        for timer in &mut far {
-            timer.reset(Duration::ZERO);
-        }
-        until(|| woken.get() == 5000).await;
-        for timer in &mut far {
-            assert!(poll(timer, &waker).is_ready());
-        }
-        sleep(ms(2)).await;
-        assert_eq!(woken.get(), 5000);
-    });
+#[run_test]
+async fn a_crowd_of_them_is_no_crowd_of_due_ones() {
+    let (waker, woken) = counting();
+    let mut far: Vec<_> = (0..5000).map(|_| Timer::new(Duration::MAX)).collect();
+    for timer in &mut far {
+        assert!(poll(timer, &waker).is_pending());
+    }
+    sleep(ms(2)).await;
+    for timer in &mut far {
+        timer.reset(Duration::ZERO);
+    }
+    until(|| woken.get() == 5000).await;
+    for timer in &mut far {
+        assert!(poll(timer, &waker).is_ready());
+    }
+    sleep(ms(2)).await;
+    assert_eq!(woken.get(), 5000);
 }

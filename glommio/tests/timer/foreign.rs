@@ -15,29 +15,25 @@ use crate::harness::{
     HOUR, Log, OnDrop, Shared, expiry, ms, poll, run, shared, until, with_watchdog,
 };
 
-#[test]
-fn dropping_a_timer_takes_its_waker_along() {
-    run(|| async {
-        let log = Log::default();
-        let drop_log = log.clone();
-        let mut timer = Timer::new(HOUR);
-        assert!(poll(&mut timer, &on_drop(move || drop_log.push("dropped"))).is_pending());
-        drop(timer);
-        assert_eq!(log.entries(), ["dropped"]);
-    });
+#[run_test]
+async fn dropping_a_timer_takes_its_waker_along() {
+    let log = Log::default();
+    let drop_log = log.clone();
+    let mut timer = Timer::new(HOUR);
+    assert!(poll(&mut timer, &on_drop(move || drop_log.push("dropped"))).is_pending());
+    drop(timer);
+    assert_eq!(log.entries(), ["dropped"]);
 }
 
-#[test]
-fn a_dropped_timer_wakes_no_task() {
-    run(|| async {
-        let (waker, woken) = counting();
-        for n in 0..1000 {
-            let mut timer = Timer::new(Duration::from_micros(2000 + n));
-            let _ = poll(&mut timer, &waker);
-        }
-        sleep(ms(6)).await;
-        assert_eq!(woken.get(), 0);
-    });
+#[run_test]
+async fn a_dropped_timer_wakes_no_task() {
+    let (waker, woken) = counting();
+    for n in 0..1000 {
+        let mut timer = Timer::new(Duration::from_micros(2000 + n));
+        let _ = poll(&mut timer, &waker);
+    }
+    sleep(ms(6)).await;
+    assert_eq!(woken.get(), 0);
 }
 
 /// An armed timer, and the executor that it belongs to.
@@ -51,277 +47,255 @@ fn armed(waker: &Waker) -> (LocalExecutor, Timer) {
     (local, timer)
 }
 
-#[test]
+#[run_test]
 fn after_the_end_of_its_executor_a_timer_is_inert() {
-    with_watchdog(|| {
-        let (waker, woken) = counting();
-        let (local, mut timer) = armed(&waker);
-        drop(local);
-        assert!(poll(&mut timer, &waker).is_pending());
-        timer.reset(ms(1));
-        timer.reset(Duration::MAX);
-        assert!(poll(&mut timer, Waker::noop()).is_pending());
-        // The clock goes on.
-        timer.reset(Duration::ZERO);
-        assert!(poll(&mut timer, Waker::noop()).is_ready());
-        drop(timer);
-        assert_eq!(woken.get(), 0);
-    });
+    let (waker, woken) = counting();
+    let (local, mut timer) = armed(&waker);
+    drop(local);
+    assert!(poll(&mut timer, &waker).is_pending());
+    timer.reset(ms(1));
+    timer.reset(Duration::MAX);
+    assert!(poll(&mut timer, Waker::noop()).is_pending());
+    // The clock goes on.
+    timer.reset(Duration::ZERO);
+    assert!(poll(&mut timer, Waker::noop()).is_ready());
+    drop(timer);
+    assert_eq!(woken.get(), 0);
 }
 
 /// Not even an executor that comes later on the same thread makes it end or is disturbed by it.
-#[test]
+#[run_test]
 fn a_timer_of_a_dead_executor_is_no_timer_of_the_next() {
-    with_watchdog(|| {
-        let (local, mut orphan) = armed(Waker::noop());
-        drop(local);
-        LocalExecutor::default().run(async {
-            let mut own = Timer::new(HOUR);
-            assert!(poll_once(&mut own).await.is_none());
-            orphan.reset(HOUR);
-            assert!(poll_once(&mut orphan).await.is_none());
-            drop(orphan);
-            own.reset(ms(10));
-            own.await;
-        });
+    let (local, mut orphan) = armed(Waker::noop());
+    drop(local);
+    LocalExecutor::default().run(async {
+        let mut own = Timer::new(HOUR);
+        assert!(poll_once(&mut own).await.is_none());
+        orphan.reset(HOUR);
+        assert!(poll_once(&mut orphan).await.is_none());
+        drop(orphan);
+        own.reset(ms(10));
+        own.await;
     });
 }
 
 /// Handles repeat from queue to queue: these two are the first of theirs.
-#[test]
+#[run_test]
 fn what_is_done_to_a_timer_is_not_done_to_the_running_executor_s() {
-    with_watchdog(|| {
-        let (waker, woken) = counting();
-        let (first, mut foreign) = armed(&waker);
-        LocalExecutor::default().run(async {
-            for _ in 0..3 {
-                let timer = shared(Timer::new(ms(10)));
-                let awaited = Rc::clone(&timer);
-                let own = spawn_local(async move { expiry(&awaited).await });
-                foreign.reset(2 * HOUR);
-                let _ = poll(&mut foreign, &waker);
-                let latest = Instant::now() + ms(10);
-                assert!(own.await <= latest);
-            }
-            drop(foreign);
-            Timer::new(ms(5)).await;
-        });
-        drop(first);
-        assert_eq!(woken.get(), 0);
+    let (waker, woken) = counting();
+    let (first, mut foreign) = armed(&waker);
+    LocalExecutor::default().run(async {
+        for _ in 0..3 {
+            let timer = shared(Timer::new(ms(10)));
+            let awaited = Rc::clone(&timer);
+            let own = spawn_local(async move { expiry(&awaited).await });
+            foreign.reset(2 * HOUR);
+            let _ = poll(&mut foreign, &waker);
+            let latest = Instant::now() + ms(10);
+            assert!(own.await <= latest);
+        }
+        drop(foreign);
+        Timer::new(ms(5)).await;
     });
+    drop(first);
+    assert_eq!(woken.get(), 0);
 }
 
 /// A timer of `first` is awaited by a task of `second`: `first` fires it, and `second` hears of it.
-#[test]
+#[run_test]
 fn awaited_elsewhere_it_is_fired_by_its_own_executor() {
-    with_watchdog(|| {
-        let first = LocalExecutor::default();
-        let second = LocalExecutor::default();
-        let timer = first.run(async { shared(Timer::new(ms(30))) });
-        let ended = Rc::new(Cell::new(None));
-        second.run(async {
-            let (timer, ended) = (Rc::clone(&timer), Rc::clone(&ended));
-            spawn_local(async move { ended.set(Some(expiry(&timer).await)) }).detach();
-        });
-        if ended.get().is_none() {
-            // Only this run can wake the task.
-            first.run(sleep(ms(50)));
-        }
-        second.run(until(|| ended.get().is_some()));
-        assert!(ended.get().is_some_and(|it| it <= Instant::now()));
+    let first = LocalExecutor::default();
+    let second = LocalExecutor::default();
+    let timer = first.run(async { shared(Timer::new(ms(30))) });
+    let ended = Rc::new(Cell::new(None));
+    second.run(async {
+        let (timer, ended) = (Rc::clone(&timer), Rc::clone(&ended));
+        spawn_local(async move { ended.set(Some(expiry(&timer).await)) }).detach();
     });
+    if ended.get().is_none() {
+        // Only this run can wake the task.
+        first.run(sleep(ms(50)));
+    }
+    second.run(until(|| ended.get().is_some()));
+    assert!(ended.get().is_some_and(|it| it <= Instant::now()));
 }
 
 /// While only the wrong executor runs, nothing wakes the task; the clock still decides when it is
 /// polled.
-#[test]
+#[run_test]
 fn polled_elsewhere_the_clock_decides() {
-    with_watchdog(|| {
-        let first = LocalExecutor::default();
-        let mut timer = first.run(async { Timer::new(ms(20)) });
-        let latest = Instant::now() + ms(20);
-        LocalExecutor::default().run(async {
-            let polled = poll_once(&mut timer).await;
-            assert!(polled.is_none_or(|it| it <= Instant::now()));
-            // A rest of this executor's own.
-            sleep(ms(25)).await;
-            assert!(timer.await <= latest);
-        });
+    let first = LocalExecutor::default();
+    let mut timer = first.run(async { Timer::new(ms(20)) });
+    let latest = Instant::now() + ms(20);
+    LocalExecutor::default().run(async {
+        let polled = poll_once(&mut timer).await;
+        assert!(polled.is_none_or(|it| it <= Instant::now()));
+        // A rest of this executor's own.
+        sleep(ms(25)).await;
+        assert!(timer.await <= latest);
     });
 }
 
 /// Reset elsewhere, an armed timer stays armed where it belongs.
-#[test]
+#[run_test]
 fn reset_elsewhere_it_moves_in_its_own_executor() {
-    with_watchdog(|| {
-        let first = LocalExecutor::default();
-        let (timer, waiter): (Shared, _) = first.run(async {
-            let timer = shared(Timer::new(HOUR));
-            let awaited = Rc::clone(&timer);
-            (timer, spawn_local(async move { expiry(&awaited).await }))
-        });
-        let earliest = LocalExecutor::default().run(async {
-            timer.borrow_mut().reset(ms(10));
-            let earliest = Instant::now();
-            sleep(ms(1)).await;
-            earliest
-        });
-        let deadline = first.run(waiter);
-        assert!(deadline >= earliest && deadline <= Instant::now());
+    let first = LocalExecutor::default();
+    let (timer, waiter): (Shared, _) = first.run(async {
+        let timer = shared(Timer::new(HOUR));
+        let awaited = Rc::clone(&timer);
+        (timer, spawn_local(async move { expiry(&awaited).await }))
     });
+    let earliest = LocalExecutor::default().run(async {
+        timer.borrow_mut().reset(ms(10));
+        let earliest = Instant::now();
+        sleep(ms(1)).await;
+        earliest
+    });
+    let deadline = first.run(waiter);
+    assert!(deadline >= earliest && deadline <= Instant::now());
 }
 
 /// An executor is dropped while another one runs on its thread: its futures see their own executor.
-#[test]
+#[run_test]
 fn an_executor_dropped_inside_another() {
-    with_watchdog(|| {
-        let log = Log::default();
-        let inner = LocalExecutor::default();
-        let inner_id = inner.id();
-        inner.run(async {
-            struct Probe(Log<usize>, Timer);
-            impl Drop for Probe {
-                fn drop(&mut self) {
-                    self.0.push(executor().id());
-                    self.1.reset(ms(1));
-                    drop(Timer::new(ms(1)));
-                }
+    let log = Log::default();
+    let inner = LocalExecutor::default();
+    let inner_id = inner.id();
+    inner.run(async {
+        struct Probe(Log<usize>, Timer);
+        impl Drop for Probe {
+            fn drop(&mut self) {
+                self.0.push(executor().id());
+                self.1.reset(ms(1));
+                drop(Timer::new(ms(1)));
             }
-            let probe = Probe(log.clone(), Timer::new(HOUR));
-            spawn_local(async move {
-                sleep(HOUR).await;
-                drop(probe);
-            })
-            .detach();
-        });
-        let outer = LocalExecutor::default();
-        let outer_id = outer.id();
-        outer.run(async {
-            let own = spawn_local(Timer::new(ms(5)));
-            drop(inner);
-            log.push(executor().id());
-            own.await;
-        });
-        assert_eq!(log.entries(), [inner_id, outer_id]);
+        }
+        let probe = Probe(log.clone(), Timer::new(HOUR));
+        spawn_local(async move {
+            sleep(HOUR).await;
+            drop(probe);
+        })
+        .detach();
     });
+    let outer = LocalExecutor::default();
+    let outer_id = outer.id();
+    outer.run(async {
+        let own = spawn_local(Timer::new(ms(5)));
+        drop(inner);
+        log.push(executor().id());
+        own.await;
+    });
+    assert_eq!(log.entries(), [inner_id, outer_id]);
 }
 
-#[test]
+#[run_test]
 fn actions_whose_executor_is_gone_take_orders_and_do_nothing() {
-    with_watchdog(|| {
-        let log = Log::default();
-        let local = LocalExecutor::default();
-        let guard = OnDrop(log.clone(), "dropped");
-        let (once, repeat) = local.run(async {
-            let once = TimerActionOnce::do_in(ms(1), async move { drop(guard) });
-            let repeat = TimerActionRepeat::repeat(|| async { Some(HOUR) });
-            (once, repeat)
-        });
-        drop(local);
-        assert_eq!(log.entries(), ["dropped"]);
-        once.destroy();
-        once.rearm_in(Duration::ZERO);
-        once.rearm_at(Instant::now());
-        once.rearm_in(Duration::MAX);
-        once.destroy();
-        repeat.destroy();
-        LocalExecutor::default().run(async {
-            once.rearm_in(ms(1));
-            once.destroy();
-            assert_eq!(once.join().await, None);
-            repeat.cancel().await;
-        });
-        assert_eq!(log.len(), 1);
+    let log = Log::default();
+    let local = LocalExecutor::default();
+    let guard = OnDrop(log.clone(), "dropped");
+    let (once, repeat) = local.run(async {
+        let once = TimerActionOnce::do_in(ms(1), async move { drop(guard) });
+        let repeat = TimerActionRepeat::repeat(|| async { Some(HOUR) });
+        (once, repeat)
     });
+    drop(local);
+    assert_eq!(log.entries(), ["dropped"]);
+    once.destroy();
+    once.rearm_in(Duration::ZERO);
+    once.rearm_at(Instant::now());
+    once.rearm_in(Duration::MAX);
+    once.destroy();
+    repeat.destroy();
+    LocalExecutor::default().run(async {
+        once.rearm_in(ms(1));
+        once.destroy();
+        assert_eq!(once.join().await, None);
+        repeat.cancel().await;
+    });
+    assert_eq!(log.len(), 1);
 }
 
 /// An action ordered about while another executor runs obeys in its own.
-#[test]
+#[run_test]
 fn actions_take_orders_from_elsewhere() {
-    with_watchdog(|| {
-        let first = LocalExecutor::default();
-        let (moved, destroyed) = first.run(async {
-            let moved = TimerActionOnce::do_in(HOUR, async { executor().id() });
-            let destroyed = TimerActionOnce::do_in(HOUR, async {});
-            executor().yield_now().await;
-            (moved, destroyed)
-        });
-        LocalExecutor::default().run(async {
-            moved.rearm_in(ms(2));
-            destroyed.destroy();
-            sleep(ms(1)).await;
-        });
-        let id = first.id();
-        first.run(async {
-            assert_eq!(moved.join().await, Some(id));
-            assert_eq!(destroyed.join().await, None);
-        });
+    let first = LocalExecutor::default();
+    let (moved, destroyed) = first.run(async {
+        let moved = TimerActionOnce::do_in(HOUR, async { executor().id() });
+        let destroyed = TimerActionOnce::do_in(HOUR, async {});
+        executor().yield_now().await;
+        (moved, destroyed)
+    });
+    LocalExecutor::default().run(async {
+        moved.rearm_in(ms(2));
+        destroyed.destroy();
+        sleep(ms(1)).await;
+    });
+    let id = first.id();
+    first.run(async {
+        assert_eq!(moved.join().await, Some(id));
+        assert_eq!(destroyed.join().await, None);
     });
 }
 
 /// As many executors as threads, each with its own timers, waking one another across threads.
-#[test]
+#[run_test]
 fn executors_on_many_threads_keep_their_timers_apart() {
-    with_watchdog(|| {
-        let executors: Vec<_> = (0..6_u64)
-            .map(|n| {
-                LocalExecutorBuilder::new(Placement::Unbound)
-                    .spawn(move || async move {
-                        let tasks: Vec<_> = (0..400_u64)
-                            .map(|m| {
-                                let duration = Duration::from_micros((n * 131 + m * 37) % 9000);
-                                let before = Instant::now();
-                                spawn_local(async move {
-                                    let deadline = Timer::new(duration).await;
-                                    assert!(deadline >= before + duration);
-                                    assert!(deadline <= Instant::now());
-                                })
+    let executors: Vec<_> = (0..6_u64)
+        .map(|n| {
+            LocalExecutorBuilder::new(Placement::Unbound)
+                .spawn(move || async move {
+                    let tasks: Vec<_> = (0..400_u64)
+                        .map(|m| {
+                            let duration = Duration::from_micros((n * 131 + m * 37) % 9000);
+                            let before = Instant::now();
+                            spawn_local(async move {
+                                let deadline = Timer::new(duration).await;
+                                assert!(deadline >= before + duration);
+                                assert!(deadline <= Instant::now());
                             })
-                            .collect();
-                        for task in tasks {
-                            task.await;
-                        }
-                        // A wake from the blocking thread and a timer, whichever is first.
-                        for _ in 0..50 {
-                            let pause = executor()
-                                .spawn_blocking(|| thread::sleep(Duration::from_micros(100)));
-                            or(pause, sleep(Duration::from_micros(100))).await;
-                        }
-                        400
-                    })
-                    .expect("an unbound executor can be made")
-            })
-            .collect();
-        for handle in executors {
-            assert_eq!(handle.join().expect("no task panics"), 400);
-        }
-    });
+                        })
+                        .collect();
+                    for task in tasks {
+                        task.await;
+                    }
+                    // A wake from the blocking thread and a timer, whichever is first.
+                    for _ in 0..50 {
+                        let pause =
+                            executor().spawn_blocking(|| thread::sleep(Duration::from_micros(100)));
+                        or(pause, sleep(Duration::from_micros(100))).await;
+                    }
+                    400
+                })
+                .expect("an unbound executor can be made")
+        })
+        .collect();
+    for handle in executors {
+        assert_eq!(handle.join().expect("no task panics"), 400);
+    }
 }
 
 /// Taking turns on one thread: each run serves its own timers, due ones at once.
-#[test]
+#[run_test]
 fn executors_that_take_turns_on_one_thread() {
-    with_watchdog(|| {
-        let locals: Vec<_> = (0..4).map(|_| LocalExecutor::default()).collect();
-        let fired = Rc::new(RefCell::new(vec![0; locals.len()]));
-        for (n, local) in locals.iter().enumerate() {
-            let fired = Rc::clone(&fired);
-            local.run(async move {
-                for m in 0..300 {
-                    let fired = Rc::clone(&fired);
-                    spawn_local(async move {
-                        Timer::new(Duration::from_micros(m * 50)).await;
-                        fired.borrow_mut()[n] += 1;
-                    })
-                    .detach();
-                }
-            });
-        }
-        while fired.borrow().iter().any(|&it| it < 300) {
-            for local in &locals {
-                local.run(sleep(Duration::from_micros(200)));
+    let locals: Vec<_> = (0..4).map(|_| LocalExecutor::default()).collect();
+    let fired = Rc::new(RefCell::new(vec![0; locals.len()]));
+    for (n, local) in locals.iter().enumerate() {
+        let fired = Rc::clone(&fired);
+        local.run(async move {
+            for m in 0..300 {
+                let fired = Rc::clone(&fired);
+                spawn_local(async move {
+                    Timer::new(Duration::from_micros(m * 50)).await;
+                    fired.borrow_mut()[n] += 1;
+                })
+                .detach();
             }
+        });
+    }
+    while fired.borrow().iter().any(|&it| it < 300) {
+        for local in &locals {
+            local.run(sleep(Duration::from_micros(200)));
         }
-        assert_eq!(*fired.borrow(), [300; 4]);
-    });
+    }
+    assert_eq!(*fired.borrow(), [300; 4]);
 }

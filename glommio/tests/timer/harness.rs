@@ -7,12 +7,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use glommio::executor;
 use glommio::timer::Timer;
-use glommio::{LocalExecutor, executor};
 
-use crate::common;
-pub use crate::common::Numbers;
 use crate::common::with_slices_of;
+pub use crate::common::{Numbers, run, with_watchdog};
 
 /// A wait that no test sits out.
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -21,22 +20,11 @@ pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Runs `test`, and ends it if it does not come to an end.
-pub fn with_watchdog<T>(test: impl FnOnce() -> T) -> T {
-    let _watchdog = common::watchdog();
-    test()
-}
-
-/// Runs what `test` makes in a fresh executor, under the watchdog.
-pub fn run<F: Future>(test: impl FnOnce() -> F) -> F::Output {
-    with_watchdog(|| LocalExecutor::default().run(async { test().await }))
-}
-
 /// As [`run`], in an executor whose preemption timer is longer than the watchdog waits.
-pub fn run_unpreempted<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
+pub fn run_unpreempted(test: impl AsyncFnOnce()) {
     with_watchdog(|| {
         let local = with_slices_of(Duration::from_secs(600));
-        local.run(async { test().await });
+        local.run(test());
     });
 }
 

@@ -20,7 +20,7 @@ pub fn voluntary_switches() -> i64 {
 
 /// Sleeps for a second with `sleepers` others and says how often it woke and what that cost.
 fn one_second_beside(sleepers: usize) -> (i64, Duration) {
-    run(move || async move {
+    run(async move {
         let mut numbers = crate::harness::Numbers::new(11);
         let tasks: Vec<_> = (0..sleepers)
             .map(|_| {
@@ -50,75 +50,67 @@ fn it_sleeps_through() {
 }
 
 /// Timers that were cancelled do not wake the executor at what were their deadlines.
-#[test]
-fn cancelled_timers_do_not_wake_the_executor() {
-    run(|| async {
-        for count in [50, 2000] {
-            let mut timers: Vec<_> = (0..count)
-                .map(|n| Timer::new(ms(100 + n * 200 / count)))
-                .collect();
-            for timer in &mut timers {
-                let _ = poll(timer, Waker::noop());
-            }
-            drop(timers);
-            let before = voluntary_switches();
-            sleep(ms(400)).await;
-            let waits = voluntary_switches() - before;
-            // A queue may look once per coarseness at a deadline that is no more.
-            assert!(
-                waits <= 12,
-                "{waits} waits in one sleep after {count} cancelled timers"
-            );
-        }
-    });
-}
-
-/// Idle timeouts that are pushed ahead: what was due before they were is no reason to wake.
-#[test]
-fn timers_moved_away_do_not_wake_the_executor() {
-    run(|| async {
-        let mut timers: Vec<_> = (0..1000).map(|n| Timer::new(ms(100 + n / 5))).collect();
+#[run_test]
+async fn cancelled_timers_do_not_wake_the_executor() {
+    for count in [50, 2000] {
+        let mut timers: Vec<_> = (0..count)
+            .map(|n| Timer::new(ms(100 + n * 200 / count)))
+            .collect();
         for timer in &mut timers {
             let _ = poll(timer, Waker::noop());
-            timer.reset(HOUR);
         }
+        drop(timers);
         let before = voluntary_switches();
         sleep(ms(400)).await;
         let waits = voluntary_switches() - before;
-        assert!(waits <= 12, "{waits} waits in one sleep");
-    });
+        // A queue may look once per coarseness at a deadline that is no more.
+        assert!(
+            waits <= 12,
+            "{waits} waits in one sleep after {count} cancelled timers"
+        );
+    }
+}
+
+/// Idle timeouts that are pushed ahead: what was due before they were is no reason to wake.
+#[run_test]
+async fn timers_moved_away_do_not_wake_the_executor() {
+    let mut timers: Vec<_> = (0..1000).map(|n| Timer::new(ms(100 + n / 5))).collect();
+    for timer in &mut timers {
+        let _ = poll(timer, Waker::noop());
+        timer.reset(HOUR);
+    }
+    let before = voluntary_switches();
+    sleep(ms(400)).await;
+    let waits = voluntary_switches() - before;
+    assert!(waits <= 12, "{waits} waits in one sleep");
 }
 
 /// A repeating action wakes the executor as often as it runs, and no more.
-#[test]
-fn a_wake_per_run() {
-    run(|| async {
-        let action = TimerActionRepeat::repeat(|| async { Some(ms(20)) });
-        sleep(ms(5)).await;
-        let before = voluntary_switches();
-        sleep(ms(500)).await;
-        let waits = voluntary_switches() - before;
-        assert!(waits <= 25 + 5, "{waits} waits for 25 runs");
-        action.cancel().await;
-    });
+#[run_test]
+async fn a_wake_per_run() {
+    let action = TimerActionRepeat::repeat(|| async { Some(ms(20)) });
+    sleep(ms(5)).await;
+    let before = voluntary_switches();
+    sleep(ms(500)).await;
+    let waits = voluntary_switches() - before;
+    assert!(waits <= 25 + 5, "{waits} waits for 25 runs");
+    action.cancel().await;
 }
 
 /// Removing the slice's timeout before a sleep leaves no completion that ends the sleep.
-#[test]
-fn sleeps_after_long_rounds_are_whole() {
-    run(|| async {
-        let before = voluntary_switches();
-        for _ in 0..20 {
-            let round = Instant::now();
-            // Long enough for the timer of the round to be armed in the kernel.
-            while round.elapsed() < ms(1) {
-                executor().yield_if_needed().await;
-            }
-            sleep(ms(10)).await;
+#[run_test]
+async fn sleeps_after_long_rounds_are_whole() {
+    let before = voluntary_switches();
+    for _ in 0..20 {
+        let round = Instant::now();
+        // Long enough for the timer of the round to be armed in the kernel.
+        while round.elapsed() < ms(1) {
+            executor().yield_if_needed().await;
         }
-        let waits = voluntary_switches() - before;
-        assert!(waits <= 20 * 3, "{waits} waits for 20 sleeps");
-    });
+        sleep(ms(10)).await;
+    }
+    let waits = voluntary_switches() - before;
+    assert!(waits <= 20 * 3, "{waits} waits for 20 sleeps");
 }
 
 /// Nothing is set up at the first sleep: see `first_sleep_in_a_process`.

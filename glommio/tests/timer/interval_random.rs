@@ -123,7 +123,7 @@ proptest! {
         steps in prop::collection::vec(step(), 0..150),
         period in prop_oneof![9 => micros(50..2_000), 1 => Just(Duration::from_millis(6))],
     ) {
-        run(move || async move {
+        run(async move {
             let mut ticks = interval(period);
             let mut last: Option<Last> = None;
             for step in steps {

@@ -48,14 +48,27 @@ async fn busy(manner: Manner) {
     }
 }
 
-#[test]
-fn a_sleep_beside_many_busy_tasks() {
-    run_unpreempted(|| async {
-        let load: Vec<_> = MANNERS
-            .into_iter()
-            .cycle()
-            .take(30)
-            .map(|manner| spawn_local(busy(manner)))
+#[run_test(run_unpreempted)]
+async fn a_sleep_beside_many_busy_tasks() {
+    let load: Vec<_> = MANNERS
+        .into_iter()
+        .cycle()
+        .take(30)
+        .map(|manner| spawn_local(busy(manner)))
+        .collect();
+    for wait in [Duration::from_micros(1), ms(1), ms(10)] {
+        sleep(wait).await;
+    }
+    drop(load);
+}
+
+/// As above with slices of a millisecond: the timer's task waits for one turn of each at most.
+#[run_test]
+fn a_sleep_beside_many_that_use_up_their_slices() {
+    let local = crate::common::with_slices_of(ms(1));
+    local.run(async {
+        let load: Vec<_> = (0..30)
+            .map(|_| spawn_local(busy(Manner::IfNeeded)))
             .collect();
         for wait in [Duration::from_micros(1), ms(1), ms(10)] {
             sleep(wait).await;
@@ -64,158 +77,129 @@ fn a_sleep_beside_many_busy_tasks() {
     });
 }
 
-/// As above with slices of a millisecond: the timer's task waits for one turn of each at most.
-#[test]
-fn a_sleep_beside_many_that_use_up_their_slices() {
-    with_watchdog(|| {
-        let local = crate::common::with_slices_of(ms(1));
-        local.run(async {
-            let load: Vec<_> = (0..30)
-                .map(|_| spawn_local(busy(Manner::IfNeeded)))
-                .collect();
-            for wait in [Duration::from_micros(1), ms(1), ms(10)] {
-                sleep(wait).await;
-            }
-            drop(load);
-        });
-    });
-}
-
 /// The busy one is the only one that the executor polls, and asks before it yields.
-#[test]
-fn the_task_that_computes_sees_its_own_timer() {
-    run_unpreempted(|| async {
-        let expired = Rc::new(Cell::new(false));
-        for wait in [Duration::from_micros(1), Duration::from_micros(100), ms(5)] {
-            expired.set(false);
-            let flag = Rc::clone(&expired);
-            drop(TimerActionOnce::do_in(wait, async move { flag.set(true) }));
-            // Its first poll, which arms it.
-            executor().yield_now().await;
-            while !expired.get() {
-                yield_if_needed().await;
-            }
+#[run_test(run_unpreempted)]
+async fn the_task_that_computes_sees_its_own_timer() {
+    let expired = Rc::new(Cell::new(false));
+    for wait in [Duration::from_micros(1), Duration::from_micros(100), ms(5)] {
+        expired.set(false);
+        let flag = Rc::clone(&expired);
+        drop(TimerActionOnce::do_in(wait, async move { flag.set(true) }));
+        // Its first poll, which arms it.
+        executor().yield_now().await;
+        while !expired.get() {
+            yield_if_needed().await;
         }
-    });
+    }
 }
 
 /// Loops that cannot `.await` on the spot ask, and the answer must turn true without any system
 /// call of theirs.
-#[test]
-fn a_due_timer_turns_need_preempt_true() {
-    run_unpreempted(|| async {
-        for wait in [Duration::from_micros(10), ms(1), ms(5)] {
-            let mut timer = Timer::new(wait);
-            if poll(&mut timer, Waker::noop()).is_pending() {
-                while !executor().need_preempt() {
-                    std::hint::spin_loop();
-                }
-                assert!(poll(&mut timer, Waker::noop()).is_ready(), "too soon");
+#[run_test(run_unpreempted)]
+async fn a_due_timer_turns_need_preempt_true() {
+    for wait in [Duration::from_micros(10), ms(1), ms(5)] {
+        let mut timer = Timer::new(wait);
+        if poll(&mut timer, Waker::noop()).is_pending() {
+            while !executor().need_preempt() {
+                std::hint::spin_loop();
             }
-            // The answer stays true until the executor has had its look.
-            executor().yield_now().await;
-            assert!(!executor().need_preempt());
+            assert!(poll(&mut timer, Waker::noop()).is_ready(), "too soon");
         }
-    });
+        // The answer stays true until the executor has had its look.
+        executor().yield_now().await;
+        assert!(!executor().need_preempt());
+    }
 }
 
 /// Armed when the round has lasted for long, and the kernel watches it for a later deadline
 /// already.
-#[test]
-fn a_timer_that_is_armed_late_in_a_round() {
-    run_unpreempted(|| async {
-        let far = spawn_local(sleep(HOUR));
-        let load = spawn_local(busy(Manner::IfNeeded));
-        for _ in 0..5 {
-            let start = Instant::now();
-            while start.elapsed() < ms(2) {
-                if executor().need_preempt() {
-                    break;
-                }
+#[run_test(run_unpreempted)]
+async fn a_timer_that_is_armed_late_in_a_round() {
+    let far = spawn_local(sleep(HOUR));
+    let load = spawn_local(busy(Manner::IfNeeded));
+    for _ in 0..5 {
+        let start = Instant::now();
+        while start.elapsed() < ms(2) {
+            if executor().need_preempt() {
+                break;
             }
-            sleep(ms(1)).await;
         }
-        load.cancel().await;
-        far.cancel().await;
-    });
+        sleep(ms(1)).await;
+    }
+    load.cancel().await;
+    far.cancel().await;
 }
 
 /// A reset counts like a new deadline.
-#[test]
-fn a_reset_to_earlier_shortens_the_slice() {
-    run_unpreempted(|| async {
-        let timer = shared(Timer::new(HOUR));
-        let reset = Rc::clone(&timer);
-        let load = spawn_local(async move {
-            executor().yield_now().await;
-            // The task that waits is suspended by now, and nothing else would end this slice.
-            reset.borrow_mut().reset(ms(3));
-            busy(Manner::IfNeeded).await;
-        });
-        expiry(&timer).await;
-        load.cancel().await;
+#[run_test(run_unpreempted)]
+async fn a_reset_to_earlier_shortens_the_slice() {
+    let timer = shared(Timer::new(HOUR));
+    let reset = Rc::clone(&timer);
+    let load = spawn_local(async move {
+        executor().yield_now().await;
+        // The task that waits is suspended by now, and nothing else would end this slice.
+        reset.borrow_mut().reset(ms(3));
+        busy(Manner::IfNeeded).await;
     });
+    expiry(&timer).await;
+    load.cancel().await;
 }
 
 /// Nothing can fire while the thread is hogged; then all that was missed does, in order of
 /// deadline.
-#[test]
-fn after_a_hog_the_missed_ones_fire_in_order() {
-    run_unpreempted(|| async {
-        for count in [10, 1000] {
-            let log = Log::default();
-            let made_at = Instant::now();
-            for n in 0..count {
-                let log = log.clone();
-                // Neighbours in time are far apart in order of creation.
-                let place = n * 7 % count;
-                let when = made_at + ms(50) + Duration::from_micros(place);
-                drop(TimerActionOnce::do_at(when, async move { log.push(place) }));
-            }
-            executor().yield_now().await;
-            let is_armed = Instant::now() < made_at + ms(50);
-            hog(ms(60));
-            until(|| log.len() as u64 == count).await;
-            if is_armed {
-                assert_eq!(log.entries(), (0..count).collect::<Vec<_>>());
-            }
+#[run_test(run_unpreempted)]
+async fn after_a_hog_the_missed_ones_fire_in_order() {
+    for count in [10, 1000] {
+        let log = Log::default();
+        let made_at = Instant::now();
+        for n in 0..count {
+            let log = log.clone();
+            // Neighbours in time are far apart in order of creation.
+            let place = n * 7 % count;
+            let when = made_at + ms(50) + Duration::from_micros(place);
+            drop(TimerActionOnce::do_at(when, async move { log.push(place) }));
         }
-    });
+        executor().yield_now().await;
+        let is_armed = Instant::now() < made_at + ms(50);
+        hog(ms(60));
+        until(|| log.len() as u64 == count).await;
+        if is_armed {
+            assert_eq!(log.entries(), (0..count).collect::<Vec<_>>());
+        }
+    }
 }
 
 /// A latency-sensitive queue and a heavy one, each with timers of its own.
-#[test]
-fn timers_of_queues_with_different_shares() {
-    run_unpreempted(|| async {
-        let quick =
-            executor().create_task_queue(Shares::Static(1000), Latency::Matters(ms(1)), "quick");
-        let heavy = executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "heavy");
-        let awake = Rc::new(Cell::new(2));
-        let napping = |queue| -> Task<()> {
-            let awake = Rc::clone(&awake);
-            let naps = async move {
-                for _ in 0..20 {
-                    sleep(Duration::from_micros(500)).await;
-                }
-                awake.update(|naps| naps - 1);
-            };
-            spawn_local_into(naps, queue).expect("it was just made")
-        };
-        let naps = [napping(quick), napping(heavy)];
-        // It ends by itself: that of the default queue, which waits for it, has no latency either,
-        // and its turn may be a whole slice away.
-        let load = async move {
-            while awake.get() > 0 {
-                executor().yield_now().await;
+#[run_test(run_unpreempted)]
+async fn timers_of_queues_with_different_shares() {
+    let quick =
+        executor().create_task_queue(Shares::Static(1000), Latency::Matters(ms(1)), "quick");
+    let heavy = executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "heavy");
+    let awake = Rc::new(Cell::new(2));
+    let napping = |queue| -> Task<()> {
+        let awake = Rc::clone(&awake);
+        let naps = async move {
+            for _ in 0..20 {
+                sleep(Duration::from_micros(500)).await;
             }
+            awake.update(|naps| naps - 1);
         };
-        spawn_local_into(load, heavy)
-            .expect("it was just made")
-            .await;
-        for nap in naps {
-            nap.await;
+        spawn_local_into(naps, queue).expect("it was just made")
+    };
+    let naps = [napping(quick), napping(heavy)];
+    // It ends by itself: that of the default queue, which waits for it, has no latency either,
+    // and its turn may be a whole slice away.
+    let load = async move {
+        while awake.get() > 0 {
+            executor().yield_now().await;
         }
-    });
+    };
+    spawn_local_into(load, heavy)
+        .expect("it was just made")
+        .await;
+    for nap in naps {
+        nap.await;
+    }
 }
 
 /// Slices of any length: none, absurdly short ones, and ones without end.

@@ -142,7 +142,7 @@ async fn disturb(model: &Rc<Model>, numbers: &mut Numbers, seldom: u64) {
 #[test]
 fn up_and_down_across_the_threshold() {
     for seed in 1..=6 {
-        run(move || async move {
+        run(async move {
             let mut numbers = Numbers::new(seed);
             let model = Rc::new(Model::default());
             for peak in [1000, 20, 257, 256, 255, 3000, 1, 1000] {
@@ -158,7 +158,7 @@ fn up_and_down_across_the_threshold() {
 #[test]
 fn a_crowd_that_comes_and_goes_beside_one_that_stays() {
     for stays in [1, 255, 256, 1000] {
-        run(move || async move {
+        run(async move {
             let mut numbers = Numbers::new(stays);
             let (residents, model) = (Rc::new(Model::default()), Rc::new(Model::default()));
             for n in 0..stays {
@@ -180,69 +180,63 @@ fn a_crowd_that_comes_and_goes_beside_one_that_stays() {
 }
 
 /// Each population around the threshold, due at one go in an order that is not that of creation.
-#[test]
-fn every_population_around_the_threshold_fires_in_order() {
-    run(|| async {
-        for count in (1..8).chain(248..264).chain([511, 512, 513]) {
-            let log = Log::default();
-            let mut timers: Vec<_> = (0..count).map(|_| Timer::new(HOUR)).collect();
-            for (n, timer) in timers.iter_mut().enumerate() {
-                let log = log.clone();
-                assert!(poll(timer, &on_wake(move || log.push(n))).is_pending());
-            }
-            let order: Vec<_> = (0..count).map(|n| n * 7919 % count).collect();
-            for &n in &order {
-                timers[n].reset(Duration::ZERO);
-            }
-            until(|| log.len() == count).await;
-            assert_eq!(log.entries(), order);
+#[run_test]
+async fn every_population_around_the_threshold_fires_in_order() {
+    for count in (1..8).chain(248..264).chain([511, 512, 513]) {
+        let log = Log::default();
+        let mut timers: Vec<_> = (0..count).map(|_| Timer::new(HOUR)).collect();
+        for (n, timer) in timers.iter_mut().enumerate() {
+            let log = log.clone();
+            assert!(poll(timer, &on_wake(move || log.push(n))).is_pending());
         }
-    });
+        let order: Vec<_> = (0..count).map(|n| n * 7919 % count).collect();
+        for &n in &order {
+            timers[n].reset(Duration::ZERO);
+        }
+        until(|| log.len() == count).await;
+        assert_eq!(log.entries(), order);
+    }
 }
 
 /// The threshold is crossed while timers are due and wait for their pass.
-#[test]
-fn crossing_the_threshold_with_timers_due() {
-    run(|| async {
-        for (before, after) in [(100, 400), (255, 2), (250, 1000), (256, 256)] {
-            let log = Log::default();
-            let arm = |n: usize| {
-                let log = log.clone();
-                let mut timer = Timer::new(HOUR);
-                assert!(poll(&mut timer, &on_wake(move || log.push(n))).is_pending());
-                timer
-            };
-            let mut timers: Vec<_> = (0..before).map(arm).collect();
-            for timer in &mut timers {
-                timer.reset(Duration::ZERO);
-            }
-            timers.extend((before..before + after).map(arm));
-            for timer in &mut timers[before..] {
-                timer.reset(Duration::ZERO);
-            }
-            until(|| log.len() == before + after).await;
-            assert_eq!(log.entries(), (0..before + after).collect::<Vec<_>>());
+#[run_test]
+async fn crossing_the_threshold_with_timers_due() {
+    for (before, after) in [(100, 400), (255, 2), (250, 1000), (256, 256)] {
+        let log = Log::default();
+        let arm = |n: usize| {
+            let log = log.clone();
+            let mut timer = Timer::new(HOUR);
+            assert!(poll(&mut timer, &on_wake(move || log.push(n))).is_pending());
+            timer
+        };
+        let mut timers: Vec<_> = (0..before).map(arm).collect();
+        for timer in &mut timers {
+            timer.reset(Duration::ZERO);
         }
-    });
+        timers.extend((before..before + after).map(arm));
+        for timer in &mut timers[before..] {
+            timer.reset(Duration::ZERO);
+        }
+        until(|| log.len() == before + after).await;
+        assert_eq!(log.entries(), (0..before + after).collect::<Vec<_>>());
+    }
 }
 
 /// The executor sleeps for the earliest deadline in each stage, with nothing else to wake it.
-#[test]
-fn asleep_it_wakes_for_the_earliest_of_any_population() {
-    run(|| async {
-        for count in [1, 255, 256, 257, 3000] {
-            let crowd: Vec<_> = (0..count)
-                .map(|n| {
-                    let mut timer = Timer::new(HOUR + ms(n));
-                    assert!(poll(&mut timer, Waker::noop()).is_pending());
-                    timer
-                })
-                .collect();
-            for wait in [Duration::from_micros(500), ms(3), ms(70)] {
-                let before = Instant::now();
-                assert!(Timer::new(wait).await >= before + wait);
-            }
-            drop(crowd);
+#[run_test]
+async fn asleep_it_wakes_for_the_earliest_of_any_population() {
+    for count in [1, 255, 256, 257, 3000] {
+        let crowd: Vec<_> = (0..count)
+            .map(|n| {
+                let mut timer = Timer::new(HOUR + ms(n));
+                assert!(poll(&mut timer, Waker::noop()).is_pending());
+                timer
+            })
+            .collect();
+        for wait in [Duration::from_micros(500), ms(3), ms(70)] {
+            let before = Instant::now();
+            assert!(Timer::new(wait).await >= before + wait);
         }
-    });
+        drop(crowd);
+    }
 }

@@ -44,145 +44,127 @@ async fn turns(count: usize) {
 mod waiting {
     use super::*;
 
-    #[test]
-    fn destroyed_it_is_dropped_unpolled() {
-        run(|| async {
-            // Before the task was ever polled, and while it waits.
-            for turns_before in [0, 1] {
-                let log = Log::default();
-                let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
-                turns(turns_before).await;
-                action.destroy();
-                assert_eq!(log.len(), 0, "the destructor runs in the task's own turn");
-                turns(1).await;
-                assert_eq!(log.entries(), ["dropped"]);
-                assert_eq!(action.join().await, None);
-            }
-        });
-    }
-
-    #[test]
-    fn destroyed_often_it_is_dropped_once() {
-        run(|| async {
+    #[run_test]
+    async fn destroyed_it_is_dropped_unpolled() {
+        // Before the task was ever polled, and while it waits.
+        for turns_before in [0, 1] {
             let log = Log::default();
             let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
-            for _ in 0..5 {
-                action.destroy();
-            }
-            turns(1).await;
+            turns(turns_before).await;
             action.destroy();
-            action.cancel().await;
+            assert_eq!(log.len(), 0, "the destructor runs in the task's own turn");
+            turns(1).await;
             assert_eq!(log.entries(), ["dropped"]);
-        });
-    }
-
-    #[test]
-    fn cancel_returns_when_it_is_dropped() {
-        run(|| async {
-            let log = Log::default();
-            let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
-            turns(1).await;
-            action.cancel().await;
-            log.push("cancelled");
-            assert_eq!(log.entries(), ["dropped", "cancelled"]);
-        });
-    }
-
-    #[test]
-    fn the_destructor_runs_in_its_queue_and_under_its_executor() {
-        run(|| async {
-            struct Witness(Rc<Cell<Option<(usize, glommio::TaskQueueHandle)>>>);
-            impl Drop for Witness {
-                fn drop(&mut self) {
-                    let here = (executor().id(), executor().current_task_queue());
-                    self.0.set(Some(here));
-                }
-            }
-            let queue = executor().create_task_queue(
-                glommio::Shares::Static(1),
-                glommio::Latency::NotImportant,
-                "other",
-            );
-            let dropped_at = Rc::new(Cell::new(None));
-            let witness = Witness(Rc::clone(&dropped_at));
-            let action = TimerActionOnce::do_in_into(HOUR, async move { drop(witness) }, queue)
-                .expect("the queue was just made");
-            action.cancel().await;
-            assert_eq!(dropped_at.get(), Some((executor().id(), queue)));
-        });
-    }
-
-    #[test]
-    fn rearmed_earlier_it_runs_earlier() {
-        run(|| async {
-            for turns_before in [0, 1] {
-                let log = Log::default();
-                let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
-                turns(turns_before).await;
-                action.rearm_in(ms(2));
-                assert_eq!(action.join().await, Some(7));
-            }
-            let action = TimerActionOnce::do_in(HOUR, async { Instant::now() });
-            turns(1).await;
-            let when = Instant::now() + ms(2);
-            action.rearm_at(when);
-            assert!(action.join().await.is_some_and(|ran_at| ran_at >= when));
-        });
-    }
-
-    #[test]
-    fn rearmed_later_it_runs_later() {
-        run(|| async {
-            let action = TimerActionOnce::do_in(HOUR, async { Instant::now() });
-            turns(1).await;
-            action.rearm_in(ms(5));
-            let earliest = Instant::now() + ms(20);
-            action.rearm_at(earliest);
-            assert!(action.join().await.is_some_and(|ran_at| ran_at >= earliest));
-        });
-    }
-
-    #[test]
-    fn rearmed_to_the_past_it_runs_now() {
-        run(|| async {
-            let action = TimerActionOnce::do_in(HOUR, async { 1 });
-            turns(1).await;
-            action.rearm_at(Instant::now() - ms(1));
-            assert_eq!(action.join().await, Some(1));
-        });
-    }
-
-    #[test]
-    fn rearmed_all_the_time_it_runs_once() {
-        run(|| async {
-            let log = Log::default();
-            let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
-            for n in 0..1000 {
-                action.rearm_in(HOUR + ms(n));
-                if n % 100 == 0 {
-                    turns(1).await;
-                }
-            }
-            assert_eq!(log.len(), 0);
-            action.rearm_in(ms(1));
-            assert_eq!(action.join().await, Some(7));
-            assert_eq!(log.entries(), ["started", "ended", "dropped"]);
-        });
-    }
-
-    #[test]
-    fn destroyed_and_rearmed_it_stays_destroyed() {
-        run(|| async {
-            let log = Log::default();
-            let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
-            turns(1).await;
-            action.destroy();
-            action.rearm_in(Duration::ZERO);
-            turns(3).await;
-            action.rearm_in(Duration::ZERO);
             assert_eq!(action.join().await, None);
-            assert_eq!(log.entries(), ["dropped"]);
-        });
+        }
+    }
+
+    #[run_test]
+    async fn destroyed_often_it_is_dropped_once() {
+        let log = Log::default();
+        let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
+        for _ in 0..5 {
+            action.destroy();
+        }
+        turns(1).await;
+        action.destroy();
+        action.cancel().await;
+        assert_eq!(log.entries(), ["dropped"]);
+    }
+
+    #[run_test]
+    async fn cancel_returns_when_it_is_dropped() {
+        let log = Log::default();
+        let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
+        turns(1).await;
+        action.cancel().await;
+        log.push("cancelled");
+        assert_eq!(log.entries(), ["dropped", "cancelled"]);
+    }
+
+    #[run_test]
+    async fn the_destructor_runs_in_its_queue_and_under_its_executor() {
+        struct Witness(Rc<Cell<Option<(usize, glommio::TaskQueueHandle)>>>);
+        impl Drop for Witness {
+            fn drop(&mut self) {
+                let here = (executor().id(), executor().current_task_queue());
+                self.0.set(Some(here));
+            }
+        }
+        let queue = executor().create_task_queue(
+            glommio::Shares::Static(1),
+            glommio::Latency::NotImportant,
+            "other",
+        );
+        let dropped_at = Rc::new(Cell::new(None));
+        let witness = Witness(Rc::clone(&dropped_at));
+        let action = TimerActionOnce::do_in_into(HOUR, async move { drop(witness) }, queue)
+            .expect("the queue was just made");
+        action.cancel().await;
+        assert_eq!(dropped_at.get(), Some((executor().id(), queue)));
+    }
+
+    #[run_test]
+    async fn rearmed_earlier_it_runs_earlier() {
+        for turns_before in [0, 1] {
+            let log = Log::default();
+            let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
+            turns(turns_before).await;
+            action.rearm_in(ms(2));
+            assert_eq!(action.join().await, Some(7));
+        }
+        let action = TimerActionOnce::do_in(HOUR, async { Instant::now() });
+        turns(1).await;
+        let when = Instant::now() + ms(2);
+        action.rearm_at(when);
+        assert!(action.join().await.is_some_and(|ran_at| ran_at >= when));
+    }
+
+    #[run_test]
+    async fn rearmed_later_it_runs_later() {
+        let action = TimerActionOnce::do_in(HOUR, async { Instant::now() });
+        turns(1).await;
+        action.rearm_in(ms(5));
+        let earliest = Instant::now() + ms(20);
+        action.rearm_at(earliest);
+        assert!(action.join().await.is_some_and(|ran_at| ran_at >= earliest));
+    }
+
+    #[run_test]
+    async fn rearmed_to_the_past_it_runs_now() {
+        let action = TimerActionOnce::do_in(HOUR, async { 1 });
+        turns(1).await;
+        action.rearm_at(Instant::now() - ms(1));
+        assert_eq!(action.join().await, Some(1));
+    }
+
+    #[run_test]
+    async fn rearmed_all_the_time_it_runs_once() {
+        let log = Log::default();
+        let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
+        for n in 0..1000 {
+            action.rearm_in(HOUR + ms(n));
+            if n % 100 == 0 {
+                turns(1).await;
+            }
+        }
+        assert_eq!(log.len(), 0);
+        action.rearm_in(ms(1));
+        assert_eq!(action.join().await, Some(7));
+        assert_eq!(log.entries(), ["started", "ended", "dropped"]);
+    }
+
+    #[run_test]
+    async fn destroyed_and_rearmed_it_stays_destroyed() {
+        let log = Log::default();
+        let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));
+        turns(1).await;
+        action.destroy();
+        action.rearm_in(Duration::ZERO);
+        turns(3).await;
+        action.rearm_in(Duration::ZERO);
+        assert_eq!(action.join().await, None);
+        assert_eq!(log.entries(), ["dropped"]);
     }
 }
 
@@ -213,56 +195,46 @@ mod due {
         (log.entries(), output, ordered_at)
     }
 
-    #[test]
-    fn left_alone_it_runs() {
-        run(|| async {
-            let (log, output, _) = ordered_by_its_neighbour(|_| ()).await;
-            assert_eq!(output, Some(7));
-            assert_eq!(log, ["started", "ended", "dropped"]);
-        });
+    #[run_test]
+    async fn left_alone_it_runs() {
+        let (log, output, _) = ordered_by_its_neighbour(|_| ()).await;
+        assert_eq!(output, Some(7));
+        assert_eq!(log, ["started", "ended", "dropped"]);
     }
 
-    #[test]
-    fn destroyed_it_never_starts() {
-        run(|| async {
-            let (log, output, _) = ordered_by_its_neighbour(TimerActionOnce::destroy).await;
-            assert_eq!(output, None);
-            assert_eq!(log, ["dropped"]);
-        });
+    #[run_test]
+    async fn destroyed_it_never_starts() {
+        let (log, output, _) = ordered_by_its_neighbour(TimerActionOnce::destroy).await;
+        assert_eq!(output, None);
+        assert_eq!(log, ["dropped"]);
     }
 
-    #[test]
-    fn rearmed_it_is_postponed() {
-        run(|| async {
-            let (log, output, ordered_at) =
-                ordered_by_its_neighbour(|action| action.rearm_in(ms(20))).await;
-            assert_eq!(output, Some(7));
-            assert_eq!(log, ["started", "ended", "dropped"]);
-            assert!(ordered_at.elapsed() >= ms(20));
-        });
+    #[run_test]
+    async fn rearmed_it_is_postponed() {
+        let (log, output, ordered_at) =
+            ordered_by_its_neighbour(|action| action.rearm_in(ms(20))).await;
+        assert_eq!(output, Some(7));
+        assert_eq!(log, ["started", "ended", "dropped"]);
+        assert!(ordered_at.elapsed() >= ms(20));
     }
 
-    #[test]
-    fn rearmed_to_the_past_it_runs() {
-        run(|| async {
-            let rearm = |action: &TimerActionOnce<u8>| action.rearm_at(Instant::now() - ms(1));
-            let (_, output, _) = ordered_by_its_neighbour(rearm).await;
-            assert_eq!(output, Some(7));
-        });
+    #[run_test]
+    async fn rearmed_to_the_past_it_runs() {
+        let rearm = |action: &TimerActionOnce<u8>| action.rearm_at(Instant::now() - ms(1));
+        let (_, output, _) = ordered_by_its_neighbour(rearm).await;
+        assert_eq!(output, Some(7));
     }
 
-    #[test]
-    fn rearmed_and_destroyed_it_never_starts() {
-        run(|| async {
-            let both = |action: &TimerActionOnce<u8>| {
-                action.rearm_in(Duration::ZERO);
-                action.destroy();
-                action.rearm_in(Duration::ZERO);
-            };
-            let (log, output, _) = ordered_by_its_neighbour(both).await;
-            assert_eq!(output, None);
-            assert_eq!(log, ["dropped"]);
-        });
+    #[run_test]
+    async fn rearmed_and_destroyed_it_never_starts() {
+        let both = |action: &TimerActionOnce<u8>| {
+            action.rearm_in(Duration::ZERO);
+            action.destroy();
+            action.rearm_in(Duration::ZERO);
+        };
+        let (log, output, _) = ordered_by_its_neighbour(both).await;
+        assert_eq!(output, None);
+        assert_eq!(log, ["dropped"]);
     }
 }
 
@@ -276,48 +248,40 @@ mod started {
         action
     }
 
-    #[test]
-    fn destroyed_it_is_dropped_where_it_is() {
-        run(|| async {
-            let log = Log::default();
-            let action = suspended(&log, HOUR).await;
-            action.destroy();
-            assert_eq!(log.entries(), ["started"]);
-            turns(1).await;
-            assert_eq!(log.entries(), ["started", "dropped"]);
-            assert_eq!(action.join().await, None);
-        });
+    #[run_test]
+    async fn destroyed_it_is_dropped_where_it_is() {
+        let log = Log::default();
+        let action = suspended(&log, HOUR).await;
+        action.destroy();
+        assert_eq!(log.entries(), ["started"]);
+        turns(1).await;
+        assert_eq!(log.entries(), ["started", "dropped"]);
+        assert_eq!(action.join().await, None);
     }
 
-    #[test]
-    fn cancelled_it_is_dropped_when_cancel_returns() {
-        run(|| async {
-            let log = Log::default();
-            suspended(&log, HOUR).await.cancel().await;
-            assert_eq!(log.entries(), ["started", "dropped"]);
-        });
+    #[run_test]
+    async fn cancelled_it_is_dropped_when_cancel_returns() {
+        let log = Log::default();
+        suspended(&log, HOUR).await.cancel().await;
+        assert_eq!(log.entries(), ["started", "dropped"]);
     }
 
-    #[test]
-    fn rearm_does_not_touch_it() {
-        run(|| async {
-            let log = Log::default();
-            let action = suspended(&log, ms(5)).await;
-            action.rearm_in(HOUR);
-            action.rearm_in(Duration::ZERO);
-            action.rearm_at(Instant::now());
-            assert_eq!(action.join().await, Some(7));
-            assert_eq!(log.entries(), ["started", "ended", "dropped"]);
-        });
+    #[run_test]
+    async fn rearm_does_not_touch_it() {
+        let log = Log::default();
+        let action = suspended(&log, ms(5)).await;
+        action.rearm_in(HOUR);
+        action.rearm_in(Duration::ZERO);
+        action.rearm_at(Instant::now());
+        assert_eq!(action.join().await, Some(7));
+        assert_eq!(log.entries(), ["started", "ended", "dropped"]);
     }
 
-    #[test]
-    fn joined_it_is_awaited() {
-        run(|| async {
-            let log = Log::default();
-            let action = suspended(&log, ms(5)).await;
-            assert_eq!(action.join().await, Some(7));
-        });
+    #[run_test]
+    async fn joined_it_is_awaited() {
+        let log = Log::default();
+        let action = suspended(&log, ms(5)).await;
+        assert_eq!(action.join().await, Some(7));
     }
 }
 
@@ -351,126 +315,112 @@ mod inside {
         (log.entries(), output)
     }
 
-    #[test]
-    fn destroyed_it_runs_to_its_next_suspension() {
-        run(|| async {
-            let (log, output) = does_to_itself(TimerActionOnce::destroy, true).await;
-            assert_eq!(log, ["goes on", "dropped"]);
-            assert_eq!(output, None);
-        });
+    #[run_test]
+    async fn destroyed_it_runs_to_its_next_suspension() {
+        let (log, output) = does_to_itself(TimerActionOnce::destroy, true).await;
+        assert_eq!(log, ["goes on", "dropped"]);
+        assert_eq!(output, None);
     }
 
-    #[test]
-    fn destroyed_it_runs_to_its_end_and_its_value_is_dropped() {
-        run(|| async {
-            let (log, output) = does_to_itself(TimerActionOnce::destroy, false).await;
-            assert_eq!(log, ["goes on", "dropped"]);
-            assert_eq!(output, None);
-        });
+    #[run_test]
+    async fn destroyed_it_runs_to_its_end_and_its_value_is_dropped() {
+        let (log, output) = does_to_itself(TimerActionOnce::destroy, false).await;
+        assert_eq!(log, ["goes on", "dropped"]);
+        assert_eq!(output, None);
     }
 
-    #[test]
-    fn rearmed_it_runs_once_all_the_same() {
-        run(|| async {
-            for suspends in [false, true] {
-                let rearm = |action: &TimerActionOnce<u8>| {
-                    action.rearm_in(Duration::ZERO);
-                    action.rearm_in(HOUR);
-                    action.rearm_at(Instant::now());
-                };
-                let (log, output) = does_to_itself(rearm, suspends).await;
-                assert_eq!(log.iter().filter(|it| **it == "goes on").count(), 1);
-                assert_eq!(output, Some(7));
-            }
-        });
+    #[run_test]
+    async fn rearmed_it_runs_once_all_the_same() {
+        for suspends in [false, true] {
+            let rearm = |action: &TimerActionOnce<u8>| {
+                action.rearm_in(Duration::ZERO);
+                action.rearm_in(HOUR);
+                action.rearm_at(Instant::now());
+            };
+            let (log, output) = does_to_itself(rearm, suspends).await;
+            assert_eq!(log.iter().filter(|it| **it == "goes on").count(), 1);
+            assert_eq!(output, Some(7));
+        }
     }
 }
 
 mod finished {
     use super::*;
 
-    #[test]
-    fn orders_come_too_late_and_the_value_is_there() {
-        run(|| async {
-            let log = Log::default();
-            let action = TimerActionOnce::do_in(Duration::ZERO, watchful(&log, None));
-            until(|| log.len() == 3).await;
-            action.rearm_in(Duration::ZERO);
-            action.rearm_in(HOUR);
-            action.rearm_at(Instant::now());
-            action.destroy();
-            turns(2).await;
-            action.destroy();
-            assert_eq!(action.join().await, Some(7));
-            assert_eq!(log.entries(), ["started", "ended", "dropped"]);
-        });
+    #[run_test]
+    async fn orders_come_too_late_and_the_value_is_there() {
+        let log = Log::default();
+        let action = TimerActionOnce::do_in(Duration::ZERO, watchful(&log, None));
+        until(|| log.len() == 3).await;
+        action.rearm_in(Duration::ZERO);
+        action.rearm_in(HOUR);
+        action.rearm_at(Instant::now());
+        action.destroy();
+        turns(2).await;
+        action.destroy();
+        assert_eq!(action.join().await, Some(7));
+        assert_eq!(log.entries(), ["started", "ended", "dropped"]);
     }
 
-    #[test]
-    fn cancel_drops_the_value() {
-        run(|| async {
-            let log = Log::default();
-            let value = OnDrop(log.clone(), "value");
-            let end = log.clone();
-            let action = TimerActionOnce::do_in(Duration::ZERO, async move {
-                end.push("ended");
-                value
-            });
-            until(|| log.len() == 1).await;
-            turns(1).await;
-            assert_eq!(log.entries(), ["ended"]);
-            action.cancel().await;
-            assert_eq!(log.entries(), ["ended", "value"]);
+    #[run_test]
+    async fn cancel_drops_the_value() {
+        let log = Log::default();
+        let value = OnDrop(log.clone(), "value");
+        let end = log.clone();
+        let action = TimerActionOnce::do_in(Duration::ZERO, async move {
+            end.push("ended");
+            value
         });
+        until(|| log.len() == 1).await;
+        turns(1).await;
+        assert_eq!(log.entries(), ["ended"]);
+        action.cancel().await;
+        assert_eq!(log.entries(), ["ended", "value"]);
     }
 }
 
 mod panicked {
     use super::*;
 
-    #[test]
+    #[run_test]
     fn orders_come_too_late_and_there_is_no_value() {
-        with_watchdog(|| {
-            let local = LocalExecutor::default();
-            let kept = RefCell::new(None);
-            let panic = catch_unwind(AssertUnwindSafe(|| {
-                local.run(async {
-                    let action: TimerActionOnce<u8> =
-                        TimerActionOnce::do_in(ms(1), async { panic!("on purpose") });
-                    *kept.borrow_mut() = Some(action);
-                    sleep(HOUR).await;
-                });
-            }));
-            assert!(panic.is_err());
+        let local = LocalExecutor::default();
+        let kept = RefCell::new(None);
+        let panic = catch_unwind(AssertUnwindSafe(|| {
             local.run(async {
-                let action = kept.take().expect("set above");
-                action.destroy();
-                action.rearm_in(Duration::ZERO);
-                action.rearm_in(HOUR);
-                action.destroy();
-                assert_eq!(action.join().await, None);
+                let action: TimerActionOnce<u8> =
+                    TimerActionOnce::do_in(ms(1), async { panic!("on purpose") });
+                *kept.borrow_mut() = Some(action);
+                sleep(HOUR).await;
             });
+        }));
+        assert!(panic.is_err());
+        local.run(async {
+            let action = kept.take().expect("set above");
+            action.destroy();
+            action.rearm_in(Duration::ZERO);
+            action.rearm_in(HOUR);
+            action.destroy();
+            assert_eq!(action.join().await, None);
         });
     }
 }
 
 /// The timer of a destroyed action is gone although its handle is still there: nothing happens at
 /// the old deadlines.
-#[test]
-fn destroyed_actions_leave_nothing_armed() {
-    run(|| async {
-        let actions: Vec<_> = (0..100)
-            .map(|n| TimerActionOnce::do_in(ms(50 + n), async {}))
-            .collect();
-        turns(1).await;
-        for action in &actions {
-            action.destroy();
-        }
-        turns(1).await;
-        let before = voluntary_switches();
-        sleep(ms(200)).await;
-        let waits = voluntary_switches() - before;
-        assert!(waits < 50, "one sleep took {waits} waits");
-        drop(actions);
-    });
+#[run_test]
+async fn destroyed_actions_leave_nothing_armed() {
+    let actions: Vec<_> = (0..100)
+        .map(|n| TimerActionOnce::do_in(ms(50 + n), async {}))
+        .collect();
+    turns(1).await;
+    for action in &actions {
+        action.destroy();
+    }
+    turns(1).await;
+    let before = voluntary_switches();
+    sleep(ms(200)).await;
+    let waits = voluntary_switches() - before;
+    assert!(waits < 50, "one sleep took {waits} waits");
+    drop(actions);
 }

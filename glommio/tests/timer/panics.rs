@@ -13,25 +13,23 @@ use crate::common::hooks::{counting, hooked, on_drop, on_wake};
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::harness::{Log, ms, poll, until};
 
-#[test]
-fn a_panic_in_a_wake_loses_no_other_timer() {
-    run_in_both_stages(|| async {
-        let log = Log::default();
-        let batch = Batch::arm(60, {
-            let log = log.clone();
-            move |_, n| {
-                log.push(n);
-                assert!(n % 4 != 0, "on purpose");
-            }
-        });
-        batch.make_due();
-        until(|| log.len() == 60).await;
-        assert_eq!(log.entries(), (0..60).collect::<Vec<_>>());
-        for timer in batch.0.borrow_mut().iter_mut().flatten() {
-            assert!(poll(timer, Waker::noop()).is_ready());
+#[run_test(run_in_both_stages)]
+async fn a_panic_in_a_wake_loses_no_other_timer() {
+    let log = Log::default();
+    let batch = Batch::arm(60, {
+        let log = log.clone();
+        move |_, n| {
+            log.push(n);
+            assert!(n % 4 != 0, "on purpose");
         }
-        sleep(ms(1)).await;
     });
+    batch.make_due();
+    until(|| log.len() == 60).await;
+    assert_eq!(log.entries(), (0..60).collect::<Vec<_>>());
+    for timer in batch.0.borrow_mut().iter_mut().flatten() {
+        assert!(poll(timer, Waker::noop()).is_ready());
+    }
+    sleep(ms(1)).await;
 }
 
 /// What a panic carries may panic when it is dropped.
@@ -43,7 +41,7 @@ fn a_panic_that_panics_when_it_is_dropped_loses_no_other_timer() {
             panic!("on purpose, again");
         }
     }
-    run_in_both_stages(|| async {
+    run_in_both_stages(async || {
         let log = Log::default();
         let batch = Batch::arm(20, {
             let log = log.clone();
@@ -60,83 +58,75 @@ fn a_panic_that_panics_when_it_is_dropped_loses_no_other_timer() {
 }
 
 /// Woken, the last clone of a waker goes with the wake.
-#[test]
-fn a_panic_in_the_drop_of_a_woken_waker_loses_no_other_timer() {
-    run_in_both_stages(|| async {
-        let log = Log::default();
-        let mut timers: Vec<_> = (0..40)
-            .map(|n| {
-                let (log, is_bad) = (log.clone(), n % 4 == 0);
-                armed(&hooked(
-                    move || log.push(n),
-                    move || assert!(!is_bad, "on purpose"),
-                ))
-            })
-            .collect();
-        for timer in &mut timers {
-            timer.reset(Duration::ZERO);
-        }
-        until(|| log.len() == 40).await;
-        assert_eq!(log.entries(), (0..40).collect::<Vec<_>>());
-    });
+#[run_test(run_in_both_stages)]
+async fn a_panic_in_the_drop_of_a_woken_waker_loses_no_other_timer() {
+    let log = Log::default();
+    let mut timers: Vec<_> = (0..40)
+        .map(|n| {
+            let (log, is_bad) = (log.clone(), n % 4 == 0);
+            armed(&hooked(
+                move || log.push(n),
+                move || assert!(!is_bad, "on purpose"),
+            ))
+        })
+        .collect();
+    for timer in &mut timers {
+        timer.reset(Duration::ZERO);
+    }
+    until(|| log.len() == 40).await;
+    assert_eq!(log.entries(), (0..40).collect::<Vec<_>>());
 }
 
 /// The panic goes to the code that drops the timer, and no further.
-#[test]
-fn a_panic_in_the_drop_of_a_cancelled_waker_is_the_canceller_s() {
-    run_in_both_stages(|| async {
-        let log = Log::default();
-        let mut kept: Vec<_> = (0..20)
-            .map(|n| {
-                let log = log.clone();
-                armed(&on_wake(move || log.push(n)))
-            })
-            .collect();
-        for _ in 0..20 {
-            let bad = armed(&on_drop(|| panic!("on purpose")));
-            assert!(catch_unwind(AssertUnwindSafe(|| drop(bad))).is_err());
-        }
-        for timer in &mut kept {
-            timer.reset(Duration::ZERO);
-        }
-        until(|| log.len() == 20).await;
-        assert_eq!(log.entries(), (0..20).collect::<Vec<_>>());
-    });
+#[run_test(run_in_both_stages)]
+async fn a_panic_in_the_drop_of_a_cancelled_waker_is_the_canceller_s() {
+    let log = Log::default();
+    let mut kept: Vec<_> = (0..20)
+        .map(|n| {
+            let log = log.clone();
+            armed(&on_wake(move || log.push(n)))
+        })
+        .collect();
+    for _ in 0..20 {
+        let bad = armed(&on_drop(|| panic!("on purpose")));
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(bad))).is_err());
+    }
+    for timer in &mut kept {
+        timer.reset(Duration::ZERO);
+    }
+    until(|| log.len() == 20).await;
+    assert_eq!(log.entries(), (0..20).collect::<Vec<_>>());
 }
 
 /// The same for the code that polls: the timer has the new waker by then.
-#[test]
-fn a_panic_in_the_drop_of_a_replaced_waker_is_the_poller_s() {
-    run_in_both_stages(|| async {
-        let (waker, woken) = counting();
-        let mut timer = armed(&on_drop(|| panic!("on purpose")));
-        let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut timer, &waker)));
-        assert!(polled.is_err());
-        timer.reset(Duration::ZERO);
-        until(|| woken.get() == 1).await;
-        assert!(poll(&mut timer, &waker).is_ready());
+#[run_test(run_in_both_stages)]
+async fn a_panic_in_the_drop_of_a_replaced_waker_is_the_poller_s() {
+    let (waker, woken) = counting();
+    let mut timer = armed(&on_drop(|| panic!("on purpose")));
+    let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut timer, &waker)));
+    assert!(polled.is_err());
+    timer.reset(Duration::ZERO);
+    until(|| woken.get() == 1).await;
+    assert!(poll(&mut timer, &waker).is_ready());
 
-        let mut timer = armed(&on_drop(|| panic!("on purpose")));
-        timer.reset(Duration::ZERO);
-        let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut timer, &waker)));
-        assert!(polled.is_err(), "it was over and dropped its waker");
-        assert!(poll(&mut timer, &waker).is_ready());
-    });
+    let mut timer = armed(&on_drop(|| panic!("on purpose")));
+    timer.reset(Duration::ZERO);
+    let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut timer, &waker)));
+    assert!(polled.is_err(), "it was over and dropped its waker");
+    assert!(poll(&mut timer, &waker).is_ready());
 }
 
 /// A panic in a clone leaves the timer as it was.
-#[test]
-fn a_clone_that_panics() {
-    run_in_both_stages(|| async {
-        let (waker, woken) = counting();
-        let mut timer = armed(&waker);
-        ON_CLONE.set(Some(Box::new(|| panic!("on purpose"))));
-        let loud = waker_with_a_loud_clone();
-        let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut timer, &loud)));
-        assert!(polled.is_err());
-        ON_CLONE.set(None);
-        timer.reset(Duration::ZERO);
-        until(|| woken.get() == 1).await;
-        assert!(matches!(poll(&mut timer, &waker), Poll::Ready(it) if it <= Instant::now()));
-    });
+#[run_test(run_in_both_stages)]
+async fn a_clone_that_panics() {
+    let (waker, woken) = counting();
+    let mut timer = armed(&waker);
+    ON_CLONE.set(Some(Box::new(|| panic!("on purpose"))));
+    let loud = waker_with_a_loud_clone();
+    let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut timer, &loud)));
+    assert!(polled.is_err());
+    ON_CLONE.set(None);
+    timer.reset(Duration::ZERO);
+    until(|| woken.get() == 1).await;
+    assert!(matches!(poll(&mut timer, &waker), Poll::Ready(it) if it <= Instant::now()));
 }

@@ -48,25 +48,23 @@ impl Drop for Witness {
 }
 
 /// Each kind of pending thing, in the inline stage and in the wheel.
-#[test]
+#[run_test]
 fn everything_pending_is_dropped_once_with_the_executor_current() {
-    with_watchdog(|| {
-        for copies in [1, 400] {
-            let log = Log::default();
-            let local = LocalExecutor::default();
-            let id = local.id();
-            local.run(async {
-                for _ in 0..copies {
-                    leave_pending(&log);
-                }
-                executor().yield_now().await;
-            });
-            assert_eq!(log.len(), 0);
-            drop(local);
-            let here = (thread::current().id(), id);
-            assert_eq!(log.entries(), vec![here; 4 * copies]);
-        }
-    });
+    for copies in [1, 400] {
+        let log = Log::default();
+        let local = LocalExecutor::default();
+        let id = local.id();
+        local.run(async {
+            for _ in 0..copies {
+                leave_pending(&log);
+            }
+            executor().yield_now().await;
+        });
+        assert_eq!(log.len(), 0);
+        drop(local);
+        let here = (thread::current().id(), id);
+        assert_eq!(log.entries(), vec![here; 4 * copies]);
+    }
 }
 
 fn leave_pending(log: &Log<(ThreadId, usize)>) {
@@ -102,102 +100,94 @@ fn leave_pending(log: &Log<(ThreadId, usize)>) {
 }
 
 /// An action made, moved, and left at once: it has not been polled at all.
-#[test]
+#[run_test]
 fn an_action_that_was_never_scheduled_is_dropped() {
-    with_watchdog(|| {
-        let log = Log::default();
-        let guard = OnDrop(log.clone(), "dropped");
-        let local = LocalExecutor::default();
-        let action = local.run(async {
-            let action = TimerActionOnce::do_in(HOUR, async move {
-                drop(guard);
-                unreachable!("its executor is gone");
-            });
-            action.rearm_in(Duration::ZERO);
-            action
+    let log = Log::default();
+    let guard = OnDrop(log.clone(), "dropped");
+    let local = LocalExecutor::default();
+    let action = local.run(async {
+        let action = TimerActionOnce::do_in(HOUR, async move {
+            drop(guard);
+            unreachable!("its executor is gone");
         });
-        drop(local);
-        assert_eq!(log.entries(), ["dropped"]);
-        drop(action);
+        action.rearm_in(Duration::ZERO);
+        action
     });
+    drop(local);
+    assert_eq!(log.entries(), ["dropped"]);
+    drop(action);
 }
 
 /// Due, but not looked at since: it is dropped, not run.
-#[test]
+#[run_test]
 fn an_action_that_came_due_while_nothing_ran_does_not_run() {
-    with_watchdog(|| {
-        let log = Log::default();
-        let run_log = log.clone();
-        let guard = OnDrop(log.clone(), "dropped");
-        let local = LocalExecutor::default();
-        local.run(async {
-            drop(TimerActionOnce::do_in(ms(20), async move {
-                run_log.push("ran");
-                drop(guard);
-            }));
-        });
-        thread::sleep(ms(30));
-        drop(local);
-        assert_eq!(log.entries(), ["dropped"]);
+    let log = Log::default();
+    let run_log = log.clone();
+    let guard = OnDrop(log.clone(), "dropped");
+    let local = LocalExecutor::default();
+    local.run(async {
+        drop(TimerActionOnce::do_in(ms(20), async move {
+            run_log.push("ran");
+            drop(guard);
+        }));
     });
+    thread::sleep(ms(30));
+    drop(local);
+    assert_eq!(log.entries(), ["dropped"]);
 }
 
 /// What a waker does when it goes down with the queue: timers are out of reach, not out of order.
-#[test]
+#[run_test]
 fn wakers_that_go_down_with_the_queue_may_use_its_timers() {
-    with_watchdog(|| {
-        let local = LocalExecutor::default();
-        let timers: Rc<RefCell<Vec<Timer>>> = Rc::default();
-        local.run(async {
-            for _ in 0..300 {
-                let owner = Rc::downgrade(&timers);
-                let waker = on_drop(move || {
-                    let Some(timers) = owner.upgrade() else {
-                        return;
-                    };
-                    let taken = timers.borrow_mut().pop();
-                    if let Some(mut timer) = taken {
-                        timer.reset(ms(1));
-                        drop(timer);
-                    }
-                });
-                let mut timer = Timer::new(HOUR);
-                assert!(poll(&mut timer, &waker).is_pending());
-                timers.borrow_mut().push(timer);
-            }
-        });
-        drop(local);
-        assert_eq!(timers.borrow().len(), 0);
+    let local = LocalExecutor::default();
+    let timers: Rc<RefCell<Vec<Timer>>> = Rc::default();
+    local.run(async {
+        for _ in 0..300 {
+            let owner = Rc::downgrade(&timers);
+            let waker = on_drop(move || {
+                let Some(timers) = owner.upgrade() else {
+                    return;
+                };
+                let taken = timers.borrow_mut().pop();
+                if let Some(mut timer) = taken {
+                    timer.reset(ms(1));
+                    drop(timer);
+                }
+            });
+            let mut timer = Timer::new(HOUR);
+            assert!(poll(&mut timer, &waker).is_pending());
+            timers.borrow_mut().push(timer);
+        }
     });
+    drop(local);
+    assert_eq!(timers.borrow().len(), 0);
 }
 
 /// A panic unwinds out of `run` with timers and actions pending; nothing panics a second time, and
 /// the executor goes on.
-#[test]
+#[run_test]
 fn a_panic_leaves_the_other_timers_in_place() {
-    with_watchdog(|| {
-        let log = Log::default();
-        let local = LocalExecutor::default();
-        let panic = catch_unwind(AssertUnwindSafe(|| {
-            local.run(async {
-                for n in 0..300_u64 {
-                    let log = log.clone();
-                    drop(TimerActionOnce::do_in(ms(10 + n % 10), async move {
-                        log.push(n);
-                    }));
-                }
-                drop(TimerActionOnce::do_in(ms(1), async {
-                    panic!("on purpose")
+    let log = Log::default();
+    let local = LocalExecutor::default();
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        local.run(async {
+            for n in 0..300_u64 {
+                let log = log.clone();
+                drop(TimerActionOnce::do_in(ms(10 + n % 10), async move {
+                    log.push(n);
                 }));
-                sleep(HOUR).await;
-            });
-        }));
-        assert!(panic.is_err());
-        local.run(crate::harness::until(|| log.len() == 300));
-        let mut fired = log.entries();
-        fired.sort_unstable();
-        assert_eq!(fired, (0..300).collect::<Vec<_>>());
-    });
+            }
+            drop(TimerActionOnce::do_in(ms(1), async {
+                panic!("on purpose")
+            }));
+            sleep(HOUR).await;
+        });
+    }));
+    assert!(panic.is_err());
+    local.run(crate::harness::until(|| log.len() == 300));
+    let mut fired = log.entries();
+    fired.sort_unstable();
+    assert_eq!(fired, (0..300).collect::<Vec<_>>());
 }
 
 /// Dropped while its thread unwinds: destructors that use timers do not panic on top, which would

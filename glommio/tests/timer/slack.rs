@@ -11,8 +11,8 @@ use crate::idle::voluntary_switches;
 
 /// Runs what `test` makes in an executor with that much slack, whose slices never end by
 /// themselves.
-fn run_with<F: Future>(slack: Duration, test: impl FnOnce() -> F) -> F::Output {
-    with_watchdog(|| executor_with(slack).run(async { test().await }))
+fn run_with(slack: Duration, test: impl AsyncFnOnce()) {
+    with_watchdog(|| executor_with(slack).run(test()));
 }
 
 fn executor_with(slack: Duration) -> LocalExecutor {
@@ -28,7 +28,7 @@ const SLACKS: [Duration; 4] = [Duration::ZERO, Duration::from_micros(100), ms(5)
 #[test]
 fn never_early_and_in_order_of_deadline() {
     for slack in SLACKS {
-        run_with(slack, || async {
+        run_with(slack, async || {
             for count in [40, 2000] {
                 let mut lead = ms(20);
                 while !fire_in_order(count, lead).await {
@@ -65,77 +65,71 @@ async fn fire_in_order(count: u64, lead: Duration) -> bool {
 }
 
 /// The waits are counted, not the time: each wake-up that is saved is one that does not happen.
-#[test]
-fn many_deadlines_within_the_slack_are_one_wait() {
-    run_with(ms(900), || async {
-        // A first one, so that whatever is done once is done.
-        sleep(ms(1)).await;
-        let before = voluntary_switches();
-        let sleepers: Vec<_> = (0..400)
-            .map(|n| spawn_local(sleep(ms(5) + ms(n) / 2)))
-            .collect();
-        for sleeper in sleepers {
-            sleeper.await;
-        }
-        let waits = voluntary_switches() - before;
-        assert!(waits <= 10, "{waits} waits for 400 deadlines");
-    });
+#[run_test(run_with(ms(900)))]
+async fn many_deadlines_within_the_slack_are_one_wait() {
+    // A first one, so that whatever is done once is done.
+    sleep(ms(1)).await;
+    let before = voluntary_switches();
+    let sleepers: Vec<_> = (0..400)
+        .map(|n| spawn_local(sleep(ms(5) + ms(n) / 2)))
+        .collect();
+    for sleeper in sleepers {
+        sleeper.await;
+    }
+    let waits = voluntary_switches() - before;
+    assert!(waits <= 10, "{waits} waits for 400 deadlines");
 }
 
 /// Two deadlines with some room between them: the first task runs while the second is not yet due.
 /// A busy machine may be late for both now and then, slack would be so always.
-#[test]
+#[run_test]
 fn without_slack_each_deadline_has_its_own_wait() {
-    with_watchdog(|| {
-        for executor in [LocalExecutor::default(), executor_with(Duration::ZERO)] {
-            executor.run(async {
-                loop {
-                    let second = Instant::now() + ms(2);
-                    let first = spawn_local(async move {
-                        Timer::new(ms(1)).await;
-                        Instant::now() < second
-                    });
-                    let last = spawn_local(Timer::new(ms(2)));
-                    let has_been_in_time = first.await;
-                    last.await;
-                    if has_been_in_time {
-                        break;
-                    }
+    for executor in [LocalExecutor::default(), executor_with(Duration::ZERO)] {
+        executor.run(async {
+            loop {
+                let second = Instant::now() + ms(2);
+                let first = spawn_local(async move {
+                    Timer::new(ms(1)).await;
+                    Instant::now() < second
+                });
+                let last = spawn_local(Timer::new(ms(2)));
+                let has_been_in_time = first.await;
+                last.await;
+                if has_been_in_time {
+                    break;
                 }
-            });
-        }
-    });
+            }
+        });
+    }
 }
 
 /// With slack it is the other way round: the first has to wait for the second, unless the machine
 /// stood still until the first was due.
-#[test]
-fn with_slack_a_deadline_waits_for_the_next() {
-    run_with(ms(500), || async {
-        for attempt in 1.. {
-            let second = shared(Timer::new(ms(60)));
-            let first = spawn_local({
-                let second = second.clone();
-                async move {
-                    sleep(ms(20)).await;
-                    poll(&mut second.borrow_mut(), Waker::noop()).is_ready()
-                }
-            });
-            let waited = first.await;
-            expiry(&second).await;
-            if waited {
-                break;
+#[run_test(run_with(ms(500)))]
+async fn with_slack_a_deadline_waits_for_the_next() {
+    for attempt in 1.. {
+        let second = shared(Timer::new(ms(60)));
+        let first = spawn_local({
+            let second = second.clone();
+            async move {
+                sleep(ms(20)).await;
+                poll(&mut second.borrow_mut(), Waker::noop()).is_ready()
             }
-            assert!(attempt < 20, "an idle executor woke for the first alone");
+        });
+        let waited = first.await;
+        expiry(&second).await;
+        if waited {
+            break;
         }
-    });
+        assert!(attempt < 20, "an idle executor woke for the first alone");
+    }
 }
 
 /// All that has a deadline is a timer.
 #[test]
 fn limits_are_not_early_either() {
     for slack in SLACKS {
-        run_with(slack, || async {
+        run_with(slack, async || {
             let (limit, start) = (ms(3), Instant::now());
             let result = timeout(limit, async {
                 sleep(HOUR).await;
@@ -158,7 +152,7 @@ fn limits_are_not_early_either() {
 #[test]
 fn a_busy_executor_comes_to_its_timers_all_the_same() {
     for slack in SLACKS {
-        run_with(slack, || async {
+        run_with(slack, async || {
             let load = spawn_local(async {
                 // Not inside `spawn_local`, which polls at once.
                 executor().yield_now().await;
@@ -177,19 +171,17 @@ fn a_busy_executor_comes_to_its_timers_all_the_same() {
 }
 
 /// Due while the task ran on: there is no sleep to be saved. The one that is not yet due stays.
-#[test]
-fn what_is_due_already_does_not_wait_for_others() {
-    run_with(ms(900), || async {
-        let mut later = Timer::new(HOUR);
-        assert!(poll(&mut later, Waker::noop()).is_pending());
-        let before = voluntary_switches();
-        for _ in 0..50 {
-            let due = Instant::now() + Duration::from_micros(50);
-            let sleeper = spawn_local(sleep(Duration::from_micros(50)));
-            hog_until(due + ms(1));
-            sleeper.await;
-        }
-        let waits = voluntary_switches() - before;
-        assert!(waits <= 10, "{waits} waits where none was called for");
-    });
+#[run_test(run_with(ms(900)))]
+async fn what_is_due_already_does_not_wait_for_others() {
+    let mut later = Timer::new(HOUR);
+    assert!(poll(&mut later, Waker::noop()).is_pending());
+    let before = voluntary_switches();
+    for _ in 0..50 {
+        let due = Instant::now() + Duration::from_micros(50);
+        let sleeper = spawn_local(sleep(Duration::from_micros(50)));
+        hog_until(due + ms(1));
+        sleeper.await;
+    }
+    let waits = voluntary_switches() - before;
+    assert!(waits <= 10, "{waits} waits where none was called for");
 }

@@ -17,35 +17,31 @@ fn give_up<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
 }
 
 /// One receiver was polled and is kept, while the value comes: the other is woken.
-#[test]
+#[run_test(bounded(3))]
 fn loom_broadcast_a_receiver_that_gave_up_keeps_no_wake_from_others() {
-    bounded(3, || {
-        let (sender, mut kept) = shared(2);
-        let mut receiver = sender.subscribe();
-        let thread = thread::spawn(move || drop(sender.send(7)));
-        let early = give_up(&mut kept);
-        assert_eq!(block_on(receiver.recv()), Ok(7));
-        assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
-        thread.join().expect("it ends well");
-        if early.is_none() {
-            assert_eq!(block_on(kept.recv()), Ok(7));
-        }
-    });
+    let (sender, mut kept) = shared(2);
+    let mut receiver = sender.subscribe();
+    let thread = thread::spawn(move || drop(sender.send(7)));
+    let early = give_up(&mut kept);
+    assert_eq!(block_on(receiver.recv()), Ok(7));
+    assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
+    thread.join().expect("it ends well");
+    if early.is_none() {
+        assert_eq!(block_on(kept.recv()), Ok(7));
+    }
 }
 
-#[test]
+#[run_test(bounded(3))]
 fn loom_broadcast_a_receiver_that_gives_up_while_the_value_comes() {
-    bounded(3, || {
-        let (sender, mut first) = shared(2);
-        let mut second = sender.subscribe();
-        let thread = thread::spawn(move || drop(sender.send(7)));
-        let early = poll_once(first.recv());
-        assert_eq!(block_on(second.recv()), Ok(7));
-        if early.is_none() {
-            assert_eq!(block_on(first.recv()), Ok(7));
-        }
-        thread.join().expect("it ends well");
-    });
+    let (sender, mut first) = shared(2);
+    let mut second = sender.subscribe();
+    let thread = thread::spawn(move || drop(sender.send(7)));
+    let early = poll_once(first.recv());
+    assert_eq!(block_on(second.recv()), Ok(7));
+    if early.is_none() {
+        assert_eq!(block_on(first.recv()), Ok(7));
+    }
+    thread.join().expect("it ends well");
 }
 
 /// Two receivers pass a value at the same time, or one of them goes: it is released once, by the last

@@ -6,38 +6,33 @@ use loom::thread;
 use crate::channels::spsc_queue::make;
 
 /// More values than slots: each slot is filled again while the consumer is at it.
-#[test]
+#[run_test(loom::model)]
 fn loom_spsc_hands_over_in_order() {
-    loom::model(|| {
-        let (producer, consumer) = make(2);
-        let thread =
-            thread::spawn(move || (0..3).all(|number| producer.try_push(number).is_none()));
-        let mut taken = Vec::new();
-        for _ in 0..3 {
-            taken.extend(consumer.try_pop());
-        }
-        let all_fit = thread.join().expect("it ends well");
-        taken.extend(std::iter::from_fn(|| consumer.try_pop()));
-        assert_eq!(taken, (0..taken.len()).collect::<Vec<_>>());
-        assert_eq!(taken.len() == 3, all_fit);
-    });
+    let (producer, consumer) = make(2);
+    let thread = thread::spawn(move || (0..3).all(|number| producer.try_push(number).is_none()));
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        taken.extend(consumer.try_pop());
+    }
+    let all_fit = thread.join().expect("it ends well");
+    taken.extend(std::iter::from_fn(|| consumer.try_pop()));
+    assert_eq!(taken, (0..taken.len()).collect::<Vec<_>>());
+    assert_eq!(taken.len() == 3, all_fit);
 }
 
 /// A consumer that sees the end finds everything that was stored before.
-#[test]
+#[run_test(loom::model)]
 fn loom_spsc_shows_all_before_the_end() {
-    loom::model(|| {
-        let (producer, consumer) = make(2);
-        let thread = thread::spawn(move || {
-            producer.try_push(1);
-            producer.try_push(2);
-            producer.disconnect();
-        });
-        if consumer.producer_disconnected() {
-            assert_eq!((consumer.try_pop(), consumer.try_pop()), (Some(1), Some(2)));
-        }
-        thread.join().expect("it ends well");
+    let (producer, consumer) = make(2);
+    let thread = thread::spawn(move || {
+        producer.try_push(1);
+        producer.try_push(2);
+        producer.disconnect();
     });
+    if consumer.producer_disconnected() {
+        assert_eq!((consumer.try_pop(), consumer.try_pop()), (Some(1), Some(2)));
+    }
+    thread.join().expect("it ends well");
 }
 
 struct Value(Arc<AtomicUsize>);
@@ -49,21 +44,19 @@ impl Drop for Value {
 }
 
 /// The halves go in any order, with values in between.
-#[test]
+#[run_test(loom::model)]
 fn loom_spsc_drops_each_value_once() {
-    loom::model(|| {
-        let drops = Arc::new(AtomicUsize::new(0));
-        let (producer, consumer) = make(2);
-        let values = [(); 2].map(|()| Value(Arc::clone(&drops)));
-        let thread = thread::spawn(move || {
-            for value in values {
-                drop(producer.try_push(value));
-            }
-        });
-        drop(consumer.try_pop());
-        consumer.disconnect();
-        drop(consumer);
-        thread.join().expect("it ends well");
-        assert_eq!(drops.load(Ordering::Relaxed), 2);
+    let drops = Arc::new(AtomicUsize::new(0));
+    let (producer, consumer) = make(2);
+    let values = [(); 2].map(|()| Value(Arc::clone(&drops)));
+    let thread = thread::spawn(move || {
+        for value in values {
+            drop(producer.try_push(value));
+        }
     });
+    drop(consumer.try_pop());
+    consumer.disconnect();
+    drop(consumer);
+    thread.join().expect("it ends well");
+    assert_eq!(drops.load(Ordering::Relaxed), 2);
 }

@@ -95,41 +95,35 @@ impl Shared {
     }
 }
 
-#[test]
+#[run_test(loom::model)]
 fn loom_two_producers_one_owner() {
-    loom::model(|| {
-        let shared = Shared::new();
-        for _ in 0..2 {
-            let shared = shared.clone();
-            thread::spawn(move || shared.produce());
-        }
-        shared.consume(2, 0);
-    });
+    let shared = Shared::new();
+    for _ in 0..2 {
+        let shared = shared.clone();
+        thread::spawn(move || shared.produce());
+    }
+    shared.consume(2, 0);
 }
 
-#[test]
+#[run_test(loom::model)]
 fn loom_one_producer_twice() {
-    loom::model(|| {
-        let shared = Shared::new();
-        let producer = shared.clone();
-        thread::spawn(move || {
-            producer.produce();
-            producer.produce();
-        });
-        shared.consume(2, 0);
+    let shared = Shared::new();
+    let producer = shared.clone();
+    thread::spawn(move || {
+        producer.produce();
+        producer.produce();
     });
+    shared.consume(2, 0);
 }
 
 /// The signal of a sleep that ended by itself comes late, into the next one.
-#[test]
+#[run_test(loom::model)]
 fn loom_sleep_ends_by_itself() {
-    loom::model(|| {
-        let shared = Shared::new();
-        let producer = shared.clone();
-        thread::spawn(move || {
-            producer.produce();
-            producer.produce();
-        });
-        shared.consume(2, 1);
+    let shared = Shared::new();
+    let producer = shared.clone();
+    thread::spawn(move || {
+        producer.produce();
+        producer.produce();
     });
+    shared.consume(2, 1);
 }

@@ -66,113 +66,118 @@ async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<
 }
 
 /// A program that accepts now and then takes one connection at a time out of the backlog.
-#[test]
-fn an_accept_that_comes_later_takes_one_connection() {
-    run(async |listener, acceptor| {
-        let clients: Vec<_> = (0..20).map(|_| connect(listener)).collect();
-        for is_poller in [false, true].into_iter().cycle().take(clients.len()) {
-            accept(acceptor, is_poller).await;
-            assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
-            assert_eq!(accept_state(acceptor), "Idle");
-            // A round later.
-            sleep(Duration::from_micros(50)).await;
-        }
-    });
+#[run_test(run)]
+async fn an_accept_that_comes_later_takes_one_connection(
+    listener: &TcpListener,
+    acceptor: &Acceptor,
+) {
+    let clients: Vec<_> = (0..20).map(|_| connect(listener)).collect();
+    for is_poller in [false, true].into_iter().cycle().take(clients.len()) {
+        accept(acceptor, is_poller).await;
+        assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
+        assert_eq!(accept_state(acceptor), "Idle");
+        // A round later.
+        sleep(Duration::from_micros(50)).await;
+    }
 }
 
-#[test]
-fn an_operation_ends_with_the_round_in_which_the_last_waiter_left() {
-    run(async |listener, acceptor| {
-        for is_warm in [false, true] {
-            let held = if is_warm {
-                warm_up(listener, acceptor).await
-            } else {
-                let mut held = Box::pin(acceptor.accept());
-                assert!(poll_once(&mut held).await.is_none());
-                held
-            };
-            sleep(Duration::from_micros(50)).await;
-            drop(held);
-            assert_ne!(accept_state(acceptor), "Idle", "the round is not over");
-            sleep(Duration::from_micros(50)).await;
-            until_idle(acceptor).await;
-            let _client = connect(listener);
-            sleep(Duration::from_micros(50)).await;
-            assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
-            acceptor.accept().await.expect("it is in the backlog");
-        }
-    });
+#[run_test(run)]
+async fn an_operation_ends_with_the_round_in_which_the_last_waiter_left(
+    listener: &TcpListener,
+    acceptor: &Acceptor,
+) {
+    for is_warm in [false, true] {
+        let held = if is_warm {
+            warm_up(listener, acceptor).await
+        } else {
+            let mut held = Box::pin(acceptor.accept());
+            assert!(poll_once(&mut held).await.is_none());
+            held
+        };
+        sleep(Duration::from_micros(50)).await;
+        drop(held);
+        assert_ne!(accept_state(acceptor), "Idle", "the round is not over");
+        sleep(Duration::from_micros(50)).await;
+        until_idle(acceptor).await;
+        let _client = connect(listener);
+        sleep(Duration::from_micros(50)).await;
+        assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
+        acceptor.accept().await.expect("it is in the backlog");
+    }
 }
 
 /// Beside a task that is always runnable, the cancellation is submitted a turn later.
-#[test]
-fn an_operation_that_was_cancelled_is_followed_by_one_other() {
-    run(async |listener, acceptor| {
-        let _busy = spawn_local(async {
-            loop {
-                yield_now().await;
-            }
-        });
-        for yields in 0..4 {
-            drop(warm_up(listener, acceptor).await);
-            let first = accept_state(acceptor);
-            for _ in 0..yields {
-                yield_now().await;
-            }
-            let mut accept = pin!(acceptor.accept());
-            assert!(poll_once(&mut accept).await.is_none());
-            while accept_state(acceptor) == "Cancelled" {
-                yield_now().await;
-            }
-            let second = accept_state(acceptor);
-            assert_ne!(second, "Idle", "an accept waits");
-            if yields == 0 {
-                assert_eq!(second, first, "it was back in time");
-            }
-            for _ in 0..20 {
-                sleep(Duration::from_micros(50)).await;
-                assert_eq!(accept_state(acceptor), second);
-            }
-            let _client = connect(listener);
-            accept.await.expect("it is accepted");
-            until_idle(acceptor).await;
+#[run_test(run)]
+async fn an_operation_that_was_cancelled_is_followed_by_one_other(
+    listener: &TcpListener,
+    acceptor: &Acceptor,
+) {
+    let _busy = spawn_local(async {
+        loop {
+            yield_now().await;
         }
     });
+    for yields in 0..4 {
+        drop(warm_up(listener, acceptor).await);
+        let first = accept_state(acceptor);
+        for _ in 0..yields {
+            yield_now().await;
+        }
+        let mut accept = pin!(acceptor.accept());
+        assert!(poll_once(&mut accept).await.is_none());
+        while accept_state(acceptor) == "Cancelled" {
+            yield_now().await;
+        }
+        let second = accept_state(acceptor);
+        assert_ne!(second, "Idle", "an accept waits");
+        if yields == 0 {
+            assert_eq!(second, first, "it was back in time");
+        }
+        for _ in 0..20 {
+            sleep(Duration::from_micros(50)).await;
+            assert_eq!(accept_state(acceptor), second);
+        }
+        let _client = connect(listener);
+        accept.await.expect("it is accepted");
+        until_idle(acceptor).await;
+    }
 }
 
 /// As after a shortage of descriptors, or where a listener in non-blocking mode makes accepting
 /// fail.
-#[test]
-fn a_connection_is_waited_for_once_after_accepting_failed() {
-    run(async |listener, acceptor| {
-        acceptor.queue.state.borrow_mut().polls_first = true;
-        let mut waits = pin!(acceptor.accept());
-        assert!(poll_once(&mut waits).await.is_none());
-        let first = accept_state(acceptor);
-        assert!(first.starts_with("Readable"), "{first}");
-        for _ in 0..3 {
-            sleep(Duration::from_micros(50)).await;
-            assert_eq!(accept_state(acceptor), first);
-        }
-        let _client = connect(listener);
-        waits.await.expect("it is accepted");
-        let mut next = pin!(acceptor.accept());
-        assert!(poll_once(&mut next).await.is_none());
-        let state = accept_state(acceptor);
-        assert!(state.starts_with("One"), "{state}");
-    });
+#[run_test(run)]
+async fn a_connection_is_waited_for_once_after_accepting_failed(
+    listener: &TcpListener,
+    acceptor: &Acceptor,
+) {
+    acceptor.queue.state.borrow_mut().polls_first = true;
+    let mut waits = pin!(acceptor.accept());
+    assert!(poll_once(&mut waits).await.is_none());
+    let first = accept_state(acceptor);
+    assert!(first.starts_with("Readable"), "{first}");
+    for _ in 0..3 {
+        sleep(Duration::from_micros(50)).await;
+        assert_eq!(accept_state(acceptor), first);
+    }
+    let _client = connect(listener);
+    waits.await.expect("it is accepted");
+    let mut next = pin!(acceptor.accept());
+    assert!(poll_once(&mut next).await.is_none());
+    let state = accept_state(acceptor);
+    assert!(state.starts_with("One"), "{state}");
 }
 
 /// Accepts that are dropped before the round ends keep the operation of the first.
-#[test]
-fn any_number_of_accepts_that_are_dropped_is_one_operation() {
-    run(async |_, acceptor| {
+#[run_test(run)]
+async fn any_number_of_accepts_that_are_dropped_is_one_operation(
+    _: &TcpListener,
+    acceptor: &Acceptor,
+) {
+    assert!(poll_once(acceptor.accept()).await.is_none());
+    let first = accept_state(acceptor);
+    for _ in 0..10_000 {
         assert!(poll_once(acceptor.accept()).await.is_none());
-        let first = accept_state(acceptor);
-        for _ in 0..10_000 {
-            assert!(poll_once(acceptor.accept()).await.is_none());
-        }
-        assert_eq!(accept_state(acceptor), first);
-        until_idle(acceptor).await;
-    });
+    }
+    assert_eq!(accept_state(acceptor), first);
+    until_idle(acceptor).await;
 }

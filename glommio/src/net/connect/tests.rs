@@ -116,110 +116,100 @@ fn listener() -> Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-#[test]
-fn a_name_is_looked_up_on_a_thread_for_lookups() {
-    run(async {
-        let (listener, port) = listener()?;
-        let pool = BusyPool::new().await;
-        let connect = TcpStream::connect(format!("localhost:{port}"));
-        let client = waits_for_the_pool(pool, connect).await?;
-        assert_eq!(client.peer_addr()?, listener.local_addr()?);
-        assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
-        Ok(())
-    });
+#[run_test]
+async fn a_name_is_looked_up_on_a_thread_for_lookups() {
+    let (listener, port) = listener()?;
+    let pool = BusyPool::new().await;
+    let connect = TcpStream::connect(format!("localhost:{port}"));
+    let client = waits_for_the_pool(pool, connect).await?;
+    assert_eq!(client.peer_addr()?, listener.local_addr()?);
+    assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
+    Ok(())
 }
 
-#[test]
-fn what_needs_no_lookup_does_not_wait_for_the_pool() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        let SocketAddr::V4(v4) = address else {
-            panic!("bound to IPv4: {address}");
-        };
-        let ip = IpAddr::from(*v4.ip());
-        let pool = BusyPool::new().await;
-        TcpStream::connect(address).await?;
-        TcpStream::connect(v4).await?;
-        TcpStream::connect((ip, address.port())).await?;
-        TcpStream::connect(&[address][..]).await?;
-        TcpStream::connect(address.to_string()).await?;
-        TcpStream::connect(address.to_string().as_str()).await?;
-        TcpStream::connect(("127.0.0.1", address.port())).await?;
-        TcpStream::connect((String::from("127.0.0.1"), address.port())).await?;
-        TcpStream::connect_timeout(&address.to_string(), PATIENCE).await?;
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        socket.send_to(b"x", ("127.0.0.1", address.port())).await?;
-        socket.connect(address.to_string()).await?;
-        assert_eq!(socket.peer_addr()?, address);
-        pool.release().await;
-        Ok(())
-    });
+#[run_test]
+async fn what_needs_no_lookup_does_not_wait_for_the_pool() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let SocketAddr::V4(v4) = address else {
+        panic!("bound to IPv4: {address}");
+    };
+    let ip = IpAddr::from(*v4.ip());
+    let pool = BusyPool::new().await;
+    TcpStream::connect(address).await?;
+    TcpStream::connect(v4).await?;
+    TcpStream::connect((ip, address.port())).await?;
+    TcpStream::connect(&[address][..]).await?;
+    TcpStream::connect(address.to_string()).await?;
+    TcpStream::connect(address.to_string().as_str()).await?;
+    TcpStream::connect(("127.0.0.1", address.port())).await?;
+    TcpStream::connect((String::from("127.0.0.1"), address.port())).await?;
+    TcpStream::connect_timeout(&address.to_string(), PATIENCE).await?;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.send_to(b"x", ("127.0.0.1", address.port())).await?;
+    socket.connect(address.to_string()).await?;
+    assert_eq!(socket.peer_addr()?, address);
+    pool.release().await;
+    Ok(())
 }
 
-#[test]
-fn datagram_sockets_look_names_up_there_too() {
-    run(async {
-        let receiver = UdpSocket::bind("localhost:0")?;
-        let port = receiver.local_addr()?.port();
-        let sender = UdpSocket::bind("localhost:0")?;
-        let mut buf = [0; 16];
+#[run_test]
+async fn datagram_sockets_look_names_up_there_too() {
+    let receiver = UdpSocket::bind("localhost:0")?;
+    let port = receiver.local_addr()?.port();
+    let sender = UdpSocket::bind("localhost:0")?;
+    let mut buf = [0; 16];
 
-        let pool = BusyPool::new().await;
-        let send = sender.send_to(b"by name", ("localhost", port));
-        assert_eq!(waits_for_the_pool(pool, send).await?, 7);
-        let (length, from) = receiver.recv_from(&mut buf).await?;
-        assert_eq!(&buf[..length], b"by name");
-        assert_eq!(from, sender.local_addr()?);
+    let pool = BusyPool::new().await;
+    let send = sender.send_to(b"by name", ("localhost", port));
+    assert_eq!(waits_for_the_pool(pool, send).await?, 7);
+    let (length, from) = receiver.recv_from(&mut buf).await?;
+    assert_eq!(&buf[..length], b"by name");
+    assert_eq!(from, sender.local_addr()?);
 
-        let pool = BusyPool::new().await;
-        waits_for_the_pool(pool, sender.connect(format!("localhost:{port}"))).await?;
-        assert_eq!(sender.peer_addr()?, receiver.local_addr()?);
-        Ok(())
-    });
+    let pool = BusyPool::new().await;
+    waits_for_the_pool(pool, sender.connect(format!("localhost:{port}"))).await?;
+    assert_eq!(sender.peer_addr()?, receiver.local_addr()?);
+    Ok(())
 }
 
-#[test]
-fn a_connect_dropped_during_the_lookup_has_changed_nothing() {
-    run(async {
-        let socket = UdpSocket::bind("localhost:0")?;
-        let (listener, port) = listener()?;
-        let pool = BusyPool::new().await;
-        abandon(socket.connect(("localhost", port))).await;
-        abandon(socket.send_to(b"x", ("localhost", port))).await;
-        abandon(TcpStream::connect(("localhost", port))).await;
-        pool.release().await;
-        // Behind those lookups in the queue.
-        reactor().lookups().call(|| ()).await?;
-        socket.peer_addr().expect_err("it was not connected");
-        abandon(listener.accept()).await;
-        Ok(())
-    });
+#[run_test]
+async fn a_connect_dropped_during_the_lookup_has_changed_nothing() {
+    let socket = UdpSocket::bind("localhost:0")?;
+    let (listener, port) = listener()?;
+    let pool = BusyPool::new().await;
+    abandon(socket.connect(("localhost", port))).await;
+    abandon(socket.send_to(b"x", ("localhost", port))).await;
+    abandon(TcpStream::connect(("localhost", port))).await;
+    pool.release().await;
+    // Behind those lookups in the queue.
+    reactor().lookups().call(|| ()).await?;
+    socket.peer_addr().expect_err("it was not connected");
+    abandon(listener.accept()).await;
+    Ok(())
 }
 
-#[test]
-fn more_lookups_than_the_pool_takes_are_delayed_and_not_lost() {
+#[run_test]
+async fn more_lookups_than_the_pool_takes_are_delayed_and_not_lost() {
     // The pool takes 4096 calls at a time.
     const LOOKUPS: usize = 5000;
-    run(async {
-        let (listener, port) = listener()?;
-        let address = listener.local_addr()?;
-        let pool = BusyPool::new().await;
-        let mut connects: Vec<_> = (0..LOOKUPS)
-            .map(|_| Box::pin(TcpStream::connect(("localhost", port))))
-            .collect();
-        for connect in &mut connects {
-            assert!(poll_once(connect).await.is_none());
-        }
-        // Dropped: those that the pool has, and some of those that did not fit into it.
-        connects.drain(..LOOKUPS - 20);
-        connects.truncate(10);
-        pool.release().await;
-        for connect in connects {
-            assert_eq!(connect.await?.peer_addr()?, address);
-        }
-        Ok(())
-    });
+    let (listener, port) = listener()?;
+    let address = listener.local_addr()?;
+    let pool = BusyPool::new().await;
+    let mut connects: Vec<_> = (0..LOOKUPS)
+        .map(|_| Box::pin(TcpStream::connect(("localhost", port))))
+        .collect();
+    for connect in &mut connects {
+        assert!(poll_once(connect).await.is_none());
+    }
+    // Dropped: those that the pool has, and some of those that did not fit into it.
+    connects.drain(..LOOKUPS - 20);
+    connects.truncate(10);
+    pool.release().await;
+    for connect in connects {
+        assert_eq!(connect.await?.peer_addr()?, address);
+    }
+    Ok(())
 }
 
 #[test]
@@ -260,77 +250,71 @@ fn errors_of(address: impl ToSocketAddrs) -> (io::ErrorKind, String) {
     (error.kind(), error.to_string())
 }
 
-#[test]
-fn the_error_is_that_of_the_resolver() {
-    run(async {
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        // None of these gets as far as the network.
-        let label_too_long = format!("{}.invalid:80", "x".repeat(300));
-        for name in [
-            "no port",
-            "no.number:port",
-            "nul\0byte:80",
-            "",
-            &label_too_long,
-        ] {
-            let (kind, text) = errors_of(name);
-            let checked = |error: GlommioError<()>| {
-                assert_eq!(io_kind(&error), kind, "{name}");
-                assert!(error.to_string().contains(&text), "{error} is not {text}");
-            };
-            checked(TcpStream::connect(name).await.expect_err("no such host"));
-            let limited = TcpStream::connect_timeout(name, PATIENCE).await;
-            checked(limited.expect_err("no such host"));
-            checked(socket.connect(name).await.expect_err("no such host"));
-            checked(socket.send_to(b"", name).await.expect_err("no such host"));
-        }
-        assert_eq!(errors_of("no port").0, io::ErrorKind::InvalidInput);
-        Ok(())
-    });
+#[run_test]
+async fn the_error_is_that_of_the_resolver() {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    // None of these gets as far as the network.
+    let label_too_long = format!("{}.invalid:80", "x".repeat(300));
+    for name in [
+        "no port",
+        "no.number:port",
+        "nul\0byte:80",
+        "",
+        &label_too_long,
+    ] {
+        let (kind, text) = errors_of(name);
+        let checked = |error: GlommioError<()>| {
+            assert_eq!(io_kind(&error), kind, "{name}");
+            assert!(error.to_string().contains(&text), "{error} is not {text}");
+        };
+        checked(TcpStream::connect(name).await.expect_err("no such host"));
+        let limited = TcpStream::connect_timeout(name, PATIENCE).await;
+        checked(limited.expect_err("no such host"));
+        checked(socket.connect(name).await.expect_err("no such host"));
+        checked(socket.send_to(b"", name).await.expect_err("no such host"));
+    }
+    assert_eq!(errors_of("no port").0, io::ErrorKind::InvalidInput);
+    Ok(())
 }
 
-#[test]
-fn the_time_limit_covers_the_lookup() {
-    run(async {
-        let (_listener, port) = listener()?;
-        let pool = BusyPool::new().await;
-        let limit = Duration::from_millis(20);
-        let started = Instant::now();
-        let connect = TcpStream::connect_timeout(("localhost", port), limit).await;
-        assert!(started.elapsed() >= limit);
-        let error = connect.expect_err("the lookup does not even begin");
-        assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
-        pool.release().await;
-        Ok(())
-    });
+#[run_test]
+async fn the_time_limit_covers_the_lookup() {
+    let (_listener, port) = listener()?;
+    let pool = BusyPool::new().await;
+    let limit = Duration::from_millis(20);
+    let started = Instant::now();
+    let connect = TcpStream::connect_timeout(("localhost", port), limit).await;
+    assert!(started.elapsed() >= limit);
+    let error = connect.expect_err("the lookup does not even begin");
+    assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+    pool.release().await;
+    Ok(())
 }
 
-#[test]
-fn an_address_that_does_not_answer_leaves_time_for_the_next() {
-    run(async {
-        let deaf = Deaf::new();
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        let limit = Duration::from_secs(2);
-        let started = Instant::now();
-        let addresses = [closed_port(), deaf.address, address];
-        let client = TcpStream::connect_timeout(&addresses[..], limit).await?;
-        assert_eq!(client.peer_addr()?, address);
-        assert!(
-            started.elapsed() >= limit / 3,
-            "the second one had its share"
-        );
-        let started = Instant::now();
-        let addresses = [deaf.address, deaf.address];
-        let limit = Duration::from_millis(40);
-        let error = TcpStream::connect_timeout(&addresses[..], limit).await;
-        assert_eq!(
-            io_kind(&error.expect_err("none of them answers")),
-            io::ErrorKind::TimedOut
-        );
-        assert!(started.elapsed() >= limit);
-        Ok(())
-    });
+#[run_test]
+async fn an_address_that_does_not_answer_leaves_time_for_the_next() {
+    let deaf = Deaf::new();
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let limit = Duration::from_secs(2);
+    let started = Instant::now();
+    let addresses = [closed_port(), deaf.address, address];
+    let client = TcpStream::connect_timeout(&addresses[..], limit).await?;
+    assert_eq!(client.peer_addr()?, address);
+    assert!(
+        started.elapsed() >= limit / 3,
+        "the second one had its share"
+    );
+    let started = Instant::now();
+    let addresses = [deaf.address, deaf.address];
+    let limit = Duration::from_millis(40);
+    let error = TcpStream::connect_timeout(&addresses[..], limit).await;
+    assert_eq!(
+        io_kind(&error.expect_err("none of them answers")),
+        io::ErrorKind::TimedOut
+    );
+    assert!(started.elapsed() >= limit);
+    Ok(())
 }
 
 /// An address of the caller's own making: says where it is asked.
@@ -348,46 +332,42 @@ impl ToSocketAddrs for Recorder<'_> {
     }
 }
 
-#[test]
-fn an_unknown_type_is_asked_once_and_here() {
-    run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let asked_on = RefCell::new(Vec::new());
-        let recorder = || Recorder {
-            addresses: vec![closed_port(), listener.local_addr().expect("bound")],
-            asked_on: &asked_on,
-        };
-        let here = thread::current().id();
-        let pool = BusyPool::new().await;
-        let client = TcpStream::connect(recorder()).await?;
-        assert_eq!(client.peer_addr()?, listener.local_addr()?);
-        TcpStream::connect_timeout(recorder(), PATIENCE).await?;
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        socket.send_to(b"", recorder()).await?;
-        socket.connect(&recorder()).await?;
-        assert_eq!(asked_on.take(), [here; 4]);
-        pool.release().await;
-        Ok(())
-    });
+#[run_test]
+async fn an_unknown_type_is_asked_once_and_here() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let asked_on = RefCell::new(Vec::new());
+    let recorder = || Recorder {
+        addresses: vec![closed_port(), listener.local_addr().expect("bound")],
+        asked_on: &asked_on,
+    };
+    let here = thread::current().id();
+    let pool = BusyPool::new().await;
+    let client = TcpStream::connect(recorder()).await?;
+    assert_eq!(client.peer_addr()?, listener.local_addr()?);
+    TcpStream::connect_timeout(recorder(), PATIENCE).await?;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.send_to(b"", recorder()).await?;
+    socket.connect(&recorder()).await?;
+    assert_eq!(asked_on.take(), [here; 4]);
+    pool.release().await;
+    Ok(())
 }
 
-#[test]
-fn a_datagram_goes_to_the_first_address_and_a_peer_is_one_that_will_do() {
-    run(async {
-        let receiver = UdpSocket::bind("127.0.0.1:0")?;
-        let address = receiver.local_addr()?;
-        let v6 = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], address.port()));
-        let other = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        socket.send_to(b"first", &[address, other][..]).await?;
-        let mut buf = [0; 8];
-        assert_eq!(receiver.recv_from(&mut buf).await?.0, 5);
-        let wrong_family = socket.send_to(b"first", &[v6, address][..]).await;
-        wrong_family.expect_err("only the first address is used");
-        socket.connect(&[v6, address, other][..]).await?;
-        assert_eq!(socket.peer_addr()?, address);
-        let error = socket.connect(&[v6][..]).await.expect_err("no family fits");
-        assert_eq!(error.raw_os_error(), Some(libc::EAFNOSUPPORT));
-        Ok(())
-    });
+#[run_test]
+async fn a_datagram_goes_to_the_first_address_and_a_peer_is_one_that_will_do() {
+    let receiver = UdpSocket::bind("127.0.0.1:0")?;
+    let address = receiver.local_addr()?;
+    let v6 = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], address.port()));
+    let other = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.send_to(b"first", &[address, other][..]).await?;
+    let mut buf = [0; 8];
+    assert_eq!(receiver.recv_from(&mut buf).await?.0, 5);
+    let wrong_family = socket.send_to(b"first", &[v6, address][..]).await;
+    wrong_family.expect_err("only the first address is used");
+    socket.connect(&[v6, address, other][..]).await?;
+    assert_eq!(socket.peer_addr()?, address);
+    let error = socket.connect(&[v6][..]).await.expect_err("no family fits");
+    assert_eq!(error.raw_os_error(), Some(libc::EAFNOSUPPORT));
+    Ok(())
 }

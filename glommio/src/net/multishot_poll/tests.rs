@@ -47,74 +47,82 @@ fn is_in_flight(poll: &MultishotPoll, before: &Rc<EventSink>) -> bool {
     sink_of(poll).is_some_and(|now| Rc::ptr_eq(&now, before))
 }
 
-#[test]
-fn one_operation_serves_many_waits() {
-    run(async |poll, mut socket, mut peer| {
-        let fd = socket.as_raw_fd();
-        assert!(sink_of(poll).is_none(), "no task waits yet");
-        let mut first = None;
-        for _ in 0..100 {
-            peer.write_all(b"x").expect("the socket buffer is not full");
-            next_event(poll, fd).await;
-            socket.read_exact(&mut [0]).expect("there was an event");
-            let first = first.get_or_insert_with(|| sink_of(poll).expect("it was waited for"));
-            assert!(is_in_flight(poll, first));
-        }
-    });
-}
-
-#[test]
-fn what_was_there_before_is_an_event() {
-    run(async |poll, socket, mut peer| {
-        peer.write_all(b"x").expect("the socket buffer is not full");
-        sleep(Duration::from_millis(1)).await;
-        next_event(poll, socket.as_raw_fd()).await;
-    });
-}
-
-#[test]
-fn unread_events_end_it_until_a_task_waits() {
-    run(async |poll, mut socket, mut peer| {
-        let fd = socket.as_raw_fd();
+#[run_test(run)]
+async fn one_operation_serves_many_waits(
+    poll: &MultishotPoll,
+    mut socket: UnixStream,
+    mut peer: UnixStream,
+) {
+    let fd = socket.as_raw_fd();
+    assert!(sink_of(poll).is_none(), "no task waits yet");
+    let mut first = None;
+    for _ in 0..100 {
         peer.write_all(b"x").expect("the socket buffer is not full");
         next_event(poll, fd).await;
-        let first = sink_of(poll).expect("it was waited for");
-        while is_in_flight(poll, &first) {
-            peer.write_all(b"x").expect("the socket buffer is not full");
-            sleep(Duration::from_micros(10)).await;
-        }
-        assert!(sink_of(poll).is_none());
-        assert!(poll.has_events());
-        socket.set_nonblocking(true).expect("it is a socket");
-        while socket.read(&mut [0; 64]).is_ok() {}
-        poll.clear_events();
+        socket.read_exact(&mut [0]).expect("there was an event");
+        let first = first.get_or_insert_with(|| sink_of(poll).expect("it was waited for"));
+        assert!(is_in_flight(poll, first));
+    }
+}
+
+#[run_test(run)]
+async fn what_was_there_before_is_an_event(
+    poll: &MultishotPoll,
+    socket: UnixStream,
+    mut peer: UnixStream,
+) {
+    peer.write_all(b"x").expect("the socket buffer is not full");
+    sleep(Duration::from_millis(1)).await;
+    next_event(poll, socket.as_raw_fd()).await;
+}
+
+#[run_test(run)]
+async fn unread_events_end_it_until_a_task_waits(
+    poll: &MultishotPoll,
+    mut socket: UnixStream,
+    mut peer: UnixStream,
+) {
+    let fd = socket.as_raw_fd();
+    peer.write_all(b"x").expect("the socket buffer is not full");
+    next_event(poll, fd).await;
+    let first = sink_of(poll).expect("it was waited for");
+    while is_in_flight(poll, &first) {
         peer.write_all(b"x").expect("the socket buffer is not full");
-        next_event(poll, fd).await;
-        assert!(sink_of(poll).is_some());
-    });
+        sleep(Duration::from_micros(10)).await;
+    }
+    assert!(sink_of(poll).is_none());
+    assert!(poll.has_events());
+    socket.set_nonblocking(true).expect("it is a socket");
+    while socket.read(&mut [0; 64]).is_ok() {}
+    poll.clear_events();
+    peer.write_all(b"x").expect("the socket buffer is not full");
+    next_event(poll, fd).await;
+    assert!(sink_of(poll).is_some());
 }
 
 /// As after a full completion queue, which ends an operation with a success.
-#[test]
-fn an_operation_that_is_over_is_followed_by_another() {
-    run(async |poll, socket, mut peer| {
-        let fd = socket.as_raw_fd();
-        poll_fn(|cx| {
-            poll.wait(fd, cx.waker()).expect("the executor is there");
-            Poll::Ready(())
-        })
-        .await;
-        let first = sink_of(poll).expect("a task waits");
-        first.complete(Ok(0), false);
-        assert!(poll.has_events() && sink_of(poll).is_none());
-        // Its later completions are ignored.
-        poll.clear_events();
-        first.complete(Ok(0), false);
-        assert!(!poll.has_events());
-        peer.write_all(b"x").expect("the socket buffer is not full");
-        next_event(poll, fd).await;
-        assert!(!is_in_flight(poll, &first));
-    });
+#[run_test(run)]
+async fn an_operation_that_is_over_is_followed_by_another(
+    poll: &MultishotPoll,
+    socket: UnixStream,
+    mut peer: UnixStream,
+) {
+    let fd = socket.as_raw_fd();
+    poll_fn(|cx| {
+        poll.wait(fd, cx.waker()).expect("the executor is there");
+        Poll::Ready(())
+    })
+    .await;
+    let first = sink_of(poll).expect("a task waits");
+    first.complete(Ok(0), false);
+    assert!(poll.has_events() && sink_of(poll).is_none());
+    // Its later completions are ignored.
+    poll.clear_events();
+    first.complete(Ok(0), false);
+    assert!(!poll.has_events());
+    peer.write_all(b"x").expect("the socket buffer is not full");
+    next_event(poll, fd).await;
+    assert!(!is_in_flight(poll, &first));
 }
 
 struct NoopWake;
@@ -123,38 +131,38 @@ impl Wake for NoopWake {
     fn wake(self: Arc<Self>) {}
 }
 
-#[test]
-fn the_last_to_wait_is_woken() {
-    run(async |poll, socket, mut peer| {
-        let fd = socket.as_raw_fd();
-        let other = &Waker::from(Arc::new(NoopWake));
-        poll.wait(fd, other).expect("the executor is there");
-        assert!(poll.waiting().is_some_and(|it| it.will_wake(other)));
-        peer.write_all(b"x").expect("the socket buffer is not full");
-        next_event(poll, fd).await;
-        assert!(poll.waiting().is_none(), "it has been woken");
-        poll_fn(|cx| {
-            poll.wait(fd, cx.waker()).expect("the executor is there");
-            assert!(poll.waiting().is_some_and(|it| it.will_wake(cx.waker())));
-            Poll::Ready(())
-        })
-        .await;
-    });
+#[run_test(run)]
+async fn the_last_to_wait_is_woken(poll: &MultishotPoll, socket: UnixStream, mut peer: UnixStream) {
+    let fd = socket.as_raw_fd();
+    let other = &Waker::from(Arc::new(NoopWake));
+    poll.wait(fd, other).expect("the executor is there");
+    assert!(poll.waiting().is_some_and(|it| it.will_wake(other)));
+    peer.write_all(b"x").expect("the socket buffer is not full");
+    next_event(poll, fd).await;
+    assert!(poll.waiting().is_none(), "it has been woken");
+    poll_fn(|cx| {
+        poll.wait(fd, cx.waker()).expect("the executor is there");
+        assert!(poll.waiting().is_some_and(|it| it.will_wake(cx.waker())));
+        Poll::Ready(())
+    })
+    .await;
 }
 
-#[test]
-fn a_poll_that_fails_is_an_error() {
-    run(async |poll, socket, _peer| {
-        // An open file that cannot be polled is always ready; a number that is no file is an error.
-        let nothing = socket.as_raw_fd() + 10_000;
-        let error = poll_fn(|cx| match poll.wait(nothing, cx.waker()) {
-            Err(error) => Poll::Ready(error),
-            Ok(()) => Poll::Pending,
-        })
-        .await;
-        assert_eq!(error.raw_os_error(), Some(libc::EBADF));
-        ready_again(poll, &socket).await;
-    });
+#[run_test(run)]
+async fn a_poll_that_fails_is_an_error(
+    poll: &MultishotPoll,
+    socket: UnixStream,
+    _peer: UnixStream,
+) {
+    // An open file that cannot be polled is always ready; a number that is no file is an error.
+    let nothing = socket.as_raw_fd() + 10_000;
+    let error = poll_fn(|cx| match poll.wait(nothing, cx.waker()) {
+        Err(error) => Poll::Ready(error),
+        Ok(()) => Poll::Pending,
+    })
+    .await;
+    assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+    ready_again(poll, &socket).await;
 }
 
 /// A multishot poll goes on after an error, as the socket may have recovered.
@@ -191,19 +199,21 @@ fn send_urgent(socket: &TcpStream, peer: &TcpStream) {
     while !nonblocking::has_urgent_data(socket.as_raw_fd()) {}
 }
 
-#[test]
-fn the_events_of_data_are_not_taken_for_urgent() {
-    run(async |poll, _, _| {
-        let (mut socket, mut peer, _sink) = tcp_pair(poll).await;
-        for _ in 0..100 {
-            peer.write_all(b"x").expect("the socket buffer is not full");
-            next_event(poll, socket.as_raw_fd()).await;
-            socket.read_exact(&mut [0]).expect("there was an event");
-            poll.note_data();
-            assert!(poll.note_end_of_data(socket.as_raw_fd()));
-            assert!(poll.is_quiet());
-        }
-    });
+#[run_test(run)]
+async fn the_events_of_data_are_not_taken_for_urgent(
+    poll: &MultishotPoll,
+    _: UnixStream,
+    _: UnixStream,
+) {
+    let (mut socket, mut peer, _sink) = tcp_pair(poll).await;
+    for _ in 0..100 {
+        peer.write_all(b"x").expect("the socket buffer is not full");
+        next_event(poll, socket.as_raw_fd()).await;
+        socket.read_exact(&mut [0]).expect("there was an event");
+        poll.note_data();
+        assert!(poll.note_end_of_data(socket.as_raw_fd()));
+        assert!(poll.is_quiet());
+    }
 }
 
 #[test]
@@ -231,20 +241,22 @@ fn an_event_that_data_does_not_explain_may_be_one_of_urgent_data() {
 }
 
 /// The event of urgent data that is not next in line yet, and then data of which the events are to come.
-#[test]
-fn an_event_that_is_not_explained_stays_so_until_the_socket_is_empty() {
-    run(async |poll, _, _| {
-        let (socket, peer, sink) = tcp_pair(poll).await;
-        send_urgent(&socket, &peer);
-        sink.complete(Ok(ONE_WAKE), true);
-        poll.clear_events();
-        // A receive that has filled its buffer, and one that has not.
-        poll.note_data();
-        sink.complete(Ok(ONE_WAKE), true);
-        poll.clear_events();
-        poll.note_data();
-        assert!(!poll.note_end_of_data(socket.as_raw_fd()));
-    });
+#[run_test(run)]
+async fn an_event_that_is_not_explained_stays_so_until_the_socket_is_empty(
+    poll: &MultishotPoll,
+    _: UnixStream,
+    _: UnixStream,
+) {
+    let (socket, peer, sink) = tcp_pair(poll).await;
+    send_urgent(&socket, &peer);
+    sink.complete(Ok(ONE_WAKE), true);
+    poll.clear_events();
+    // A receive that has filled its buffer, and one that has not.
+    poll.note_data();
+    sink.complete(Ok(ONE_WAKE), true);
+    poll.clear_events();
+    poll.note_data();
+    assert!(!poll.note_end_of_data(socket.as_raw_fd()));
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::reactor::current;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-fn run(test: impl AsyncFnOnce() -> std::io::Result<()>) {
-    let done = LocalExecutor::default().run(test());
+fn run(test: impl Future<Output = std::io::Result<()>>) {
+    let done = LocalExecutor::default().run(test);
     done.expect("sockets of this host work");
 }
 
@@ -39,100 +39,90 @@ async fn goes_back_and_forth(mut stream: TcpStream, mut peer: std::net::TcpStrea
     }
 }
 
-#[test]
-fn no_timer_outlives_a_read() {
-    run(async || {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
-        let stream = listener.accept().await?;
-        stream.set_read_timeout(Some(LONG))?;
-        // Until it has a multishot poll, and beyond.
-        goes_back_and_forth(stream, peer, 20).await;
-        Ok(())
-    });
+#[run_test]
+async fn no_timer_outlives_a_read() {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let stream = listener.accept().await?;
+    stream.set_read_timeout(Some(LONG))?;
+    // Until it has a multishot poll, and beyond.
+    goes_back_and_forth(stream, peer, 20).await;
+    Ok(())
 }
 
 /// A read that may not look for data does not wait either.
-#[test]
-fn a_read_that_is_refused_arms_no_timer() {
-    run(async || {
-        let (mut stream, mut peer) = UnixStream::pair()?;
-        stream.set_read_timeout(Some(LONG))?;
-        peer.write_all(b"x").await?;
-        poll_fn(|cx| {
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
-            while pin!(consume_budget()).poll(cx).is_ready() {}
-            assert!(Pin::new(&mut stream.read(&mut [0])).poll(cx).is_pending());
-            assert_eq!(timers(), 0);
-            Poll::Ready(())
-        })
-        .await;
-        assert_eq!(stream.read(&mut [0]).await?, 1);
-        Ok(())
-    });
-}
-
-#[test]
-fn no_timer_outlives_a_write() {
-    run(async || {
-        let (stream, mut peer) = StdStream::pair()?;
-        let mut stream = UnixStream::from(stream);
-        stream.set_write_timeout(Some(LONG))?;
-        for _ in 0..3 {
-            let mut filled = 0;
-            while let Some(count) = poll_once(unconstrained(stream.write(&[0; 4096]))).await {
-                filled += count?;
-            }
-            assert_eq!(timers(), 1, "it is told when its time is over");
-            peer.read_exact(&mut vec![0; filled])?;
-            stream.write_all(b"x").await?;
-            assert_eq!(timers(), 0, "nothing waits any more");
-            peer.read_exact(&mut [0])?;
+#[run_test]
+async fn a_read_that_is_refused_arms_no_timer() {
+    let (mut stream, mut peer) = UnixStream::pair()?;
+    stream.set_read_timeout(Some(LONG))?;
+    peer.write_all(b"x").await?;
+    poll_fn(|cx| {
+        while !executor().need_preempt() {
+            std::hint::spin_loop();
         }
-        Ok(())
-    });
-}
-
-#[test]
-fn no_timer_outlives_a_datagram_that_was_waited_for() {
-    run(async || {
-        let (receiver, sender) = (
-            UdpSocket::bind("127.0.0.1:0")?,
-            UdpSocket::bind("127.0.0.1:0")?,
-        );
-        receiver.set_read_timeout(Some(LONG))?;
-        let mut byte = [0];
-        let mut receive = Box::pin(receiver.recv_from(&mut byte));
-        assert!(poll_once(&mut receive).await.is_none());
-        assert_eq!(timers(), 1, "it is told when its time is over");
-        sender.send_to(b"x", receiver.local_addr()?).await?;
-        assert_eq!(receive.as_mut().await?.0, 1);
-        assert_eq!(timers(), 0, "nothing waits any more");
-        Ok(())
-    });
-}
-
-#[test]
-fn no_timer_outlives_its_limit_or_its_stream() {
-    run(async || {
-        let (mut stream, _peer) = UnixStream::pair()?;
-        stream.set_read_timeout(Some(LONG))?;
-        assert!(poll_once(stream.read(&mut [0])).await.is_none());
-        stream.set_read_timeout(None)?;
-        assert_eq!(timers(), 0, "there is no limit any more");
-        stream.set_read_timeout(Some(LONG))?;
-        assert_eq!(timers(), 1, "the limit is also that of a wait under way");
-        stream.set_read_timeout(Some(Duration::from_millis(1)))?;
-        stream.read(&mut [0]).await.expect_err("nothing is sent");
-        assert_eq!(timers(), 0, "the wait is over");
-        stream.set_read_timeout(Some(LONG))?;
-        assert_eq!(timers(), 0, "nothing waits");
-        assert!(poll_once(stream.read(&mut [0])).await.is_none());
-        assert_eq!(timers(), 1);
-        drop(stream);
+        while pin!(consume_budget()).poll(cx).is_ready() {}
+        assert!(Pin::new(&mut stream.read(&mut [0])).poll(cx).is_pending());
         assert_eq!(timers(), 0);
-        Ok(())
-    });
+        Poll::Ready(())
+    })
+    .await;
+    assert_eq!(stream.read(&mut [0]).await?, 1);
+    Ok(())
+}
+
+#[run_test]
+async fn no_timer_outlives_a_write() {
+    let (stream, mut peer) = StdStream::pair()?;
+    let mut stream = UnixStream::from(stream);
+    stream.set_write_timeout(Some(LONG))?;
+    for _ in 0..3 {
+        let mut filled = 0;
+        while let Some(count) = poll_once(unconstrained(stream.write(&[0; 4096]))).await {
+            filled += count?;
+        }
+        assert_eq!(timers(), 1, "it is told when its time is over");
+        peer.read_exact(&mut vec![0; filled])?;
+        stream.write_all(b"x").await?;
+        assert_eq!(timers(), 0, "nothing waits any more");
+        peer.read_exact(&mut [0])?;
+    }
+    Ok(())
+}
+
+#[run_test]
+async fn no_timer_outlives_a_datagram_that_was_waited_for() {
+    let (receiver, sender) = (
+        UdpSocket::bind("127.0.0.1:0")?,
+        UdpSocket::bind("127.0.0.1:0")?,
+    );
+    receiver.set_read_timeout(Some(LONG))?;
+    let mut byte = [0];
+    let mut receive = Box::pin(receiver.recv_from(&mut byte));
+    assert!(poll_once(&mut receive).await.is_none());
+    assert_eq!(timers(), 1, "it is told when its time is over");
+    sender.send_to(b"x", receiver.local_addr()?).await?;
+    assert_eq!(receive.as_mut().await?.0, 1);
+    assert_eq!(timers(), 0, "nothing waits any more");
+    Ok(())
+}
+
+#[run_test]
+async fn no_timer_outlives_its_limit_or_its_stream() {
+    let (mut stream, _peer) = UnixStream::pair()?;
+    stream.set_read_timeout(Some(LONG))?;
+    assert!(poll_once(stream.read(&mut [0])).await.is_none());
+    stream.set_read_timeout(None)?;
+    assert_eq!(timers(), 0, "there is no limit any more");
+    stream.set_read_timeout(Some(LONG))?;
+    assert_eq!(timers(), 1, "the limit is also that of a wait under way");
+    stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+    stream.read(&mut [0]).await.expect_err("nothing is sent");
+    assert_eq!(timers(), 0, "the wait is over");
+    stream.set_read_timeout(Some(LONG))?;
+    assert_eq!(timers(), 0, "nothing waits");
+    assert!(poll_once(stream.read(&mut [0])).await.is_none());
+    assert_eq!(timers(), 1);
+    drop(stream);
+    assert_eq!(timers(), 0);
+    Ok(())
 }

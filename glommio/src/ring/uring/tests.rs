@@ -204,30 +204,28 @@ fn one_of_many_idle_connections_is_found_in_one_of_many_lists() {
     }
 }
 
-#[test]
-fn more_completions_than_the_queue_holds_are_all_delivered() {
-    in_each_mode(2, |ring| {
-        const COUNT: usize = 500;
-        let mut reaped = Vec::new();
-        for name in 0..COUNT {
-            while ring.push_memoryless(&nop(name as u64)).is_err() {
-                // Nothing reaps: the completion queue of 8 overflows inside the kernel, which may
-                // then refuse to take more.
-                let queued = ring.queued();
-                ring.enter(Wait::Now).unwrap();
-                if ring.queued() == queued {
-                    ring.reap(&mut reaped);
-                }
+#[run_test(in_each_mode(2))]
+fn more_completions_than_the_queue_holds_are_all_delivered(ring: &Ring) {
+    const COUNT: usize = 500;
+    let mut reaped = Vec::new();
+    for name in 0..COUNT {
+        while ring.push_memoryless(&nop(name as u64)).is_err() {
+            // Nothing reaps: the completion queue of 8 overflows inside the kernel, which may
+            // then refuse to take more.
+            let queued = ring.queued();
+            ring.enter(Wait::Now).unwrap();
+            if ring.queued() == queued {
+                ring.reap(&mut reaped);
             }
         }
-        while reaped.len() < COUNT {
-            ring.enter(Wait::Forever).unwrap();
-            ring.reap(&mut reaped);
-        }
-        let mut names: Vec<_> = reaped.iter().map(|it| it.user_data as usize).collect();
-        names.sort_unstable();
-        assert!(names.iter().copied().eq(0..COUNT), "{} names", names.len());
-    });
+    }
+    while reaped.len() < COUNT {
+        ring.enter(Wait::Forever).unwrap();
+        ring.reap(&mut reaped);
+    }
+    let mut names: Vec<_> = reaped.iter().map(|it| it.user_data as usize).collect();
+    names.sort_unstable();
+    assert!(names.iter().copied().eq(0..COUNT), "{} names", names.len());
 }
 
 /// Between the push and the system call the machine may stand still.
@@ -277,13 +275,11 @@ fn operations_that_may_take_any_time_do_not_take_all_threads() {
     collect(&ring, OPERATIONS);
 }
 
-#[test]
-fn programs_that_are_started_do_not_inherit_the_ring() {
-    in_each_mode(4, |ring| {
-        // SAFETY: asking for the flags of a descriptor touches no memory.
-        let flags = unsafe { libc::fcntl(ring.as_raw_fd(), libc::F_GETFD) };
-        assert!(flags >= 0 && flags & libc::FD_CLOEXEC != 0, "{flags}");
-    });
+#[run_test(in_each_mode(4))]
+fn programs_that_are_started_do_not_inherit_the_ring(ring: &Ring) {
+    // SAFETY: asking for the flags of a descriptor touches no memory.
+    let flags = unsafe { libc::fcntl(ring.as_raw_fd(), libc::F_GETFD) };
+    assert!(flags >= 0 && flags & libc::FD_CLOEXEC != 0, "{flags}");
 }
 
 #[test]

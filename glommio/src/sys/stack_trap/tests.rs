@@ -95,41 +95,37 @@ fn a_signal_of_another_sender_is_ignored() {
     assert!(trap.frames.is_empty(), "nothing is left for the next stack");
 }
 
-#[test]
+#[run_test(on_own_thread)]
 fn a_signal_that_comes_after_its_turn_is_ignored() {
-    on_own_thread(|| {
-        let trap = trap();
-        block(libc::SIG_BLOCK);
-        trap.arm(7);
-        trap.spring(7);
-        assert!(disarm(&trap).is_none());
-        trap.arm(8);
-        block(libc::SIG_UNBLOCK);
-        assert_eq!(trap.deadline_ns(), Some(8));
-        assert!(disarm(&trap).is_none());
-    });
+    let trap = trap();
+    block(libc::SIG_BLOCK);
+    trap.arm(7);
+    trap.spring(7);
+    assert!(disarm(&trap).is_none());
+    trap.arm(8);
+    block(libc::SIG_UNBLOCK);
+    assert_eq!(trap.deadline_ns(), Some(8));
+    assert!(disarm(&trap).is_none());
 }
 
-#[test]
+#[run_test(on_own_thread)]
 fn other_threads_and_their_traps_are_not_caught() {
-    on_own_thread(|| {
-        let trap = trap();
-        block(libc::SIG_BLOCK);
-        trap.arm(7);
-        trap.spring(7);
-        thread::spawn(|| {
-            let of_other = self::trap();
-            of_other.arm(7);
-            block(libc::SIG_UNBLOCK);
-            send(gettid(), SIGNAL);
-            assert_eq!(of_other.deadline_ns(), Some(7));
-        })
-        .join()
-        .expect("it is left alone");
-        assert!(trap.frames.is_empty());
+    let trap = trap();
+    block(libc::SIG_BLOCK);
+    trap.arm(7);
+    trap.spring(7);
+    thread::spawn(|| {
+        let of_other = self::trap();
+        of_other.arm(7);
         block(libc::SIG_UNBLOCK);
-        assert!(disarm(&trap).is_some(), "the one that was meant");
-    });
+        send(gettid(), SIGNAL);
+        assert_eq!(of_other.deadline_ns(), Some(7));
+    })
+    .join()
+    .expect("it is left alone");
+    assert!(trap.frames.is_empty());
+    block(libc::SIG_UNBLOCK);
+    assert!(disarm(&trap).is_some(), "the one that was meant");
 }
 
 #[test]

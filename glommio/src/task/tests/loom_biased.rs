@@ -49,33 +49,31 @@ impl Drop for Value {
     }
 }
 
-#[test]
+#[run_test(bounded)]
 fn loom_biased_count_ends_once() {
-    bounded(|| {
-        let drops = Arc::new(Count::new(0));
-        let owner = Biased::new(Value {
-            owner: thread::current().id(),
-            is_ended: UnsafeCell::new(false),
-            used: UnsafeCell::new(7),
-            drops: Arc::clone(&drops),
-        });
-        let threads = [owner.refer(), owner.refer()].map(|reference| {
-            thread::spawn(move || {
-                reference.look();
-                drop(reference);
-            })
-        });
-        let (early, late) = (owner.refer(), owner.refer());
-        early.look();
-        drop(early);
-        // SAFETY: this is the owner's thread.
-        owner.is_ended.with_mut(|it| unsafe { *it = true });
-        drop(owner);
-        late.look();
-        drop(late);
-        for thread in threads {
-            thread.join().expect("a thread does not panic");
-        }
-        assert_eq!(drops.load(SeqCst), 1, "dropped once");
+    let drops = Arc::new(Count::new(0));
+    let owner = Biased::new(Value {
+        owner: thread::current().id(),
+        is_ended: UnsafeCell::new(false),
+        used: UnsafeCell::new(7),
+        drops: Arc::clone(&drops),
     });
+    let threads = [owner.refer(), owner.refer()].map(|reference| {
+        thread::spawn(move || {
+            reference.look();
+            drop(reference);
+        })
+    });
+    let (early, late) = (owner.refer(), owner.refer());
+    early.look();
+    drop(early);
+    // SAFETY: this is the owner's thread.
+    owner.is_ended.with_mut(|it| unsafe { *it = true });
+    drop(owner);
+    late.look();
+    drop(late);
+    for thread in threads {
+        thread.join().expect("a thread does not panic");
+    }
+    assert_eq!(drops.load(SeqCst), 1, "dropped once");
 }

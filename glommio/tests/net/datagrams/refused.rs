@@ -73,56 +73,54 @@ fn provoke(socket: &net::UdpSocket, closed: SocketAddr, progress: &Progress) {
     }
 }
 
-#[test]
-fn an_error_in_the_middle_of_a_batch_loses_no_datagram() {
-    run(async {
-        let socket = net::UdpSocket::bind("127.0.0.1:0")?;
-        // A socket without a peer has errors reported, too.
-        setsockopt(&socket, sockopt::Ipv4RecvErr, &true).map_err(io::Error::from)?;
-        let address = socket.local_addr()?;
-        let closed = net::UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
-        let progress = Arc::new(Progress::default());
-        let end = End(Arc::clone(&progress));
-        let refused = {
-            let (socket, progress) = (socket.try_clone()?, Arc::clone(&progress));
-            thread::spawn(move || provoke(&socket, closed, &progress))
-        };
-        let sender = {
-            let progress = Arc::clone(&progress);
-            thread::spawn(move || send_numbers(address, &progress))
-        };
+#[run_test]
+async fn an_error_in_the_middle_of_a_batch_loses_no_datagram() {
+    let socket = net::UdpSocket::bind("127.0.0.1:0")?;
+    // A socket without a peer has errors reported, too.
+    setsockopt(&socket, sockopt::Ipv4RecvErr, &true).map_err(io::Error::from)?;
+    let address = socket.local_addr()?;
+    let closed = net::UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+    let progress = Arc::new(Progress::default());
+    let end = End(Arc::clone(&progress));
+    let refused = {
+        let (socket, progress) = (socket.try_clone()?, Arc::clone(&progress));
+        thread::spawn(move || provoke(&socket, closed, &progress))
+    };
+    let sender = {
+        let progress = Arc::clone(&progress);
+        thread::spawn(move || send_numbers(address, &progress))
+    };
 
-        let receiver = UdpSocket::from(socket);
-        let pool = DatagramPool::new(64, 100);
-        let (mut received, mut errors, mut cut_short) = (Vec::new(), 0, 0);
-        let mut next = 0_u64;
-        while (errors == 0 || cut_short < 20) && next < MOST {
-            // A datagram may be here before its sender has said so.
-            let waiting = progress.sent.load(Ordering::Acquire).saturating_sub(next);
-            match receiver.recv_many(&pool, &mut received).await {
-                Ok(count) if waiting >= BATCH && (count as u64) < BATCH => cut_short += 1,
-                Ok(_) => {}
-                Err(error) => {
-                    assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
-                    assert!(received.is_empty(), "what was received is returned");
-                    errors += 1;
-                }
+    let receiver = UdpSocket::from(socket);
+    let pool = DatagramPool::new(64, 100);
+    let (mut received, mut errors, mut cut_short) = (Vec::new(), 0, 0);
+    let mut next = 0_u64;
+    while (errors == 0 || cut_short < 20) && next < MOST {
+        // A datagram may be here before its sender has said so.
+        let waiting = progress.sent.load(Ordering::Acquire).saturating_sub(next);
+        match receiver.recv_many(&pool, &mut received).await {
+            Ok(count) if waiting >= BATCH && (count as u64) < BATCH => cut_short += 1,
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
+                assert!(received.is_empty(), "what was received is returned");
+                errors += 1;
             }
-            for buffer in received.drain(..) {
-                assert_eq!(buffer.bytes(), next.to_le_bytes());
-                next += 1;
-            }
-            assert_eq!(pool.available(), pool.buffers());
-            progress.received.store(next, Ordering::Release);
         }
-        assert_eq!(receiver.receive_drops()?, 0);
-        drop(end);
-        sender.join().expect("it does not panic")?;
-        refused.join().expect("it does not panic");
-        assert!(errors > 0, "none came up in {next} datagrams");
-        if cut_short == 0 {
-            skipped("no error has come in the middle of a batch");
+        for buffer in received.drain(..) {
+            assert_eq!(buffer.bytes(), next.to_le_bytes());
+            next += 1;
         }
-        Ok(())
-    });
+        assert_eq!(pool.available(), pool.buffers());
+        progress.received.store(next, Ordering::Release);
+    }
+    assert_eq!(receiver.receive_drops()?, 0);
+    drop(end);
+    sender.join().expect("it does not panic")?;
+    refused.join().expect("it does not panic");
+    assert!(errors > 0, "none came up in {next} datagrams");
+    if cut_short == 0 {
+        skipped("no error has come in the middle of a batch");
+    }
+    Ok(())
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::super::{Fault, Happening, Latency, Link, Received};
 use super::{
-    Address, Errno, Kind, Network, SocketId, address, advance_to, connect, connected, is_readable,
-    listen, receive, two_nodes,
+    Address, Errno, Kind, Network, SocketId, address, advance_by, advance_to, connect, connected,
+    is_readable, listen, receive, two_nodes,
 };
 
 fn fixed(ms: u64) -> Link {
@@ -217,8 +217,7 @@ fn a_power_cut_is_silent_until_the_node_is_back() {
     }
     network.send(client, b"into the dark").expect("space");
     network.send(sender, b"lost").expect("sent");
-    let end = network.now() + Duration::from_secs(20);
-    advance_to(&mut network, end);
+    advance_by(&mut network, Duration::from_secs(20));
     assert_eq!(network.readiness(client), libc::POLLOUT | libc::POLLWRNORM);
     assert_eq!(
         network.recv(sender, &mut [0], false),
@@ -264,8 +263,7 @@ fn the_same_ports_connect_again_after_a_power_cut() {
             network.connect(client, &address(2, 80)),
             Err(Errno(libc::EINPROGRESS))
         );
-        let end = network.now() + Duration::from_secs(5);
-        advance_to(network, end);
+        advance_by(network, Duration::from_secs(5));
         client
     };
     connect_from_90(&mut network);
@@ -332,12 +330,11 @@ fn packets_wait_for_a_paused_node_and_so_do_its_time_outs() {
     network.send(client, b"lost").expect("space");
     network.apply(&Fault::Pause(one));
     network.keep_log(true);
-    let end = network.now() + Duration::from_secs(60);
-    advance_to(&mut network, end);
+    advance_by(&mut network, Duration::from_secs(60));
     assert_eq!(network.take_log(), []);
     network.apply(&Fault::Heal);
     network.apply(&Fault::Resume(one));
-    advance_to(&mut network, end + Duration::from_secs(1));
+    advance_by(&mut network, Duration::from_secs(1));
     assert_eq!(receive(&mut network, server, 20), Ok(b"lost".to_vec()));
 }
 
@@ -476,19 +473,17 @@ fn a_peer_that_never_reads_does_not_keep_a_closed_socket() {
     let (mut network, one, two) = two_nodes(1);
     let (client, server) = connected(&mut network, one, two);
     while network.send(client, &[1; 50_000]).is_ok() {
-        let end = network.now() + Duration::from_millis(1);
-        advance_to(&mut network, end);
+        advance_by(&mut network, Duration::from_millis(1));
     }
     assert_eq!(
         network.unread(server),
         network.buffers(server).map(|(_, bytes)| bytes / 2)
     );
-    let end = network.now() + Duration::from_secs(10_000);
-    advance_to(&mut network, end);
+    advance_by(&mut network, Duration::from_secs(10_000));
     // As long as the socket is open the peer is asked.
     assert_eq!(network.len(), 2);
     network.close(client).expect("open");
-    advance_to(&mut network, end + Duration::from_secs(10_000));
+    advance_by(&mut network, Duration::from_secs(10_000));
     assert_eq!(network.len(), 1);
 }
 
@@ -499,8 +494,7 @@ fn what_was_lost_is_sent_again_after_the_window_was_full() {
     let mut sent = 0;
     while let Ok(len) = network.send(client, &[1; 50_000]) {
         sent += len;
-        let end = network.now() + Duration::from_millis(1);
-        advance_to(&mut network, end);
+        advance_by(&mut network, Duration::from_millis(1));
     }
     // The update of the window is lost, and asked for.
     network.partition(&[vec![one], vec![two]]);
@@ -508,10 +502,9 @@ fn what_was_lost_is_sent_again_after_the_window_was_full() {
     while let Ok(bytes) = receive(&mut network, server, 10_000) {
         received += bytes.len();
     }
-    let end = network.now() + Duration::from_secs(1);
-    advance_to(&mut network, end);
+    advance_by(&mut network, Duration::from_secs(1));
     network.heal();
-    let deadline = end + Duration::from_secs(300);
+    let deadline = network.now() + Duration::from_secs(300);
     while received < sent {
         let next = network
             .next_event()

@@ -59,6 +59,10 @@ fn advance_to(network: &mut Network, end: Time) {
     network.advance(end);
 }
 
+fn advance_by(network: &mut Network, length: Time) {
+    advance_to(network, network.now() + length);
+}
+
 fn receive(network: &mut Network, id: SocketId, len: usize) -> Result<Vec<u8>, Errno> {
     let mut buffer = vec![0; len];
     let received = network.recv(id, &mut buffer, false)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::{Entry, Errno, Fault, Kind, Latency, Link, Network, NodeId, SocketId, Time};
-use super::{address, advance_to, connect, listen, receive, two_nodes};
+use super::{address, advance_by, connect, listen, receive, two_nodes};
 
 /// A network that is bad for a while, and how two programs use it.
 #[derive(Clone, Debug)]
@@ -229,8 +229,7 @@ fn transfer(plan: &Plan) -> (u64, Vec<Entry>) {
     network.apply(&Fault::Heal);
     network.apply(&Fault::Resume(one));
     network.apply(&Fault::Resume(two));
-    let end = network.now() + Duration::from_secs(3600);
-    advance_to(&mut network, end);
+    advance_by(&mut network, Duration::from_secs(3600));
     assert_eq!(network.len(), 0);
     assert_eq!(network.next_event(), None);
     (network.digest(), network.take_log())
@@ -268,8 +267,7 @@ proptest! {
             prop_assert_eq!(network.send_to(sender, &data, &address(2, 7)), Ok(data.len()));
             unseen.insert(data, 2);
         }
-        let end = network.now() + Duration::from_secs(60);
-        advance_to(&mut network, end);
+        advance_by(&mut network, Duration::from_secs(60));
         let mut buffer = vec![0; 5000];
         let mut queued = 0;
         while let Ok(received) = network.recv(receiver, &mut buffer, false) {
@@ -291,8 +289,7 @@ proptest! {
         network.set_link(two, one, back);
         let listener = listen(&mut network, two);
         let client = connect(&mut network, one);
-        let end = network.now() + Duration::from_secs(300);
-        advance_to(&mut network, end);
+        advance_by(&mut network, Duration::from_secs(300));
         prop_assert_eq!(network.next_event(), None);
         let is_connected = network.peer_addr(client).is_ok();
         let error = network.take_error(client).expect("open");
@@ -301,7 +298,7 @@ proptest! {
         if is_connected && network.accept(listener).is_err() {
             // The server has given up; data tells the client.
             network.send(client, b"x").expect("space");
-            advance_to(&mut network, end + Duration::from_secs(2000));
+            advance_by(&mut network, Duration::from_secs(2000));
             let error = network.take_error(client).expect("open");
             prop_assert!(error.is_some());
         }

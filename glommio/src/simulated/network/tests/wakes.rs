@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{Address, Errno, Fault, Kind, UnixName};
-use super::{advance_to, connect, connected, listen, receive, two_nodes};
+use super::{advance_by, connect, connected, listen, receive, two_nodes};
 
 #[test]
 fn both_ends_of_a_connection_are_told() {
@@ -22,8 +22,7 @@ fn both_ends_of_a_connection_are_told() {
     for _ in 0..2 {
         // Also when it is readable already.
         network.send(client, b"data").expect("space");
-        let end = network.now() + Duration::from_secs(1);
-        advance_to(&mut network, end);
+        advance_by(&mut network, Duration::from_secs(1));
         assert_eq!(network.take_changed(), [server]);
     }
 }
@@ -33,14 +32,12 @@ fn a_writer_is_told_of_space() {
     let (mut network, one, two) = two_nodes(1);
     let (client, server) = connected(&mut network, one, two);
     while network.send(client, &[1; 50_000]).is_ok() {
-        let end = network.now() + Duration::from_millis(1);
-        advance_to(&mut network, end);
+        advance_by(&mut network, Duration::from_millis(1));
     }
     assert_eq!(network.readiness(client) & libc::POLLOUT, 0);
     network.take_changed();
     while receive(&mut network, server, 100_000).is_ok() {}
-    let end = network.now() + Duration::from_secs(1);
-    advance_to(&mut network, end);
+    advance_by(&mut network, Duration::from_secs(1));
     assert_ne!(network.readiness(client) & libc::POLLOUT, 0);
     assert!(network.take_changed().contains(&client));
 }
@@ -73,8 +70,7 @@ fn one_lost_segment_among_others_is_sent_again_at_once() {
         network.send(client, b"b").expect("space");
     }
     // Far less than the shortest time-out.
-    let end = network.now() + Duration::from_millis(10);
-    advance_to(&mut network, end);
+    advance_by(&mut network, Duration::from_millis(10));
     assert_eq!(receive(&mut network, server, 10), Ok(b"abbbbb".to_vec()));
 }
 
@@ -85,12 +81,11 @@ fn a_time_out_that_passes_in_a_pause_comes_after_it() {
     network.apply(&Fault::Partition(vec![vec![one]]));
     network.send(client, b"lost").expect("space");
     network.apply(&Fault::Pause(one));
-    let end = network.now() + Duration::from_secs(60);
-    advance_to(&mut network, end);
+    advance_by(&mut network, Duration::from_secs(60));
     assert_eq!(network.next_event(), None);
     network.apply(&Fault::Heal);
     network.apply(&Fault::Resume(one));
-    assert_eq!(network.next_event(), Some(end));
-    advance_to(&mut network, end + Duration::from_millis(1));
+    assert_eq!(network.next_event(), Some(network.now()));
+    advance_by(&mut network, Duration::from_millis(1));
     assert_eq!(receive(&mut network, server, 10), Ok(b"lost".to_vec()));
 }

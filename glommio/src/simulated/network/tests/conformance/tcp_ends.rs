@@ -6,25 +6,23 @@ use super::super::super::{Address, Kind};
 use super::tcp::{connection, listener};
 use super::{Run, Setting, V4, V6, compare, ip};
 
-#[test]
-fn closing_with_unread_data_resets() {
-    compare(|run| {
-        let (client, server) = connection(run);
-        run.send(server, b"answer");
-        run.send(client, b"unread");
-        run.ready(server);
-        run.close(server);
-        run.ready(client);
-        run.receive(client, 3);
-        run.ready(client);
-        run.receive(client, 8);
-        run.receive(client, 8);
-        run.receive(client, 8);
-        run.send(client, b"x");
-        run.peer(client);
-        run.ready(client);
-        run.shutdown(client, Shutdown::Write);
-    });
+#[run_test(compare)]
+fn closing_with_unread_data_resets(run: &mut Run) {
+    let (client, server) = connection(run);
+    run.send(server, b"answer");
+    run.send(client, b"unread");
+    run.ready(server);
+    run.close(server);
+    run.ready(client);
+    run.receive(client, 3);
+    run.ready(client);
+    run.receive(client, 8);
+    run.receive(client, 8);
+    run.receive(client, 8);
+    run.send(client, b"x");
+    run.peer(client);
+    run.ready(client);
+    run.shutdown(client, Shutdown::Write);
 }
 
 #[test]
@@ -50,33 +48,31 @@ fn a_reset_is_told_once() {
     }
 }
 
-#[test]
-fn shutdown_for_reading() {
-    compare(|run| {
-        let (client, server) = connection(run);
-        run.shutdown(client, Shutdown::Read);
-        run.ready(client);
-        run.receive(client, 8);
-        run.send(server, b"still");
-        run.ready(client);
-        run.receive(client, 8);
-        run.receive(client, 8);
-        run.send(client, b"out");
-        run.ready(server);
-        run.receive(server, 8);
-        run.shutdown(client, Shutdown::Write);
-        run.ready(client);
-        run.ready(server);
-        // Now a reset answers data.
-        run.send(server, b"late");
-        run.ready(server);
-        run.receive(server, 8);
-        run.take_error(server);
-        run.send(server, b"late");
-        run.ready(client);
-        run.take_error(client);
-        run.receive(client, 8);
-    });
+#[run_test(compare)]
+fn shutdown_for_reading(run: &mut Run) {
+    let (client, server) = connection(run);
+    run.shutdown(client, Shutdown::Read);
+    run.ready(client);
+    run.receive(client, 8);
+    run.send(server, b"still");
+    run.ready(client);
+    run.receive(client, 8);
+    run.receive(client, 8);
+    run.send(client, b"out");
+    run.ready(server);
+    run.receive(server, 8);
+    run.shutdown(client, Shutdown::Write);
+    run.ready(client);
+    run.ready(server);
+    // Now a reset answers data.
+    run.send(server, b"late");
+    run.ready(server);
+    run.receive(server, 8);
+    run.take_error(server);
+    run.send(server, b"late");
+    run.ready(client);
+    run.take_error(client);
+    run.receive(client, 8);
 }
 
 #[test]

@@ -161,62 +161,56 @@ fn shut_down_datagrams() {
     }
 }
 
-#[test]
-fn both_families_of_datagrams() {
-    compare(|run| {
-        let any = run.socket(Kind::UdpV6);
-        run.bind(any, &ip(Ipv6Addr::UNSPECIFIED, 0));
-        let Address::Ip(address) = run.local(any) else {
-            unreachable!()
-        };
-        let (v4, v4_address) = bound(run, Kind::UdpV4);
-        run.send_to(v4, b"from v4", &ip(V4, address.port()));
-        run.ready(any);
-        run.receive(any, 16);
-        run.send_to(any, b"to v4", &v4_address);
-        run.ready(v4);
-        run.receive(v4, 16);
-        let Address::Ip(v4_address) = v4_address else {
-            unreachable!()
-        };
-        run.send_to(any, b"mapped", &ip(V4.to_ipv6_mapped(), v4_address.port()));
-        run.ready(v4);
-        run.receive(v4, 16);
-        run.send_to(v4, b"x", &ip(V6, address.port()));
-        run.connect(v4, &ip(V6, address.port()));
-        let only = run.socket(Kind::UdpV6);
-        run.set(only, Setting::V6Only);
-        run.send_to(only, b"x", &Address::Ip(v4_address));
-        run.send_to(only, b"x", &ip(V4.to_ipv6_mapped(), v4_address.port()));
-        run.connect(only, &ip(V4.to_ipv6_mapped(), v4_address.port()));
-        run.connect(any, &ip(V4.to_ipv6_mapped(), v4_address.port()));
-        run.local(any);
-        run.peer(any);
-    });
+#[run_test(compare)]
+fn both_families_of_datagrams(run: &mut Run) {
+    let any = run.socket(Kind::UdpV6);
+    run.bind(any, &ip(Ipv6Addr::UNSPECIFIED, 0));
+    let Address::Ip(address) = run.local(any) else {
+        unreachable!()
+    };
+    let (v4, v4_address) = bound(run, Kind::UdpV4);
+    run.send_to(v4, b"from v4", &ip(V4, address.port()));
+    run.ready(any);
+    run.receive(any, 16);
+    run.send_to(any, b"to v4", &v4_address);
+    run.ready(v4);
+    run.receive(v4, 16);
+    let Address::Ip(v4_address) = v4_address else {
+        unreachable!()
+    };
+    run.send_to(any, b"mapped", &ip(V4.to_ipv6_mapped(), v4_address.port()));
+    run.ready(v4);
+    run.receive(v4, 16);
+    run.send_to(v4, b"x", &ip(V6, address.port()));
+    run.connect(v4, &ip(V6, address.port()));
+    let only = run.socket(Kind::UdpV6);
+    run.set(only, Setting::V6Only);
+    run.send_to(only, b"x", &Address::Ip(v4_address));
+    run.send_to(only, b"x", &ip(V4.to_ipv6_mapped(), v4_address.port()));
+    run.connect(only, &ip(V4.to_ipv6_mapped(), v4_address.port()));
+    run.connect(any, &ip(V4.to_ipv6_mapped(), v4_address.port()));
+    run.local(any);
+    run.peer(any);
 }
 
-#[test]
-fn broadcasts_must_be_allowed() {
-    compare(|run| {
-        let socket = run.socket(Kind::UdpV4);
-        run.send_to(socket, b"all", &ip(Ipv4Addr::BROADCAST, 9));
-        run.connect(socket, &ip(Ipv4Addr::BROADCAST, 9));
-        run.set(socket, Setting::Broadcast);
-        run.bind(socket, &ip([203, 0, 113, 7], 0));
-    });
+#[run_test(compare)]
+fn broadcasts_must_be_allowed(run: &mut Run) {
+    let socket = run.socket(Kind::UdpV4);
+    run.send_to(socket, b"all", &ip(Ipv4Addr::BROADCAST, 9));
+    run.connect(socket, &ip(Ipv4Addr::BROADCAST, 9));
+    run.set(socket, Setting::Broadcast);
+    run.bind(socket, &ip([203, 0, 113, 7], 0));
 }
 
-#[test]
-fn a_full_receive_buffer_drops() {
-    compare(|run| {
-        let (one, address) = bound(run, Kind::UdpV4);
-        let (two, _) = bound(run, Kind::UdpV4);
-        run.set(one, Setting::ReceiveBuffer(4096));
-        for _ in 0..100 {
-            run.send_to(two, &[b'a'; 1000], &address);
-        }
-        run.ready(one);
-        run.receive(one, 2);
-        run.ready(one);
-    });
+#[run_test(compare)]
+fn a_full_receive_buffer_drops(run: &mut Run) {
+    let (one, address) = bound(run, Kind::UdpV4);
+    let (two, _) = bound(run, Kind::UdpV4);
+    run.set(one, Setting::ReceiveBuffer(4096));
+    for _ in 0..100 {
+        run.send_to(two, &[b'a'; 1000], &address);
+    }
+    run.ready(one);
+    run.receive(one, 2);
+    run.ready(one);
 }

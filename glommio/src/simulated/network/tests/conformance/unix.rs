@@ -250,91 +250,85 @@ fn pairs_are_shut_down() {
     }
 }
 
-#[test]
-fn datagrams_between_names() {
-    compare(|run| {
-        let path = run.path("server");
-        let server = run.socket(Kind::UnixDatagram);
-        run.bind(server, &path);
-        let client = run.socket(Kind::UnixDatagram);
-        run.send_to(client, b"anonymous", &path);
-        run.ready(server);
-        run.receive(server, 4);
-        run.ready(server);
-        let own = run.path("client");
-        run.bind(client, &own);
-        run.send_to(client, b"named", &path);
-        run.send_to(client, b"", &path);
-        run.peek(server, 8);
-        run.receive(server, 8);
-        run.receive(server, 8);
-        run.receive(server, 8);
-        run.connect(client, &path);
-        run.peer(client);
-        run.send(client, b"connected");
-        run.receive(server, 16);
-        run.connect(server, &own);
-        let other = run.socket(Kind::UnixDatagram);
-        run.send_to(other, b"x", &path);
-        run.connect(other, &path);
-        run.send(server, b"answer");
-        run.ready(client);
-        run.receive(client, 8);
-        run.send(server, b"lost");
-        run.close(server);
-        run.ready(client);
-        run.receive(client, 8);
-        run.send(client, b"x");
-        run.send(client, b"x");
-        run.peer(client);
-        run.ready(client);
-        run.send_to(client, b"x", &path);
-        run.connect(client, &path);
-    });
+#[run_test(compare)]
+fn datagrams_between_names(run: &mut Run) {
+    let path = run.path("server");
+    let server = run.socket(Kind::UnixDatagram);
+    run.bind(server, &path);
+    let client = run.socket(Kind::UnixDatagram);
+    run.send_to(client, b"anonymous", &path);
+    run.ready(server);
+    run.receive(server, 4);
+    run.ready(server);
+    let own = run.path("client");
+    run.bind(client, &own);
+    run.send_to(client, b"named", &path);
+    run.send_to(client, b"", &path);
+    run.peek(server, 8);
+    run.receive(server, 8);
+    run.receive(server, 8);
+    run.receive(server, 8);
+    run.connect(client, &path);
+    run.peer(client);
+    run.send(client, b"connected");
+    run.receive(server, 16);
+    run.connect(server, &own);
+    let other = run.socket(Kind::UnixDatagram);
+    run.send_to(other, b"x", &path);
+    run.connect(other, &path);
+    run.send(server, b"answer");
+    run.ready(client);
+    run.receive(client, 8);
+    run.send(server, b"lost");
+    run.close(server);
+    run.ready(client);
+    run.receive(client, 8);
+    run.send(client, b"x");
+    run.send(client, b"x");
+    run.peer(client);
+    run.ready(client);
+    run.send_to(client, b"x", &path);
+    run.connect(client, &path);
 }
 
-#[test]
-fn a_peer_takes_another_peer() {
-    compare(|run| {
-        let (one, two) = run.pair(Kind::UnixDatagram);
-        let path = run.path("third");
-        let third = run.socket(Kind::UnixDatagram);
-        run.bind(third, &path);
-        run.send(one, b"unread");
-        run.send(two, b"dropped");
-        run.connect(one, &path);
-        run.ready(one);
-        run.receive(one, 8);
-        run.ready(two);
-        run.send(two, b"x");
-        run.receive(two, 8);
-        run.receive(two, 8);
-        run.send(two, b"x");
-        run.ready(two);
-    });
+#[run_test(compare)]
+fn a_peer_takes_another_peer(run: &mut Run) {
+    let (one, two) = run.pair(Kind::UnixDatagram);
+    let path = run.path("third");
+    let third = run.socket(Kind::UnixDatagram);
+    run.bind(third, &path);
+    run.send(one, b"unread");
+    run.send(two, b"dropped");
+    run.connect(one, &path);
+    run.ready(one);
+    run.receive(one, 8);
+    run.ready(two);
+    run.send(two, b"x");
+    run.receive(two, 8);
+    run.receive(two, 8);
+    run.send(two, b"x");
+    run.ready(two);
 }
 
-#[test]
-fn a_full_queue_of_datagrams() {
-    compare(|run| {
-        let path = run.path("server");
-        let server = run.socket(Kind::UnixDatagram);
-        run.bind(server, &path);
-        let client = run.socket(Kind::UnixDatagram);
-        run.connect(client, &path);
-        let other = run.socket(Kind::UnixDatagram);
-        run.fill(client, 1);
-        run.ready(client);
-        run.ready(other);
-        run.send_to(other, b"x", &path);
-        run.receive(server, 8);
-        run.ready(client);
-        run.send_to(other, b"y", &path);
-        run.send(client, b"z");
-        run.ready(client);
-        run.close(server);
-        run.ready(client);
-    });
+#[run_test(compare)]
+fn a_full_queue_of_datagrams(run: &mut Run) {
+    let path = run.path("server");
+    let server = run.socket(Kind::UnixDatagram);
+    run.bind(server, &path);
+    let client = run.socket(Kind::UnixDatagram);
+    run.connect(client, &path);
+    let other = run.socket(Kind::UnixDatagram);
+    run.fill(client, 1);
+    run.ready(client);
+    run.ready(other);
+    run.send_to(other, b"x", &path);
+    run.receive(server, 8);
+    run.ready(client);
+    run.send_to(other, b"y", &path);
+    run.send(client, b"z");
+    run.ready(client);
+    run.close(server);
+    run.ready(client);
 }
 
 #[test]
