@@ -226,29 +226,3 @@ fn a_question_that_is_given_up_holds_nothing_from_then_on() {
     });
     assert!(dropped.recv().is_err(), "once");
 }
-
-/// The caller hears of it, and what was to be called is dropped, when the pool is closed.
-#[test]
-fn a_call_that_is_discarded_is_dropped_with_its_pool() {
-    let pool = BlockingPool::new(one_thread(), Rc::new(NotRunning));
-    let (go_on, told) = mpsc::channel::<()>();
-    let (note, dropped) = mpsc::channel();
-    let (begin, begun) = mpsc::channel();
-    block_on(async {
-        let mut busy = pool.call(move || {
-            begin.send(()).expect("the test waits");
-            told.recv().expect("the test goes on");
-        });
-        assert!(poll_once(&mut busy).await.is_none());
-        begun.recv().expect("there is a thread");
-        let held = Told(note);
-        let mut waiting = pool.call(move || drop(held));
-        assert!(poll_once(&mut waiting).await.is_none());
-        pool.close(&mut FirstPanic::default());
-        assert_eq!(dropped.try_recv(), Ok(()));
-        let error = waiting.await.expect_err("it was not made");
-        assert_eq!(error.kind(), std::io::ErrorKind::NotConnected);
-        go_on.send(()).expect("the call waits");
-        busy.await.expect("it had begun");
-    });
-}

@@ -37,84 +37,75 @@ trait Ends: 'static {
     fn look(sender: &Self::Sender);
 }
 
-enum Local {}
+/// The two kinds, whose methods have the same names.
+macro_rules! ends {
+    ($kind:ident, $sender:ident, $receiver:ident, $make:ident, $look:ident) => {
+        enum $kind {}
 
-impl Ends for Local {
-    type Sender = LocalSender<Payload>;
-    type Receiver = LocalReceiver<Payload>;
+        impl Ends for $kind {
+            type Sender = $sender<Payload>;
+            type Receiver = $receiver<Payload>;
 
-    fn make(size: usize) -> (Self::Sender, Self::Receiver, usize) {
-        let (sender, receiver) = local_channel::new_bounded(size);
-        (sender, receiver, size)
-    }
+            fn make(size: usize) -> (Self::Sender, Self::Receiver, usize) {
+                $make(size)
+            }
 
-    fn try_send(sender: &Self::Sender, payload: Payload) -> Sent {
-        sender.try_send(payload)
-    }
+            fn try_send(sender: &Self::Sender, payload: Payload) -> Sent {
+                sender.try_send(payload)
+            }
 
-    async fn send(sender: &Self::Sender, payload: Payload) -> Sent {
-        sender.send(payload).await
-    }
+            async fn send(sender: &Self::Sender, payload: Payload) -> Sent {
+                sender.send(payload).await
+            }
 
-    async fn receive(receiver: &Self::Receiver) -> Option<Payload> {
-        receiver.recv().await
-    }
+            async fn receive(receiver: &Self::Receiver) -> Option<Payload> {
+                receiver.recv().await
+            }
 
-    fn try_receive(receiver: &Self::Receiver) -> Result<Payload, GlommioError<()>> {
-        receiver.try_recv()
-    }
+            fn try_receive(receiver: &Self::Receiver) -> Result<Payload, GlommioError<()>> {
+                receiver.try_recv()
+            }
 
-    async fn receive_many(
-        receiver: &Self::Receiver,
-        group: &mut Vec<Payload>,
-        most: usize,
-    ) -> usize {
-        receiver.recv_many(group, most).await
-    }
+            async fn receive_many(
+                receiver: &Self::Receiver,
+                group: &mut Vec<Payload>,
+                most: usize,
+            ) -> usize {
+                receiver.recv_many(group, most).await
+            }
 
-    fn look(sender: &Self::Sender) {
-        let _ = (sender.len(), sender.is_full());
-    }
+            fn look(sender: &Self::Sender) {
+                let _ = $look(sender);
+            }
+        }
+    };
 }
 
-enum Shared {}
+ends!(Local, LocalSender, LocalReceiver, new_local, look_at_local);
+ends!(
+    Shared,
+    ConnectedSender,
+    ConnectedReceiver,
+    new_shared,
+    look_at_shared
+);
 
-impl Ends for Shared {
-    type Sender = ConnectedSender<Payload>;
-    type Receiver = ConnectedReceiver<Payload>;
+fn new_local(size: usize) -> (LocalSender<Payload>, LocalReceiver<Payload>, usize) {
+    let (sender, receiver) = local_channel::new_bounded(size);
+    (sender, receiver, size)
+}
 
-    fn make(size: usize) -> (Self::Sender, Self::Receiver, usize) {
-        let (sender, receiver) = connected(size);
-        (sender, receiver, size.next_power_of_two())
-    }
+fn new_shared(size: usize) -> (ConnectedSender<Payload>, ConnectedReceiver<Payload>, usize) {
+    let (sender, receiver) = connected(size);
+    (sender, receiver, size.next_power_of_two())
+}
 
-    fn try_send(sender: &Self::Sender, payload: Payload) -> Sent {
-        sender.try_send(payload)
-    }
+fn look_at_local(sender: &LocalSender<Payload>) -> (usize, bool) {
+    (sender.len(), sender.is_full())
+}
 
-    async fn send(sender: &Self::Sender, payload: Payload) -> Sent {
-        sender.send(payload).await
-    }
-
-    async fn receive(receiver: &Self::Receiver) -> Option<Payload> {
-        receiver.recv().await
-    }
-
-    fn try_receive(receiver: &Self::Receiver) -> Result<Payload, GlommioError<()>> {
-        receiver.try_recv()
-    }
-
-    async fn receive_many(
-        receiver: &Self::Receiver,
-        group: &mut Vec<Payload>,
-        most: usize,
-    ) -> usize {
-        receiver.recv_many(group, most).await
-    }
-
-    fn look(sender: &Self::Sender) {
-        let _ = format!("{sender:?}");
-    }
+fn look_at_shared(sender: &ConnectedSender<Payload>) -> String {
+    format!("{sender:?}")
 }
 
 struct Run<E: Ends> {

@@ -19,16 +19,6 @@ use crate::common::{in_child, run, threads, wait_until, with_watchdog};
 const MOST: usize = 64;
 
 #[run_test]
-async fn a_call_that_waits_for_a_later_one_ends() {
-    let (sender, receiver) = mpsc::channel();
-    let first = executor().spawn_blocking(move || receiver.recv());
-    let second = executor().spawn_blocking(move || sender.send(7));
-    let (received, sent) = futures_lite::future::zip(first, second).await;
-    assert_eq!(received, Ok(7));
-    sent.expect("the other waits");
-}
-
-#[run_test]
 async fn calls_that_meet_end_however_often_they_do() {
     for meeting in [3, 2, 10, 1, MOST] {
         let barrier = Arc::new(Barrier::new(meeting));

@@ -125,18 +125,6 @@ fn per_shard(clients: &[Client]) -> Vec<usize> {
     counts.into_values().collect()
 }
 
-#[test]
-fn every_executor_gets_as_many_connections_as_any_other() {
-    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
-    let server = Server::start(&listener, |_, _| {});
-    let clients: Vec<_> = (0..16).map(|_| server.connect(b'x')).collect();
-    assert_eq!(per_shard(&clients), [4; SHARDS]);
-    for client in clients {
-        client.leave();
-    }
-    server.stop();
-}
-
 /// Clients that connect at the same time are accepted by several executors at the same time.
 #[test]
 fn a_crowd_that_comes_at_once_is_shared_out_evenly() {

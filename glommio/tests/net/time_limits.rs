@@ -322,11 +322,14 @@ const PAUSES: [Duration; 3] = [TICK, TICK.saturating_mul(TICKS / 2), LIMIT];
 
 #[run_test]
 async fn a_wait_after_one_that_was_given_up_has_its_whole_time() {
-    for make in all() {
-        let stuck = make().await?;
-        for pause in PAUSES {
-            give_up(&stuck, pause).await;
-            has_its_whole_time(&stuck).await;
+    for is_idle in [true, false] {
+        let _restless = (!is_idle).then(restless);
+        for make in all() {
+            let stuck = make().await?;
+            for pause in PAUSES {
+                give_up(&stuck, pause).await;
+                has_its_whole_time(&stuck).await;
+            }
         }
     }
     Ok(())
@@ -384,19 +387,6 @@ async fn a_loop_that_polls_in_any_order_notices_a_silent_peer() {
         };
         stuck.until_it_times_out(anew).await;
         assert!(began.elapsed() >= LIMIT);
-    }
-    Ok(())
-}
-
-#[run_test]
-async fn a_wait_that_was_given_up_ends_no_other_on_an_executor_that_is_never_idle() {
-    let _restless = restless();
-    for make in STREAMS {
-        let stuck = make().await?;
-        for pause in PAUSES {
-            give_up(&stuck, pause).await;
-            has_its_whole_time(&stuck).await;
-        }
     }
     Ok(())
 }

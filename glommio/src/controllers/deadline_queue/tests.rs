@@ -228,30 +228,6 @@ fn a_duration_that_shrinks_while_it_runs_is_no_negative_time() {
 }
 
 #[test]
-fn bumps_are_counted() {
-    let (controller, start, source) = (controller(), Instant::now(), fake(SECOND, 1000));
-    let _entry = push(&controller, &source, start);
-    // Twice as fast as it should be, all the time.
-    let shares_after = |elapsed: u32| {
-        source.processed.set(2 * u64::from(elapsed));
-        controller.shares_at(start + MS * elapsed)
-    };
-    let bump = || {
-        controller.bumps.update(|it| it + 1);
-        PriorityBump {
-            controller: Rc::clone(&controller),
-        }
-    };
-    let (first, second) = (bump(), bump());
-    assert_eq!(shares_after(100), 250);
-    drop(first);
-    assert_eq!(shares_after(200), 250, "there is another");
-    drop(second);
-    assert!(shares_after(300) < 250);
-    assert_eq!(shares_after(400), 1);
-}
-
-#[test]
 fn while_it_is_disabled_it_stands_still() {
     let (controller, start, source) = (controller(), Instant::now(), fake(SECOND, 1000));
     let _entry = push(&controller, &source, start);
