@@ -10,7 +10,9 @@ use futures_lite::future::try_zip;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::{BufferedFile, DmaFile, DmaStreamWriterBuilder, ImmutableFileBuilder};
 use glommio::net::{TcpListener, TcpStream};
-use glommio::{DefaultStallDetectionHandler, LocalExecutorBuilder, Placement, spawn_local};
+use glommio::{
+    DefaultStallDetectionHandler, Driver, LocalExecutorBuilder, Placement, executor, spawn_local,
+};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::*;
@@ -35,6 +37,14 @@ fn dropped_in_children<T>(value: &T) {
 
 fn size(path: &Path) -> u64 {
     fs::metadata(path).expect("it is there").len()
+}
+
+/// The rings of kernels before 6.9 do not truncate.
+fn is_cut_by_a_thread() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("procfs is mounted");
+    let mut numbers = (release.split(['.', '-'])).map(|it| it.parse().unwrap_or(0));
+    let version: [u32; 2] = std::array::from_fn(|_| numbers.next().unwrap_or(0));
+    executor().driver() == Driver::IoUring && version < [6, 9]
 }
 
 #[run_test(run_in_child)]
@@ -90,7 +100,8 @@ fn padding_is_left_to_the_parent_by_a_forked_child() {
         // All is flushed, and it is about to be cut.
         assert!(poll_once(&mut seal).await.is_none());
         dropped_in_children(&seal);
-        assert_eq!(size(&path), 8192);
+        // It may have happened where a thread does it.
+        assert!(size(&path) == 8192 || size(&path) == 5000 && is_cut_by_a_thread());
         seal.await?.close().await?;
         assert_eq!(size(&path), 5000);
         Ok(())
