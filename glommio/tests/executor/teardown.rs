@@ -18,7 +18,7 @@ use glommio::{
 
 use crate::blocking::with_threads;
 use crate::common::polled::rounds;
-use crate::common::{DropCount, Parking, on_drop, panic_of, run, watchdog, with_watchdog};
+use crate::common::{DropCount, Parking, on_drop, panic_of, patient, run, watchdog, with_watchdog};
 
 fn queue(name: &str) -> TaskQueueHandle {
     executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
@@ -485,7 +485,7 @@ fn many_waiting_tasks_are_dropped_in_linear_time() {
     assert_eq!(drops.count(), 200_000);
     // Linear takes a fraction of a second, quadratic minutes.
     let took = started.elapsed();
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < patient(Duration::from_secs(10)), "{took:?}");
 }
 
 #[run_test]

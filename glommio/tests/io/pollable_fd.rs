@@ -288,7 +288,8 @@ fn on_io_uring_a_wait_goes_on_with_a_file_that_is_closed_behind_it() {
         sleep(Duration::from_millis(1)).await;
         drop(reader);
         sleep(Duration::from_millis(1)).await;
-        assert!(poll_once(&mut waiting).await.is_none());
+        let early = poll_once(&mut waiting).await;
+        assert!(early.is_none(), "{early:?}");
         writer.write_all(b"x")?;
         waiting.await?;
         Ok(())

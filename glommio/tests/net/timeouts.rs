@@ -20,7 +20,7 @@ use socket2::SockRef;
 
 use super::deaf::Deaf;
 use super::hostile::{Way, pattern, pour, read_in_a};
-use super::{PATIENCE, abandon, aged_pair, at_each_age, io_kind, pair, pair_with_std, run};
+use super::{PATIENCE, aged_pair, at_each_age, give_up, io_kind, pair, pair_with_std, run};
 use crate::common::{Kept, Numbers};
 
 pub(super) const LIMIT: Duration = Duration::from_millis(30);
@@ -421,7 +421,7 @@ async fn a_peer_that_never_reads_gets_what_was_reported_as_written_and_no_more()
         assert!(poll_once(stream.read(&mut [0; 1])).await.is_none());
         // Given up before its time; a moment after that, the next is not taken for the same
         // wait.
-        abandon(stream.write(b"never")).await;
+        give_up(stream.write(b"never")).await;
         sleep(LIMIT * 2).await;
         let start = received.len();
         received.resize(start.max(written * round / 4), 0);
