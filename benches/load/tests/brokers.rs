@@ -1,9 +1,9 @@
 //! The load generator of brokers, with the brokers that are there.
 
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -81,28 +81,41 @@ fn nats_takes_the_same_load() {
     });
 }
 
+/// Starts a server at a free port, if there is such a program.
+fn start(program: &str, configure: impl Fn(&mut Command, &str)) -> Option<(Child, SocketAddr)> {
+    let start = Instant::now();
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let address = listener.local_addr().expect("it has one");
+        drop(listener);
+        let mut command = Command::new(program);
+        configure(&mut command, &address.port().to_string());
+        let mut server = (command.stdout(Stdio::null()).stderr(Stdio::null()))
+            .spawn()
+            .ok()?;
+        // It ends if someone else has taken the port meanwhile.
+        while server.try_wait().expect("it is a child").is_none() {
+            if TcpStream::connect(address).is_ok() {
+                return Some((server, address));
+            }
+            assert!(start.elapsed() < PATIENCE, "{program} does not start");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
 /// The stream is there already when a second run begins: Redis refuses to make its group again,
 /// NATS has the same one.
 fn other_takes_the_same_load(
     program: &str,
     option: &str,
     again: Option<&str>,
-    configure: impl FnOnce(&mut Command, &str),
+    configure: impl Fn(&mut Command, &str),
 ) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let address = listener.local_addr().expect("it has one");
-    drop(listener);
-    let mut command = Command::new(program);
-    configure(&mut command, &address.port().to_string());
-    let server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let Ok(mut server) = server else {
+    let Some((mut server, address)) = start(program, configure) else {
         println!("skipped: there is no {program} on the PATH");
         return;
     };
-    let start = Instant::now();
-    while TcpStream::connect(address).is_err() && start.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_millis(10));
-    }
     let process = server.id().to_string();
     let load = || {
         Command::new(BROKER_LOAD)
