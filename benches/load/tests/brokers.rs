@@ -93,7 +93,7 @@ fn start(program: &str, configure: impl Fn(&mut Command, &str)) -> Option<(Child
         let mut server = (command.stdout(Stdio::null()).stderr(Stdio::null()))
             .spawn()
             .ok()?;
-        // It ends if someone else has taken the port meanwhile.
+        // It ends if another process has taken the port meanwhile.
         while server.try_wait().expect("it is a child").is_none() {
             if TcpStream::connect(address).is_ok() {
                 return Some((server, address));

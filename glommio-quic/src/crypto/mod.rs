@@ -18,7 +18,7 @@ pub use suites::provider;
 pub use tokens::{ResetKey, TokenKey};
 
 use crate::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig, VarInt};
-use quinn_proto::HashedConnectionIdGenerator;
+use quinn_proto::RandomConnectionIdGenerator;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::sync::Arc;
@@ -91,16 +91,36 @@ pub fn endpoint_config() -> Result<EndpointConfig, rustls::Error> {
     Ok(endpoint_config_with(ResetKey::random()?))
 }
 
-/// The defaults of quinn-proto, with this key for stateless resets: with that of an earlier run at
-/// the same address, the clients of that run hear at once that their connections are lost.
+/// The defaults of quinn-proto but for connection IDs of 64 random bits, with this key for stateless
+/// resets: with that of an earlier run at the same address, the clients of that run hear at once that
+/// their connections are lost.
 pub fn endpoint_config_with(key: ResetKey) -> EndpointConfig {
-    let of_ids = key.of_connection_ids();
     let mut config = EndpointConfig::new(Arc::new(key));
-    config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(of_ids)));
+    config.cid_generator(|| Box::new(connection_ids()));
     config
+}
+
+/// Retries take an ID without a look at those in use, and the default generator has 24 random bits:
+/// with 1,000 connections, one of 1,000 retried clients often met another's.
+fn connection_ids() -> RandomConnectionIdGenerator {
+    RandomConnectionIdGenerator::new(8)
 }
 
 /// Fills `bytes` from the system.
 fn fill_random(bytes: &mut [u8]) -> Result<(), rustls::Error> {
     graviola::random::fill(bytes).map_err(|_| rustls::Error::FailedToGetRandomBytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::connection_ids;
+    use quinn_proto::ConnectionIdGenerator;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_hundred_thousand_connection_ids_are_all_different() {
+        let mut ids = connection_ids();
+        let different: HashSet<_> = (0..100_000).map(|_| ids.generate_cid()).collect();
+        assert_eq!(different.len(), 100_000);
+    }
 }

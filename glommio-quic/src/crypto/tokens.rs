@@ -8,8 +8,7 @@ use quinn_proto::crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey};
 
 /// Signs stateless resets (RFC 9000, section 10.3), by HMAC-SHA-256.
 ///
-/// With the same key an endpoint can reset connections that it had before it was restarted. For
-/// that, its connection IDs have to be known again, too: see
+/// With the same key an endpoint can reset connections that it had before it was restarted: see
 /// [`endpoint_config_with`](super::endpoint_config_with) and
 /// [`ShardOptions::reset_key`](crate::ShardOptions::reset_key).
 #[derive(Clone)]
@@ -30,13 +29,6 @@ impl ResetKey {
         let mut secret = [0; 32];
         fill_random(&mut secret)?;
         Ok(ResetKey::new(&secret))
-    }
-
-    /// A key by which an endpoint knows that a connection ID is its own. It guards no secret.
-    pub(super) fn of_connection_ids(&self) -> u64 {
-        let hash = self.hmac(b"connection ids").finish();
-        let first = hash.as_ref().first_chunk().expect("it has 32 bytes");
-        u64::from_le_bytes(*first)
     }
 
     fn hmac(&self, data: &[u8]) -> Hmac<Sha256> {

@@ -144,7 +144,7 @@ async fn relative_paths_are_of_the_working_directory() {
 /// As `std::fs::read_dir`: search permission is for what the names stand for.
 #[run_test(in_child)]
 fn a_directory_that_may_be_read_and_not_searched_is_listed() {
-    const NOBODY: u32 = 65_534;
+    const UNPRIVILEGED: u32 = 65_534;
     let folder = folder();
     let path = folder.path().join("readable");
     fs::create_dir(&path).expect("the disk has room");
@@ -152,10 +152,10 @@ fn a_directory_that_may_be_read_and_not_searched_is_listed() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("it is ours");
     // As root, whom permissions do not bind, this thread and those that it starts become
     // another user to the filesystem.
-    let is_root = chown(&path, Some(NOBODY), None).is_ok();
+    let is_root = chown(&path, Some(UNPRIVILEGED), None).is_ok();
     run(async {
         let directory = Directory::open(&path).await?;
-        if is_root && !becomes(NOBODY) {
+        if is_root && !becomes(UNPRIVILEGED) {
             return directory.close().await;
         }
         let denied = fs::metadata(path.join("file")).expect_err("that would need a search");

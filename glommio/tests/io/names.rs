@@ -192,7 +192,7 @@ async fn a_tree_is_removed_and_what_its_links_lead_to_is_not(folder: TempDir) {
 
 #[run_test(in_child)]
 fn what_cannot_be_removed_is_named() {
-    const NOBODY: u32 = 65_534;
+    const UNPRIVILEGED: u32 = 65_534;
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir_all(at("tree/a/locked")).expect("the disk has room");
@@ -201,10 +201,10 @@ fn what_cannot_be_removed_is_named() {
     // user to the filesystem.
     let is_root = [".", "tree", "tree/a", "tree/a/locked"]
         .iter()
-        .all(|name| std::os::unix::fs::chown(at(name), Some(NOBODY), None).is_ok());
+        .all(|name| std::os::unix::fs::chown(at(name), Some(UNPRIVILEGED), None).is_ok());
     fs::set_permissions(at("tree/a/locked"), Permissions::from_mode(0o555)).expect("ours");
     run(async {
-        if is_root && !becomes(NOBODY) {
+        if is_root && !becomes(UNPRIVILEGED) {
             return remove_dir_all(at("tree")).await;
         }
         let error = told(remove_dir_all(at("tree")).await);
