@@ -5,8 +5,8 @@ use crate::body::{self, Incoming};
 use crate::transport::Transport;
 use bytes::Bytes;
 use futures_lite::FutureExt;
+use glommio::future::timeout;
 use glommio::sync::{CancellationToken, Gate, Pass};
-use glommio::timer::timeout;
 use glommio_quic::{Connection, StreamId, VarInt};
 use h3::error::Code;
 use h3::quic::{RecvStream as _, SendStream as _};
@@ -20,6 +20,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -161,11 +162,7 @@ impl Connections {
         let shared = Rc::clone(&self.shared);
         async move {
             // An error says that they have finished before.
-            let finished = async {
-                let _ = closed.await;
-                Ok(())
-            };
-            if timeout(limit, finished).await.is_ok() {
+            if timeout(limit, closed).await.is_ok() {
                 return 0;
             }
             let left = shared.open_count.get();
@@ -231,14 +228,15 @@ where
         shared.is_ending.cancelled().await;
         Ok(None)
     };
-    let mut ending = std::pin::pin!(ending);
+    let mut ending = pin!(ending);
     loop {
         match http.accept().or(ending.as_mut()).await {
             Ok(Some(resolver)) => {
                 let (shared, service) = (Rc::clone(shared), Rc::clone(&service));
                 let connection = connection.clone();
                 let request = async move {
-                    let answer = answer(&shared, &connection, resolver, &*service);
+                    // Pinned, as a future that is moved into another one makes that twice as large.
+                    let answer = pin!(answer(&shared, &connection, resolver, &*service));
                     match AssertUnwindSafe(answer).catch_unwind().await {
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => tracing::debug!(%error, "a request has failed"),
@@ -291,9 +289,7 @@ where
     B: Body,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    let resolved = timeout(shared.options.headers_timeout, async {
-        Ok(resolver.resolve_request().await)
-    });
+    let resolved = timeout(shared.options.headers_timeout, resolver.resolve_request());
     let (request, stream) = resolved.await.map_err(|_| Error::HeadersTimedOut)??;
     let id = VarInt::from_u64(stream.id().into_inner()).expect("both have 62 bits");
     let stopped = connection.stopped(StreamId::from(id));
@@ -311,7 +307,7 @@ where
             false => body::send(&mut send, body).await,
         }
     };
-    let mut stopped = std::pin::pin!(stopped);
+    let mut stopped = pin!(stopped);
     let cancelled = async {
         match stopped.as_mut().await {
             // The client wants no response, or is gone.

@@ -25,12 +25,10 @@
 #![forbid(unsafe_code)]
 
 use std::future::Future;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use crate::clock;
 use crate::error::{GlommioError, Result};
-use crate::timer::{Timer, limit};
+use crate::timer::{Limit, Limited, Timeout};
 
 /// Awaits `future` for at most `dur`, counted from the first poll of the returned future.
 ///
@@ -66,12 +64,11 @@ use crate::timer::{Timer, limit};
 ///     assert!(timeout_at(deadline, sleep(Duration::from_secs(3600))).await.is_err());
 /// });
 /// ```
-pub async fn timeout<F, T>(dur: Duration, future: F) -> Result<T, ()>
+pub fn timeout<F, T>(dur: Duration, future: F) -> impl Future<Output = Result<T, ()>>
 where
     F: Future<Output = T>,
 {
-    let output = limit(Timer::new(dur), pin!(future)).await;
-    output.ok_or(GlommioError::TimedOut(dur))
+    Timeout::new(future, Limit::After(dur), in_time)
 }
 
 /// Awaits `future` until `deadline`. If that is past, `future` is polled once.
@@ -90,12 +87,13 @@ where
 /// # Cancel safety
 ///
 /// As `future`.
-pub async fn timeout_at<F, T>(deadline: Instant, future: F) -> Result<T, ()>
+pub fn timeout_at<F, T>(deadline: Instant, future: F) -> impl Future<Output = Result<T, ()>>
 where
     F: Future<Output = T>,
 {
-    let first_poll = clock::now();
-    let output = limit(Timer::at(deadline), pin!(future)).await;
-    let allowed = deadline.saturating_duration_since(first_poll);
-    output.ok_or(GlommioError::TimedOut(allowed))
+    Timeout::new(future, Limit::At(deadline), in_time)
+}
+
+fn in_time<T>(limited: Limited<T>) -> Result<T, ()> {
+    limited.map_err(GlommioError::TimedOut)
 }

@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use pin_project_lite::pin_project;
+
 use crate::error::{GlommioError, ResourceType, Result};
 use crate::executor::{Task, executor};
 use crate::noted::waits_at;
@@ -145,7 +147,7 @@ impl Gate {
         handle: TaskQueueHandle,
     ) -> Result<Task<T>, ()> {
         let pass = self.enter()?;
-        executor().spawn_local_into(inside(future, pass), handle)
+        executor().spawn_local_into(Inside { future, pass }, handle)
     }
 
     /// Closes the gate: from now on nothing enters, whether the returned future is polled or not.
@@ -194,11 +196,21 @@ impl Gate {
     }
 }
 
-/// `future`, with a pass that is dropped right after it: parameters that were not used yet are
-/// dropped in their order, and what is awaited before the locals around it.
-async fn inside<T>(future: impl Future<Output = T>, pass: Pass) -> T {
-    let _pass = pass;
-    future.await
+pin_project! {
+    /// A future, with a pass that is dropped right after it.
+    struct Inside<F> {
+        #[pin]
+        future: F,
+        pass: Pass,
+    }
+}
+
+impl<F: Future> Future for Inside<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.project().future.poll(cx)
+    }
 }
 
 /// Waits until the last visitor has left.

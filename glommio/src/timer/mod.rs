@@ -47,8 +47,8 @@ pub use action::{TimerActionOnce, TimerActionRepeat};
 pub use delay_queue::DelayQueue;
 pub use interval::{Interval, MissedTickBehavior, Tick, interval, interval_at};
 pub use sleep::{Timer, sleep, sleep_until};
-pub(crate) use timeout::limit;
 /// [`timeout`] under a name that cannot be taken for [`future::timeout`](crate::future::timeout).
 #[doc(inline)]
 pub use timeout::timeout as try_timeout;
 pub use timeout::timeout;
+pub(crate) use timeout::{Limit, Limited, Timeout};

@@ -82,3 +82,18 @@ async fn at_the_deadline_the_output_wins() {
         Some("output")
     );
 }
+
+/// As an `async fn` would be, in which a parameter is there once more when it is awaited.
+#[test]
+fn a_limit_does_not_double_the_size_of_a_future() {
+    async fn large() -> Result<(), ()> {
+        let kept = [1_u8; 4096];
+        sleep(HOUR).await;
+        assert_eq!(kept, [1; 4096]);
+        Ok(())
+    }
+    let most = size_of_val(&large()) + 256;
+    assert!(size_of_val(&try_timeout(HOUR, large())) < most);
+    assert!(size_of_val(&timeout(HOUR, large())) < most);
+    assert!(size_of_val(&timeout_at(Instant::now(), large())) < most);
+}

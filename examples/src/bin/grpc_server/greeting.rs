@@ -37,11 +37,8 @@ pub struct CountReply {
     pub number: u32,
 }
 
-/// The client.
-#[allow(
-    dead_code,
-    reason = "`compat/tokio_servers` has the module, and no client"
-)]
+/// The client: a program that has none of its own has no use for it.
+#[allow(dead_code)]
 pub mod greeter_client {
     use tonic::body::Body;
     use tonic::client::{Grpc, GrpcService};
@@ -108,7 +105,8 @@ pub mod greeter_client {
     }
 }
 
-/// The server.
+/// The server: a test has no use for it.
+#[allow(dead_code)]
 pub mod greeter_server {
     use std::convert::Infallible;
     use std::sync::Arc;
