@@ -19,7 +19,7 @@ use std::cell::Cell;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -241,10 +241,9 @@ where
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => tracing::debug!(%error, "a request has failed"),
                         Err(payload) => {
-                            // What it carries may panic when it is dropped.
-                            std::mem::forget(payload);
                             shared.panics.set(shared.panics.get() + 1);
-                            tracing::error!("a service has panicked");
+                            contained(|| tracing::error!("a service has panicked"));
+                            contained(|| drop(payload));
                         }
                     }
                 };
@@ -320,6 +319,13 @@ where
     let received = connection.stopped(StreamId::from(id));
     let _ = received.await;
     Ok(())
+}
+
+/// Does what may panic in turn: a subscriber, or what the panic of a service carried.
+fn contained(act: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(act)) {
+        std::mem::forget(payload);
+    }
 }
 
 /// What means nothing in HTTP/3, and makes a message malformed (RFC 9114, section 4.2).

@@ -8,8 +8,9 @@ pub(crate) fn caught<R>(act: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(result) => Some(result),
         Err(payload) => {
-            // What it carries may panic when it is dropped.
-            mem::forget(payload);
+            if let Err(next) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                mem::forget(next);
+            }
             None
         }
     }
@@ -18,4 +19,19 @@ pub(crate) fn caught<R>(act: impl FnOnce() -> R) -> Option<R> {
 /// Logs an error. A subscriber that panics is as one that does not listen.
 pub(crate) fn log_error(text: &str) {
     caught(|| tracing::error!("{text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::caught;
+    use std::panic::panic_any;
+    use std::sync::Arc;
+
+    #[test]
+    fn what_a_panic_carried_is_dropped() {
+        let kept = Arc::new(());
+        let carried = Arc::clone(&kept);
+        assert!(caught(|| panic_any(carried)).is_none());
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
 }
