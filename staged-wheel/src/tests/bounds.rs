@@ -6,7 +6,7 @@ use crate::wheel::{MOVES_PER_POLL, StagedWheel, TICK_BITS};
 
 const TICK: u64 = 1 << TICK_BITS;
 
-/// A thousand timers for one millisecond, too few for a selection: the slot is gathered over several
+/// A thousand timers for one millisecond: the slot is gathered over several
 /// polls, each fires its budget at most, and the order is that of a sorted map.
 #[test]
 fn a_crowded_tick_is_gathered_piece_by_piece() {

@@ -27,8 +27,6 @@ mod reentry;
 #[cfg(test)]
 mod regressions;
 #[cfg(test)]
-mod selection;
-#[cfg(test)]
 mod stages;
 
 #[cfg(fuzzing)]

@@ -3,7 +3,7 @@
 
 use super::entry::{FiredRecord, Key, NIL, Order, RecordState};
 use super::heap::NearHeap;
-use super::run::{Bucket, Gathered, List, Run};
+use super::run::{Gathered, List, Run};
 use super::slab::Slab;
 use crate::epoch::NEVER;
 
@@ -118,20 +118,6 @@ impl CurrentTick {
             index = next;
         }
         gathered
-    }
-
-    /// Enters a timer that is in no list, whose deadline is in `bucket`.
-    #[inline]
-    pub(super) fn deal<T>(
-        &mut self,
-        slab: &mut Slab<T>,
-        index: u32,
-        bucket: &mut Bucket,
-        moves_left: &mut usize,
-    ) {
-        if !self.run.deal(slab, index, bucket, moves_left) {
-            self.heap.push(slab, index);
-        }
     }
 
     /// The list that was gathered from has ended.

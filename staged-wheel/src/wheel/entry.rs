@@ -120,12 +120,6 @@ impl Order {
         seq: 0,
     };
 
-    /// Behind all timers.
-    pub(super) const LAST: Order = Order {
-        deadline_ns: u64::MAX,
-        seq: u64::MAX,
-    };
-
     /// The place before this one, which is not the first.
     #[inline]
     pub(super) fn previous(self) -> Self {

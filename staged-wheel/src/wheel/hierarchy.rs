@@ -21,30 +21,24 @@
 //! straight from the list of their slot, and a poll in an empty tick moves the cursor and nothing
 //! else (`Wheel::passes_quietly`).
 //!
-//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`); and where
-//! it was not, its first timers are selected before the rest moves (`hierarchy/silence.rs`). Of a
-//! list in the order of firing the first are known, and need neither (`Wheel::open_crowd`).
+//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`). Of a list in
+//! the order of firing the first are known, and need not be (`Wheel::open_crowd`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
 //! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
 //! past; the heap holds timers of the cursor's tick or earlier ones, and what was armed for the time
-//! of a selection or up to the head of a crowd in order; what either holds of later ticks fires when
+//! up to the head of a crowd in order; what either holds of later ticks fires when
 //! the cursor comes to these, or when it comes before all that is listed; no timer is due before
 //! `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered, and in a selection 16
-//! times as many deadlines looked at; the next expiry one
-//! slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
 //! tick and before each sleep.
 
 mod ahead;
 mod cursor;
 mod refinement;
-mod selection;
-mod silence;
 
-use self::selection::Selection;
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
@@ -77,16 +71,10 @@ const MOVES_BUSY: usize = 64;
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
     cursor: Tick,
-    /// What is armed for a time up to this goes to the heap: the cursor's tick, the end of the
-    /// latest selection, or the head of a crowd in order.
+    /// What is armed for a time up to this goes to the heap: the cursor's tick, or the head of a crowd in order.
     near_until_ns: u64,
     /// Timers up to this have left the levels, wherever the cursor is.
     selected: Order,
-    selection: Option<Selection>,
-    /// Of the one before: a load that has crowds again and again takes no memory for each.
-    selection_memory: selection::Memory,
-    /// Polls for which no other begins.
-    selection_pause: u32,
     pace: Pace,
     /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
     /// before it: what is armed meanwhile falls into no slot that is next.
@@ -119,9 +107,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             cursor,
             near_until_ns: cursor.last_ns(),
             selected: Order::FIRST,
-            selection: None,
-            selection_memory: selection::Memory::default(),
-            selection_pause: 0,
             pace: Pace::new(cursor),
             refined_until: Tick::FIRST,
             refinement: Refinement::default(),
@@ -212,10 +197,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if can_keep {
             // A timeout pushed back time and again: its neighbours are left alone, the slot sorts
             // it out.
-            slab.set_deadline(index, deadline_ns);
+            slab.link_mut(index).deadline_ns = deadline_ns;
         } else {
             self.displace(slab, index);
-            slab.set_deadline(index, deadline_ns);
+            slab.link_mut(index).deadline_ns = deadline_ns;
             self.place(slab, index);
         }
         if self.next_ns == old_ns {
@@ -256,7 +241,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     ) -> bool {
         let slab = &mut memory.slab;
         let mut moves_left = self.moves_per_poll;
-        self.refresh_selection();
         let mut fired = 0;
         let has_more = loop {
             if !self.tick.is_empty() {
@@ -279,8 +263,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if fired > 0 {
             self.next_ns = UNKNOWN;
         }
-        // What comes behind the timers that have fired, as far as moves are left.
-        while has_more && self.select(slab, &mut moves_left) {}
         if !has_more {
             // Nothing that is not due is moved before all that is due has fired.
             self.refine(slab, now_ns, fired, &mut moves_left);
@@ -478,11 +460,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[cfg(test)]
     pub(super) fn moves_of_last_poll(&self) -> usize {
         self.moves_of_last_poll
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_selecting(&self) -> bool {
-        self.selection.is_some()
     }
 
     #[cfg(any(test, fuzzing))]

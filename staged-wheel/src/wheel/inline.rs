@@ -80,7 +80,7 @@ impl Dense {
         let position = record.place as usize & INLINE_MAX;
         debug_assert_eq!(self.indices[position], index);
         record.seq = seq;
-        slab.set_deadline(index, deadline_ns);
+        slab.link_mut(index).deadline_ns = deadline_ns;
         let old_ns = std::mem::replace(&mut self.deadline_ns[position], deadline_ns);
         if old_ns == self.min_ns {
             self.is_stale = true;

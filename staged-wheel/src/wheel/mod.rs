@@ -357,12 +357,6 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         }
     }
 
-    /// Whether a selection is under way.
-    #[cfg(test)]
-    pub(super) fn is_selecting(&self) -> bool {
-        matches!(&self.stage, Stage::Wheel(wheel) if wheel.is_selecting())
-    }
-
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         self.memory.slab.check_invariants();

@@ -39,7 +39,7 @@ mod list;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-pub(super) use self::buckets::{Bucket, Buckets};
+use self::buckets::Buckets;
 use self::keys::{Head, RunKey, Sieve};
 pub(super) use self::list::{Gathered, List};
 use super::entry::{FiredRecord, Key, NIL, Order};

@@ -21,9 +21,9 @@
 use std::num::NonZeroU32;
 
 use super::entry::{
-    FiredRecord, Link, NIL, Order, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split,
+    FiredRecord, Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split,
 };
-use super::page_table::{FULL, Memory, Page, PageList};
+use super::page_table::{FULL, Page, PageList};
 use crate::prefetch::prefetch;
 
 const FIRST_GENERATION: u32 = 1;
@@ -34,8 +34,6 @@ const PAGES_MAX: usize = (1 << 30) >> PAGE_BITS;
 pub(super) struct Slab<T> {
     /// By page number.
     table: Vec<Page<T>>,
-    /// By page number: no timer in a list that lives there comes before that.
-    firsts: Vec<Order>,
     /// The pages with room.
     room: PageList,
     /// The pages that are away and may come back.
@@ -55,7 +53,6 @@ impl<T> Slab<T> {
     pub(super) fn new() -> Self {
         Slab {
             table: Vec::new(),
-            firsts: Vec::new(),
             room: PageList { first: NIL },
             away: PageList { first: NIL },
             floor_beyond: FIRST_GENERATION,
@@ -97,9 +94,6 @@ impl<T> Slab<T> {
         let number = self.room.first;
         let page = &mut self.table[number as usize];
         page.live += 1;
-        let first = &mut self.firsts[number as usize];
-        let deadline_ns = link.deadline_ns;
-        *first = Order { deadline_ns, seq }.min(*first);
         let index = number << PAGE_BITS | page.free;
         let (_, position) = split(index);
         let memory = page.memory.as_deref_mut().expect("it has room");
@@ -154,9 +148,6 @@ impl<T> Slab<T> {
         let (number, position) = split(index);
         let page = &mut self.table[number];
         page.live -= 1;
-        if page.live == 0 {
-            self.firsts[number] = Order::LAST;
-        }
         self.live -= 1;
         let memory = page.memory.as_deref_mut().expect("a timer lives on it");
         let record = &mut memory.records[position];
@@ -212,29 +203,6 @@ impl<T> Slab<T> {
         &mut self.table[number].memory_mut().links[position]
     }
 
-    /// Gives a live record, which has its new arming count, another deadline.
-    #[inline(always)]
-    pub(super) fn set_deadline(&mut self, index: u32, deadline_ns: u64) {
-        let (number, position) = split(index);
-        let memory = self.table[number].memory_mut();
-        memory.links[position].deadline_ns = deadline_ns;
-        let seq = memory.records[position].seq;
-        let first = &mut self.firsts[number];
-        *first = Order { deadline_ns, seq }.min(*first);
-    }
-
-    /// By page, the first of the listed timers that live there, or a place before it; [`Order::LAST`] if
-    /// none lives there.
-    #[inline]
-    pub(super) fn firsts(&self) -> &[Order] {
-        &self.firsts
-    }
-
-    /// All timers of the page have been looked at.
-    pub(super) fn set_first(&mut self, number: usize, first: Order) {
-        self.firsts[number] = first;
-    }
-
     /// Whether a key made for arm `seq` of the record still stands, the record being in `state`.
     ///
     /// The record may have been released and its page given back since the key was made.
@@ -248,17 +216,6 @@ impl<T> Slab<T> {
     pub(super) fn prefetch(&self, index: u32) {
         if self.is_used(index) {
             prefetch(self.at(index));
-        }
-    }
-
-    /// Asks for the links of both neighbours of a listed record.
-    #[inline(always)]
-    pub(super) fn prefetch_neighbours(&self, index: u32) {
-        let Link { next, prev, .. } = *self.link(index);
-        for neighbour in [next, prev] {
-            if neighbour != NIL {
-                prefetch(self.link(neighbour));
-            }
         }
     }
 
@@ -292,12 +249,6 @@ impl<T> Slab<T> {
                 self.at(index).state,
                 RecordState::InRun | RecordState::InHeap
             )
-    }
-
-    /// The memory of a page, unless it is away.
-    #[inline]
-    pub(super) fn page(&self, number: usize) -> Option<&Memory<T>> {
-        self.table[number].memory.as_deref()
     }
 
     pub(super) fn table_len(&self) -> usize {
@@ -348,10 +299,8 @@ impl<T> Slab<T> {
             self.floor_beyond = self.floor_beyond.max(last.floor);
             self.away.unlink(&mut self.table, number);
             self.table.pop();
-            self.firsts.pop();
             if self.table.capacity() > 4 * self.table.len() {
                 self.table.shrink_to(2 * self.table.len());
-                self.firsts.shrink_to(2 * self.table.len());
             }
         }
     }
@@ -368,7 +317,6 @@ impl<T> Slab<T> {
         } else {
             assert!(self.table.len() < PAGES_MAX, "more than 2^30 timers");
             self.table.push(Page::away(self.floor_beyond));
-            self.firsts.push(Order::LAST);
             self.table.len() as u32 - 1
         };
         self.table[number as usize].open();
@@ -399,7 +347,7 @@ impl<T> Slab<T> {
         let mut payloads = Vec::with_capacity(self.live);
         for number in 0..self.table.len() {
             for position in 0..PAGE {
-                let page = self.page(number);
+                let page = self.table[number].memory.as_deref();
                 if page.is_some_and(|it| it.records[position].payload.is_some()) {
                     let index = (number << PAGE_BITS | position) as u32;
                     payloads.push(self.release_fired(index));
@@ -451,8 +399,7 @@ impl<T> Slab<T> {
             number = page.next;
         }
         let (mut live, mut resident) = (0, 0);
-        assert_eq!(self.firsts.len(), self.table.len());
-        for ((page, &first), has_room) in self.table.iter().zip(&self.firsts).zip(rooms) {
+        for (page, has_room) in self.table.iter().zip(rooms) {
             assert_eq!(has_room, page.free != FULL);
             let (mut armed, mut free) = (0, 0);
             for record in page.memory.iter().flat_map(|it| &it.records) {
@@ -472,17 +419,6 @@ impl<T> Slab<T> {
                 assert!(listed <= FULL, "a circle of free records");
             }
             assert_eq!(listed, free);
-            if let Some(memory) = &page.memory {
-                for (record, link) in memory.records.iter().zip(&memory.links) {
-                    let is_listed = record.state == RecordState::Listed;
-                    let order = Order {
-                        deadline_ns: link.deadline_ns,
-                        seq: record.seq,
-                    };
-                    assert!(!is_listed || order >= first);
-                }
-            }
-            assert!(page.live > 0 || first == Order::LAST);
             assert_eq!(page.live, armed);
             live += armed as usize;
             resident += usize::from(page.memory.is_some());

@@ -56,14 +56,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if to.since(self.cursor) == 1 && self.waits_in_order(now_ns) {
                 return Due::Nothing;
             }
-            if self.selection.is_some() && self.select(slab, moves_left) {
-                continue;
-            }
             match self.advance(slab, now_ns, moves_left) {
                 Advance::Done => {}
                 Advance::Listed(at) => return Due::Listed(at),
                 Advance::Waits => return Due::Nothing,
-                Advance::Unfinished if self.begin_selection(slab, now_ns) => {}
                 Advance::Unfinished => return Due::Unfinished,
             }
         }
@@ -74,7 +70,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[inline]
     pub(super) fn passes_quietly<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, arms: u64) -> bool {
         let until_ns = self.refine_ns.min(self.crowds.begin_ns);
-        if now_ns >= until_ns || self.selection.is_some() {
+        if now_ns >= until_ns {
             return false;
         }
         let next_ns = self.next_ns_if_cheap(slab);
@@ -97,6 +93,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         self.idle_before_ns = tick.end_ns().min(next_ns).min(until_ns);
         true
+    }
+
+    /// Everything in the lists comes after this.
+    #[inline]
+    pub(super) fn listed_after(&self) -> Order {
+        Order::last_at(self.cursor.last_ns()).max(self.selected)
     }
 
     /// How far in order timers may fire at `now_ns`: what is in the lists comes after.

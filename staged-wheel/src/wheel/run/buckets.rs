@@ -2,7 +2,7 @@
 
 /// A time that is cut into buckets, all of one width.
 #[derive(Debug, Default)]
-pub(in crate::wheel) struct Buckets {
+pub(super) struct Buckets {
     in_order: Vec<Bucket>,
     /// Buckets to a nanosecond, times 2^64.
     per_ns: u64,
@@ -10,7 +10,7 @@ pub(in crate::wheel) struct Buckets {
 
 /// A part of a crowd that is dealt: timers from a deadline on up to the next bucket's.
 #[derive(Debug)]
-pub(in crate::wheel) struct Bucket {
+pub(super) struct Bucket {
     pub(super) begin_ns: u64,
     /// The chunk that was filled last, which may hold something else by now.
     pub(super) chunk: usize,
@@ -18,7 +18,7 @@ pub(in crate::wheel) struct Bucket {
 
 impl Buckets {
     /// Cuts the time from `begin_ns` to `last_ns`, in which some `timers` are due.
-    pub(in crate::wheel) fn cut(&mut self, begin_ns: u64, last_ns: u64, timers: usize) {
+    pub(super) fn cut(&mut self, begin_ns: u64, last_ns: u64, timers: usize) {
         let span_ns = last_ns.saturating_sub(begin_ns).max(1);
         let count = (timers.div_ceil(BUCKET).clamp(1, BUCKETS_MAX) as u64).min(span_ns);
         // Less than one: there are at least two nanoseconds.
@@ -47,7 +47,7 @@ impl Buckets {
 
     /// Where a timer due at that time goes, which is no earlier than the first bucket.
     #[inline]
-    pub(in crate::wheel) fn bucket(&mut self, deadline_ns: u64) -> &mut Bucket {
+    pub(super) fn bucket(&mut self, deadline_ns: u64) -> &mut Bucket {
         let offset_ns = u128::from(deadline_ns - self.in_order[0].begin_ns);
         let nth = (offset_ns * u128::from(self.per_ns)) >> 64;
         // The last one has what comes after it as well.

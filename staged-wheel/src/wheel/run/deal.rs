@@ -1,6 +1,6 @@
 //! Dealing: how a crowd comes into a [`Run`] in parts that need not be merged.
 //!
-//! A crowd that is taken page by page, or from a long list, comes in no order. Sorted in chunks as it
+//! A crowd that is taken from a long list comes in no order. Sorted in chunks as it
 //! comes, each chunk would span all of it, and each timer that fires would be of another chunk than the
 //! one before: a step of the heap and two cache misses for each. So it is dealt by deadline instead, as in
 //! a bucket sort:
@@ -25,7 +25,7 @@ impl Run {
     /// Takes a record, which is in no list, into a bucket. What that takes beyond one move is taken off
     /// those that are left. False if its arming count is out of reach.
     #[inline]
-    pub(in crate::wheel) fn deal<T>(
+    fn deal<T>(
         &mut self,
         slab: &mut Slab<T>,
         index: u32,
