@@ -8,20 +8,20 @@
 //!    ┌──────────────────────────────────────┐   cursor arrives   ┌─────┐ ┌──────┐
 //!    │ levels 9 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
 //!    └──────────────────────────────────────┘   gather, sort     └──┬──┘ └──┬───┘
-//!       refine: the next slot of each level                         └───┬───┘
-//!       moves down ahead of the cursor                    the smaller head fires, if due
+//!                                                                   └───┬───┘
+//!                                                         the smaller head fires, if due
 //! ```
 //!
 //! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
 //! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
 //! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
-//! standing one tick short of it; the next slot of level 0 is gathered the same way. So the
+//! standing one tick short of it. So the
 //! invariants hold at every moment, a poll may stop in the middle of any slot, and a timer armed
 //! meanwhile for an earlier moment still goes first. A few timers in order, with no others near, fire
 //! straight from the list of their slot, and a poll in an empty tick moves the cursor and nothing
 //! else (`Wheel::passes_quietly`).
 //!
-//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`). Of a list in
+//! A crowd is brought down even earlier, a part in each poll (`hierarchy/ahead.rs`). Of a list in
 //! the order of firing the first are known, and need not be (`Wheel::open_crowd`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
@@ -37,13 +37,11 @@
 
 mod ahead;
 mod cursor;
-mod refinement;
 
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
 use super::look::{Look, UNKNOWN};
-use super::pace::{Pace, Refinement};
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 use super::tick::Tick;
@@ -75,19 +73,14 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     near_until_ns: u64,
     /// Timers up to this have left the levels, wherever the cursor is.
     selected: Order,
-    pace: Pace,
-    /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
-    /// before it: what is armed meanwhile falls into no slot that is next.
-    refined_until: Tick,
-    refinement: Refinement,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
     prepare_ns: u64,
     /// Which these are, as of the latest look, and how long that holds.
     crowds: Look,
-    /// A poll before this has no refinement to make.
-    refine_ns: u64,
+    /// The latest poll that did.
+    prepared_ns: u64,
     /// All that is due until then is made ready, a crowd being part of it.
     ready_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
@@ -107,13 +100,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             cursor,
             near_until_ns: cursor.last_ns(),
             selected: Order::FIRST,
-            pace: Pace::new(cursor),
-            refined_until: Tick::FIRST,
-            refinement: Refinement::default(),
             idle_before_ns: 0,
             prepare_ns: 0,
             crowds: Look::NONE,
-            refine_ns: 0,
+            prepared_ns: now_ns,
             ready_until_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
@@ -263,10 +253,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if fired > 0 {
             self.next_ns = UNKNOWN;
         }
-        if !has_more {
-            // Nothing that is not due is moved before all that is due has fired.
-            self.refine(slab, now_ns, fired, &mut moves_left);
-        }
+        // Nothing that is not due is moved before all that is due has fired.
         if !has_more && now_ns >= self.prepare_ns {
             self.prepare(slab, now_ns, arms, fired, &mut moves_left);
         }
@@ -274,11 +261,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         {
             self.moves_of_last_poll = self.moves_per_poll - moves_left;
         }
-        self.refine_ns = if has_more { 0 } else { self.refine_at() };
-        self.idle_before_ns = match self.refine_ns {
-            0 => 0,
-            _ => self.idle_until(),
-        };
+        self.idle_before_ns = if has_more { 0 } else { self.idle_until() };
         has_more
     }
 

@@ -332,12 +332,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         (Self::start(at).begin_ns(), Self::last(at).last_ns())
     }
 
-    /// Whether no slot lies between this one and the cursor's.
-    #[inline]
-    pub(super) fn is_next(at: Position, cursor: Tick) -> bool {
-        at.number == cursor.slot(Self::SPANS[at.level as usize].bits_of_slot()) + 1
-    }
-
     #[inline]
     pub(super) fn slot(&self, at: Position) -> &Slot {
         &self.slots.as_flattened()[Self::place(at)]

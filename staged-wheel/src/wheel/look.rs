@@ -2,7 +2,6 @@
 //! find what the one before has.
 
 use super::level::Position;
-use super::pace::AHEAD_MIN;
 use crate::epoch::NEVER;
 
 /// What the latest look for crowds has found.
@@ -29,9 +28,12 @@ impl Look {
     /// next expiry is that one, and known.
     #[inline]
     pub(super) fn holds(&self, arms: u64, next_ns: u64) -> bool {
-        next_ns != UNKNOWN && next_ns <= self.until_ns && arms - self.arms < u64::from(AHEAD_MIN)
+        next_ns != UNKNOWN && next_ns <= self.until_ns && arms - self.arms < ARMS_MIN
     }
 }
+
+/// So few timers are no crowd.
+const ARMS_MIN: u64 = 16;
 
 /// A cached next expiry that is to be found again. Below every deadline, so that no minimum
 /// replaces it.

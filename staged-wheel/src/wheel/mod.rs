@@ -30,7 +30,6 @@ mod hierarchy;
 mod inline;
 mod level;
 mod look;
-mod pace;
 mod page_table;
 mod reclaim;
 mod run;
@@ -265,13 +264,12 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.epoch.instant(next_ns)
     }
 
-    /// When to poll even if nothing is due: a poll has left something to be done after what it fired, a
+    /// When to poll even if nothing is due: a
     /// crowd is to be made ready before it is due, or memory is to go back that a peak has left. `None` if there is no need to; an owner who sleeps may
     /// then sleep on.
     #[inline]
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let (crowd_ns, has_excess) = match &mut self.stage {
-            Stage::Wheel(wheel) if wheel.refines() => (self.now_ns, false),
             Stage::Wheel(wheel) => (wheel.next_crowd_ns(self.seq), wheel.has_excess()),
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };

@@ -1,10 +1,9 @@
 //! How a [`Wheel`] makes a crowd ready before it is due.
 //!
 //! A slot with more timers than a poll may move keeps its first timer waiting for as many polls as
-//! it takes to move them all. An executor that is awake moves them down at the pace of `pace.rs`.
-//! One that sleeps is asked to wake ahead of the first of them, early enough that a poll a tick
-//! brings the crowd down all levels and sorts it in time; idle as it is, it polls far more often,
-//! and sleeps again until the first is due:
+//! it takes to move them all. So the executor is asked for polls ahead of the first of them, early
+//! enough that one a tick brings the crowd down all levels and sorts it in time; idle as it is, it polls
+//! far more often, and sleeps again until the first is due:
 //!
 //! ```text
 //!            begin                              due
@@ -12,6 +11,8 @@
 //!     asleep    ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪      asleep              fires in the first poll
 //!               512 moves a poll
 //! ```
+//!
+//! Where others are due soon, each poll moves a few timers only, and asks for the next one at once.
 //!
 //! Only what is near is touched: a crowd that is cancelled before, as timeouts are, is never moved,
 //! and what is far off costs an idle executor one such wake a level at most, for moves that are to
@@ -53,9 +54,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         moves_left: &mut usize,
     ) {
         let mut most = *moves_left;
-        if fired > 0 {
-            // Others come due soon, and would wait for a crowd that is not due yet.
-            let part = self.pace.part_of_tick(self.moves_per_poll);
+        let elapsed_ns = now_ns.saturating_sub(self.prepared_ns).min(1 << TICK_BITS);
+        self.prepared_ns = now_ns;
+        if fired > 0 || self.next_ns_if_cheap(slab) < now_ns.saturating_add(BUSY_NS) {
+            // Others are due soon, and would wait for a crowd that is not due yet. Another poll goes on.
+            let part = self.moves_per_poll.saturating_mul(elapsed_ns as usize) >> TICK_BITS;
             most = most.min(part.max(MOVES_BUSY));
         }
         *moves_left -= most;
@@ -184,6 +187,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
 /// Slots of level 0 behind the first one that are looked at.
 const TICKS_SEEN: u64 = 16;
+
+/// A timer that is due so soon would wait for the moves that a poll may make: a sixteenth of a tick.
+const BUSY_NS: u64 = 1 << (TICK_BITS - 4);
 
 /// Timers at either end of a slot that tell when the others may be due.
 const SAMPLED: usize = 16;

@@ -69,7 +69,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// do is to move the cursor through empty ticks. That is done, then.
     #[inline]
     pub(super) fn passes_quietly<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, arms: u64) -> bool {
-        let until_ns = self.refine_ns.min(self.crowds.begin_ns);
+        let until_ns = self.last_before_coarse().end_ns().min(self.crowds.begin_ns);
         if now_ns >= until_ns {
             return false;
         }
@@ -79,16 +79,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         let tick = Tick::of(now_ns);
         if tick > self.cursor {
-            // No slot of level 0 before that of the next expiry has timers, and none of a coarse level begins
-            // before there is something to refine.
-            let before_next = Tick::of(next_ns).previous();
-            let to = tick.min(before_next);
+            // No slot of level 0 before that of the next expiry has timers.
+            let to = tick.min(Tick::of(next_ns).previous());
             if to > self.cursor {
                 self.go_to(to);
-                self.pace.advance(to, now_ns);
-            }
-            if to == before_next && self.gathered_ahead().is_some() {
-                return false;
             }
         }
         self.idle_before_ns = tick.end_ns().min(next_ns).min(until_ns);
@@ -369,8 +363,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         // Also of what is ahead of the cursor, should this poll be earlier than the one that left
         // it there.
         let near_ns = self.tick.next_ns();
-        let idle_ns = gather_ns.min(near_ns);
-        idle_ns.min(self.refine_ns).min(self.prepare_ns)
+        let coarse_ns = self.last_before_coarse().end_ns();
+        gather_ns.min(near_ns).min(coarse_ns).min(self.prepare_ns)
     }
 }
 
