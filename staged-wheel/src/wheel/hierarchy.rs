@@ -36,7 +36,6 @@ mod cursor;
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, RecordState, TimerHandle};
 use super::level::{Levels, Position};
-use super::look::{Look, UNKNOWN};
 use super::slab::Slab;
 use super::tick::Tick;
 use crate::epoch::NEVER;
@@ -65,8 +64,6 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
     prepare_ns: u64,
-    /// Which these are, as of the latest look, and how long that holds.
-    crowds: Look,
     /// The latest poll that did.
     prepared_ns: u64,
     /// All that is due until then is made ready, a crowd being part of it.
@@ -87,7 +84,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             cursor: Tick::of(now_ns),
             idle_before_ns: 0,
             prepare_ns: 0,
-            crowds: Look::NONE,
             prepared_ns: now_ns,
             ready_until_ns: 0,
             next_ns: UNKNOWN,
@@ -182,13 +178,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         now_ns < self.idle_before_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order, so many having been armed so far: releases each
-    /// record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
+    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
     pub(super) fn expire<T>(
         &mut self,
         slab: &mut Slab<T>,
         now_ns: u64,
-        arms: u64,
         budget: usize,
         mut hand_out: impl FnMut(FiredRecord<T>),
     ) -> bool {
@@ -213,7 +207,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         // Nothing that is not due is moved before all that is due has fired.
         if !has_more && now_ns >= self.prepare_ns {
-            self.prepare(slab, now_ns, arms, fired, &mut moves_left);
+            self.prepare(slab, now_ns, fired, &mut moves_left);
         }
         #[cfg(test)]
         {
@@ -427,6 +421,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }
 }
+
+/// A cached next expiry that is to be found again. Below every deadline, so that no minimum
+/// replaces it.
+const UNKNOWN: u64 = 0;
 
 /// Keys of cancelled timers that are dropped in search of the next expiry. With few timers it is all that are in
 /// front: they may be from when there were more.
