@@ -112,7 +112,8 @@ impl CurrentTick {
     ) -> Gathered {
         let heap = &mut self.heap;
         let misfit = |slab: &mut Slab<T>, index| heap.push(slab, index);
-        self.run.gather(slab, interval, ends, len, moves_left, misfit)
+        self.run
+            .gather(slab, interval, ends, len, moves_left, misfit)
     }
 
     /// The list that was gathered from has ended.

@@ -90,7 +90,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// When to poll for the sake of a crowd; [`NEVER`] if there is none.
     #[inline]
     pub(crate) fn next_crowd_ns(&mut self) -> u64 {
-        let begin_ns = self.first_crowd(false).map_or(NEVER, |(_, begin_ns)| begin_ns);
+        let begin_ns = self
+            .first_crowd(false)
+            .map_or(NEVER, |(_, begin_ns)| begin_ns);
         self.prepare_ns = self.prepare_ns.min(begin_ns);
         self.wants_poll_at(begin_ns);
         begin_ns

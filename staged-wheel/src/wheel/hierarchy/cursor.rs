@@ -171,8 +171,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Links records, of which each names the next, to where they belong.
     fn link_all<T>(&mut self, slab: &mut Slab<T>, mut index: u32) {
-        if index != NIL {
-            }
         while index != NIL {
             let next = slab.link(index).next;
             self.levels.link(slab, index, self.cursor);

@@ -4,11 +4,7 @@ use super::*;
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
     /// Asserts the invariants of the module and returns how many records are listed.
-    pub(in crate::wheel) fn check_invariants<T>(
-        &self,
-        slab: &Slab<T>,
-        cursor: Tick,
-    ) -> usize {
+    pub(in crate::wheel) fn check_invariants<T>(&self, slab: &Slab<T>, cursor: Tick) -> usize {
         let mut listed = 0;
         let (mut rows, mut active) = (0, 0);
         for (place, slot) in self.slots.as_flattened().iter().enumerate() {

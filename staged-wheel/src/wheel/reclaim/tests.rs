@@ -19,8 +19,19 @@ impl<T> ReclaimingSlab<T> {
         self.slab.resident_pages()
     }
 
-    pub(in crate::wheel) fn insert(&mut self, deadline_ns: u64, seq: u64, payload: T) -> TimerHandle {
-        self.slab.take(seq, payload, 0, RecordState::Parked, Link::alone(deadline_ns))
+    pub(in crate::wheel) fn insert(
+        &mut self,
+        deadline_ns: u64,
+        seq: u64,
+        payload: T,
+    ) -> TimerHandle {
+        self.slab.take(
+            seq,
+            payload,
+            0,
+            RecordState::Parked,
+            Link::alone(deadline_ns),
+        )
     }
 
     pub(in crate::wheel) fn release(&mut self, index: u32) -> T {
