@@ -45,7 +45,6 @@ pages! {
     connection_pool: "docs/recipes/connection-pool.md";
     cron: "docs/recipes/cron.md";
     moving_connections: "docs/recipes/moving-connections.md";
-    grpc: "docs/recipes/grpc.md";
 
     kernels: "docs/operations/kernels.md";
     containers: "docs/operations/containers.md";

@@ -1,12 +1,11 @@
 //! Compares this repository's glommio with the published runtimes.
 //!
 //! ```text
-//! cargo bench -p benches --bench runtime --features peers -- [--rounds 5] [--rows tcp] [--crates ours,glommio] [--write-docs]
+//! cargo bench -p benches --bench runtime --features peers -- [--rounds 5] [--rows wake] [--crates ours,glommio] [--write-docs]
 //! ```
 //!
-//! What each row measures is said at its case in `peers/workloads/src/cases`. All about timers is in the table of
-//! `runtime_timers`; a few of its rows are here too, to be read next to the others of the same run. Servers under a load
-//! from outside are in the table of `sockets`; here both ends of a conversation are of the runtime under measurement.
+//! The cases in `peers/workloads/src/cases` say what each row measures. Timers are in the table of `runtime_timers`, and
+//! sockets in that of `sockets`.
 
 use std::process::ExitCode;
 
@@ -34,15 +33,6 @@ fn rows() -> Vec<Row> {
         row("yield-now", "yield-now", "8 tasks yield in turn (self-wake), per switch", "ns", RatioAtMost(0.6)),
         row("yield-queue", "yield-queue", "8 tasks, `yield_task_queue_now`, per switch", "ns", RatioAtMost(0.6)),
         row("wake-local", "wake-local", "two tasks of one executor wake each other, there and back", "ns", RatioAtMost(0.7)),
-        row("timer-100k-5s", "timer-100k-5s", "`Timer`: create, poll once, drop; 100k sleepers, 5 s", "ns", RatioAtMost(0.25)),
-        row("timer-100k-mixed", "timer-100k-mixed", "same, 100k sleepers, 1 ms to 30 s", "ns", RatioAtMost(0.15)),
-        row("overshoot-100us", "overshoot", "overshoot of a 100 µs sleep, p50", "µs", RatioAtMost(0.8)),
-        row("late-yield-now", "late-yield-now", "lateness of a 1 ms sleep next to a self-waking task", "µs", RatioAtMost(0.001)),
-        row("tcp-rtt", "tcp", "TCP ping-pong 64 B on one CPU, RTT p50", "µs", RatioAtMost(0.55)),
-        row("tcp-cpu", "tcp", "same, CPU per round trip", "µs", RatioAtMost(0.37)),
-        row("tcp-timeout-rtt", "tcp-timeout", "TCP ping-pong with read timeouts on one CPU, RTT p50", "µs", RatioAtMost(0.5)),
-        row("tcp-timeout-cpu", "tcp-timeout", "same, CPU per round trip", "µs", Open),
-        row("udp-rtt", "udp", "UDP ping-pong on one CPU, RTT p50", "µs", RatioAtMost(0.53)),
         row("bulk", "bulk", "bulk 64 KiB on one CPU", "GB/s", RatioAtLeast(1.0)),
         row("wake-rtt", "wake-idle", "wake there and back between two idle executors on one CPU", "µs", RatioAtMost(0.45)),
         row("wake-rtt-apart", "wake-idle-apart", "same on two CPUs", "µs", Open),

@@ -6,7 +6,7 @@
 //! ```
 
 mod dns;
-#[path = "../../../examples/src/bin/grpc_server/greeting.rs"]
+#[path = "../../../examples/src/greeting.rs"]
 #[allow(missing_docs, reason = "they are those of the example")]
 mod greeting;
 mod grpc;

@@ -12,7 +12,7 @@
 
 #[path = "../../../examples/src/bin/axum_server/app.rs"]
 mod app;
-#[path = "../../../examples/src/bin/grpc_server/greeting.rs"]
+#[path = "../../../examples/src/greeting.rs"]
 #[allow(missing_docs, reason = "they are those of the example")]
 mod greeting;
 #[path = "../../../examples/src/bin/grpc_server/service.rs"]

@@ -1,16 +1,13 @@
 //! The example `grpc_server`, asked by tonic's client over hyper's, on an executor of the test.
 
-#[path = "../../src/bin/grpc_server/greeting.rs"]
-mod greeting;
-
 use std::time::{Duration, Instant};
 
 use crate::servers::{PATIENCE, Server};
+use examples::greeting::greeter_client::GreeterClient;
+use examples::greeting::{CountRequest, GreetRequest};
 use glommio::net::TcpStream;
 use glommio::{LocalExecutor, future, spawn_local};
 use glommio_hyper::{GlommioExecutor, GlommioIo};
-use greeting::greeter_client::GreeterClient;
-use greeting::{CountRequest, GreetRequest};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper::{Request, Response, Uri};

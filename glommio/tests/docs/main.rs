@@ -15,6 +15,7 @@ mod missing_calls;
 mod public_functions;
 mod release;
 mod root_names;
+mod samples;
 
 /// The root of the repository.
 fn root() -> PathBuf {

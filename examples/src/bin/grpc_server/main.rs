@@ -23,7 +23,6 @@
 
 #![forbid(unsafe_code)]
 
-mod greeting;
 mod service;
 
 use std::convert::Infallible;
@@ -31,11 +30,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use clap::Parser;
+use examples::greeting;
+use examples::greeting::greeter_server::GreeterServer;
 use examples::serving::{Serving, Shard};
 use glommio::net::TcpStream;
 use glommio::{future, timer};
 use glommio_hyper::{Connections, GlommioExecutor, GlommioIo};
-use greeting::greeter_server::GreeterServer;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};

@@ -37,8 +37,11 @@ pub struct CountReply {
     pub number: u32,
 }
 
-/// The client: a program that has none of its own has no use for it.
-#[allow(dead_code)]
+/// The client.
+#[allow(
+    dead_code,
+    reason = "`compat/tokio_servers` has the module, and no client"
+)]
 pub mod greeter_client {
     use tonic::body::Body;
     use tonic::client::{Grpc, GrpcService};
@@ -105,8 +108,7 @@ pub mod greeter_client {
     }
 }
 
-/// The server: a test has no use for it.
-#[allow(dead_code)]
+/// The server.
 pub mod greeter_server {
     use std::convert::Infallible;
     use std::sync::Arc;
