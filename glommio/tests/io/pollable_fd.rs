@@ -285,7 +285,10 @@ fn on_io_uring_a_wait_goes_on_with_a_file_that_is_closed_behind_it() {
         let number = PollableFd::new(Number(reader.as_raw_fd()))?;
         let mut waiting = pin!(number.readable());
         assert!(poll_once(&mut waiting).await.is_none());
-        sleep(Duration::from_millis(1)).await;
+        // The ring has got it once it answers what was submitted later. A sleep, however short, may be over before that.
+        PollableFd::new(Number(writer.as_raw_fd()))?
+            .writable()
+            .await?;
         drop(reader);
         sleep(Duration::from_millis(1)).await;
         let early = poll_once(&mut waiting).await;
