@@ -26,10 +26,9 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::PoisonError;
-use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 
-use crate::loom::sync::atomic::{AtomicUsize, Ordering};
+use crate::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::loom::sync::{Mutex, MutexGuard};
 use crate::noted::waits_at;
 use crate::reactor::wake;
@@ -64,7 +63,7 @@ impl Waiters {
     pub(crate) fn notify_one(&self) -> bool {
         let unchanged = self
             .waiting
-            .compare_exchange(0, 0, Ordering::AcqRel, Ordering::Acquire);
+            .compare_exchange(0, 0, Ordering::Release, Ordering::Relaxed);
         if unchanged.is_err() {
             self.notify_oldest();
         }
@@ -180,7 +179,7 @@ impl Waiters {
     }
 
     fn publish(&self, queue: &WaitQueue) {
-        self.waiting.swap(queue.waiting(), Ordering::AcqRel);
+        self.waiting.swap(queue.waiting(), Ordering::Acquire);
     }
 
     fn lock(&self) -> MutexGuard<'_, WaitQueue> {
@@ -252,5 +251,29 @@ impl<R, L: FnMut() -> Option<R>> Future for Wait<'_, L> {
 impl<L> Drop for Wait<'_, L> {
     fn drop(&mut self) {
         self.waiters.leave(&mut self.key);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use std::sync::Arc;
+
+    use loom::thread;
+
+    use super::{AtomicBool, Notice, Ordering};
+
+    /// A thread that finds the notice given sees what was done before.
+    #[run_test(loom::model)]
+    fn loom_a_notice_shows_what_was_before_it() {
+        let notice = Arc::new((Notice::default(), AtomicBool::new(false)));
+        let giver = Arc::clone(&notice);
+        let thread = thread::spawn(move || {
+            giver.1.store(true, Ordering::Relaxed);
+            giver.0.give();
+        });
+        if notice.0.is_given() {
+            assert!(notice.1.load(Ordering::Relaxed));
+        }
+        thread.join().expect("it ends well");
     }
 }

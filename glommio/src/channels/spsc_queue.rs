@@ -222,11 +222,11 @@ const ASKED: u8 = 1;
 const PRODUCERS: u8 = 2;
 
 impl<B> Lines<B> {
-    /// How many values there are, more or less: both sides may be moving.
+    /// How many values there are, more or less: the other side may be moving. Asked by either side.
     pub(super) fn len(&self) -> usize {
-        // The head first: so it is not ahead of the tail.
-        let head = self.consumer.index.load(Ordering::Acquire);
-        let tail = self.producer.index.load(Ordering::Acquire);
+        // Each side knows its own index, and the other's at least as it was when it looked last: the head is not ahead.
+        let head = self.consumer.index.load(Ordering::Relaxed);
+        let tail = self.producer.index.load(Ordering::Relaxed);
         tail.wrapping_sub(head)
     }
 }
@@ -267,18 +267,18 @@ impl<T, B> Ring<T, B> {
     /// this.
     unsafe fn take_oldest(&self) -> Option<T> {
         let Lines { producer, consumer } = &*self.lines;
-        let head = consumer.index.load(Ordering::Acquire);
-        if head == producer.index.load(Ordering::Acquire) {
+        let head = consumer.index.load(Ordering::Relaxed);
+        if head == producer.index.load(Ordering::Relaxed) {
             return None;
         }
         let value = self.slot(head).with_mut(|slot| {
-            // SAFETY: 1. The slot holds a value (invariant 1), stored before the index that was
-            // loaded with acquire. 2. It is read once: the index moves on below, and no other
-            // thread or call takes, by the contract of this function.
+            // SAFETY: by the contract of this function: 1. The slot holds a value (invariant 1), and
+            // both indices are as they are now. 2. It is read once: the index moves on below, and no
+            // other thread or call takes.
             unsafe { (*slot).assume_init_read() }
         });
         let index = &consumer.index;
-        index.store(head.wrapping_add(1), Ordering::Release);
+        index.store(head.wrapping_add(1), Ordering::Relaxed);
         Some(value)
     }
 }
@@ -492,11 +492,13 @@ impl<T, B> ConsumerEnd<T, B> {
             return true;
         }
         let role = &self.lines.consumer.role;
+        // Release: what was taken, for the producer, which is the consumer from here on.
         let given_up =
-            role.compare_exchange(CONSUMER, PRODUCERS, Ordering::AcqRel, Ordering::Acquire);
+            role.compare_exchange(CONSUMER, PRODUCERS, Ordering::Release, Ordering::Relaxed);
         self.is_retired.set(given_up.is_ok());
         if given_up.is_err() {
-            role.swap(CONSUMER, Ordering::AcqRel);
+            // Acquire: what was stored before the producer asked.
+            role.swap(CONSUMER, Ordering::Acquire);
         }
         given_up.is_ok()
     }

@@ -135,7 +135,7 @@ impl<S: Signal> Notifier<S> {
         // A write also on top of `NOTIFIED`: released here, this producer's work is seen by the
         // `take` that reads this swap or a later one (first case of the proof, which leans
         // on no more).
-        if self.word.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING {
+        if self.word.swap(NOTIFIED, Ordering::Release) == SLEEPING {
             self.signal.raise();
         }
     }
@@ -153,7 +153,7 @@ impl<S: Signal> Notifier<S> {
     #[inline]
     pub(crate) fn take(&self) -> bool {
         // A notification that this load misses makes `announce_sleep` fail.
-        self.is_notified() && self.word.swap(AWAKE, Ordering::AcqRel) == NOTIFIED
+        self.is_notified() && self.word.swap(AWAKE, Ordering::Acquire) == NOTIFIED
     }
 
     /// Owner, with nothing left to do: announces that it is about to sleep.
@@ -162,8 +162,9 @@ impl<S: Signal> Notifier<S> {
     /// true, the next notification raises the signal, until [`awake`](Self::awake).
     #[must_use]
     pub(crate) fn announce_sleep(&self) -> bool {
+        // Relaxed: the `take` before it has acquired what the proof needs.
         self.word
-            .compare_exchange(AWAKE, SLEEPING, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(AWAKE, SLEEPING, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
     }
 
@@ -175,7 +176,7 @@ impl<S: Signal> Notifier<S> {
         // not.
         let _ = self
             .word
-            .compare_exchange(SLEEPING, AWAKE, Ordering::AcqRel, Ordering::Relaxed);
+            .compare_exchange(SLEEPING, AWAKE, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Owner, after [`awake`](Self::awake): forgets the signal, so that it does not end the next

@@ -17,11 +17,15 @@ fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedRe
 #[run_test(bounded(3))]
 fn loom_shared_channel_ends_meet() {
     let (sender, receiver) = new_bounded(1);
+    let is_ready = Arc::new(loom::sync::atomic::AtomicBool::new(false));
+    let ready = Arc::clone(&is_ready);
     let thread = thread::spawn(move || {
+        ready.store(true, Ordering::Relaxed);
         let sender = block_on(sender.handshake());
         sender.try_send(7).is_ok()
     });
     let receiver = block_on(receiver.handshake());
+    assert!(is_ready.load(Ordering::Relaxed), "it came before they met");
     assert_eq!(block_on(receiver.recv()), Some(7));
     assert_eq!(block_on(receiver.recv()), None);
     assert!(thread.join().expect("it ends well"));
