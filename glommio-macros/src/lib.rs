@@ -23,6 +23,7 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// A test of glommio. `#[run_test(f(1))] fn test(a: A) { .. }` is the test `f(1, |a: A| { .. })`, and so is an `async fn` with an
 /// async closure. Without arguments an `async fn` is the test `run(async { .. })`, and an `fn` `with_watchdog(|| { .. })`.
+/// An `async fn` that uses `?` ends with `Ok(())`, which need not be written.
 #[doc(hidden)]
 #[proc_macro_attribute]
 pub fn run_test(runner: TokenStream, item: TokenStream) -> TokenStream {

@@ -124,7 +124,6 @@ async fn a_name_is_looked_up_on_a_thread_for_lookups() {
     let client = waits_for_the_pool(pool, connect).await?;
     assert_eq!(client.peer_addr()?, listener.local_addr()?);
     assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
-    Ok(())
 }
 
 #[run_test]
@@ -150,7 +149,6 @@ async fn what_needs_no_lookup_does_not_wait_for_the_pool() {
     socket.connect(address.to_string()).await?;
     assert_eq!(socket.peer_addr()?, address);
     pool.release().await;
-    Ok(())
 }
 
 #[run_test]
@@ -170,7 +168,6 @@ async fn datagram_sockets_look_names_up_there_too() {
     let pool = BusyPool::new().await;
     waits_for_the_pool(pool, sender.connect(format!("localhost:{port}"))).await?;
     assert_eq!(sender.peer_addr()?, receiver.local_addr()?);
-    Ok(())
 }
 
 #[run_test]
@@ -186,7 +183,6 @@ async fn a_connect_dropped_during_the_lookup_has_changed_nothing() {
     reactor().lookups().call(|| ()).await?;
     socket.peer_addr().expect_err("it was not connected");
     abandon(listener.accept()).await;
-    Ok(())
 }
 
 #[run_test]
@@ -209,7 +205,6 @@ async fn more_lookups_than_the_pool_takes_are_delayed_and_not_lost() {
     for connect in connects {
         assert_eq!(connect.await?.peer_addr()?, address);
     }
-    Ok(())
 }
 
 #[test]
@@ -274,7 +269,6 @@ async fn the_error_is_that_of_the_resolver() {
         checked(socket.send_to(b"", name).await.expect_err("no such host"));
     }
     assert_eq!(errors_of("no port").0, io::ErrorKind::InvalidInput);
-    Ok(())
 }
 
 #[run_test]
@@ -288,7 +282,6 @@ async fn the_time_limit_covers_the_lookup() {
     let error = connect.expect_err("the lookup does not even begin");
     assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
     pool.release().await;
-    Ok(())
 }
 
 #[run_test]
@@ -314,7 +307,6 @@ async fn an_address_that_does_not_answer_leaves_time_for_the_next() {
         io::ErrorKind::TimedOut
     );
     assert!(started.elapsed() >= limit);
-    Ok(())
 }
 
 /// An address of the caller's own making: says where it is asked.
@@ -350,7 +342,6 @@ async fn an_unknown_type_is_asked_once_and_here() {
     socket.connect(&recorder()).await?;
     assert_eq!(asked_on.take(), [here; 4]);
     pool.release().await;
-    Ok(())
 }
 
 #[run_test]
@@ -369,5 +360,4 @@ async fn a_datagram_goes_to_the_first_address_and_a_peer_is_one_that_will_do() {
     assert_eq!(socket.peer_addr()?, address);
     let error = socket.connect(&[v6][..]).await.expect_err("no family fits");
     assert_eq!(error.raw_os_error(), Some(libc::EAFNOSUPPORT));
-    Ok(())
 }

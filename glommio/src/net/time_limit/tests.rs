@@ -47,7 +47,6 @@ async fn no_timer_outlives_a_read() {
     stream.set_read_timeout(Some(LONG))?;
     // Until it has a multishot poll, and beyond.
     goes_back_and_forth(stream, peer, 20).await;
-    Ok(())
 }
 
 /// A read that may not look for data does not wait either.
@@ -67,7 +66,6 @@ async fn a_read_that_is_refused_arms_no_timer() {
     })
     .await;
     assert_eq!(stream.read(&mut [0]).await?, 1);
-    Ok(())
 }
 
 #[run_test]
@@ -86,7 +84,6 @@ async fn no_timer_outlives_a_write() {
         assert_eq!(timers(), 0, "nothing waits any more");
         peer.read_exact(&mut [0])?;
     }
-    Ok(())
 }
 
 #[run_test]
@@ -103,7 +100,6 @@ async fn no_timer_outlives_a_datagram_that_was_waited_for() {
     sender.send_to(b"x", receiver.local_addr()?).await?;
     assert_eq!(receive.as_mut().await?.0, 1);
     assert_eq!(timers(), 0, "nothing waits any more");
-    Ok(())
 }
 
 #[run_test]
@@ -124,5 +120,4 @@ async fn no_timer_outlives_its_limit_or_its_stream() {
     assert_eq!(timers(), 1);
     drop(stream);
     assert_eq!(timers(), 0);
-    Ok(())
 }

@@ -8,7 +8,7 @@ use crate::ring::Submission;
 fn a_sleep_that_ends_by_a_panic_is_over_for_wakers_too() {
     let reactor = reactor(4);
     sleep_a_moment(&reactor);
-    reactor.driver.ring().fail_from_now_on();
+    reactor.ring().fail_from_now_on();
     let panicked = crate::panic::catch(|| idle_turn(&reactor));
     assert!(panicked.is_err(), "the system call failed");
     let notifier = format!("{:?}", reactor.sleep.notifier());
@@ -24,11 +24,10 @@ fn drop_completions(reactor: &Reactor, user_data: u64) {
         .any(|it: &Completion| it.user_data == user_data)
     {
         reactor
-            .driver
             .ring()
             .enter(Wait::Now)
             .expect("the ring is in order");
-        reactor.driver.ring().reap(&mut dropped);
+        reactor.ring().reap(&mut dropped);
     }
     reactor.driver.completions_lost();
 }
@@ -47,7 +46,7 @@ fn sleep_a_moment(reactor: &Rc<Reactor>) {
 fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
     let reactor = reactor(4);
     begin_armed(&reactor, Duration::from_millis(1));
-    assert!(reactor.driver.timeouts.slice_timeout.get().is_some());
+    assert!(reactor.slice_timeout().is_some());
     drop_completions(&reactor, PREEMPTION);
     sleep_a_moment(&reactor);
     // The next slice ends as it should.
@@ -62,11 +61,7 @@ fn wake_ups_are_watched_anew_when_the_kernel_has_dropped_completions() {
     assert!(reactor.driver.timeouts.watches_wake_ups.get());
     // The end of the watch is among them.
     let end = Submission::cancel(WAKE_UP);
-    reactor
-        .driver
-        .ring()
-        .push_memoryless(&end)
-        .expect("there is room");
+    reactor.ring().push_memoryless(&end).expect("there is room");
     drop_completions(&reactor, WAKE_UP);
     let notifier = Arc::clone(reactor.sleep.notifier());
     let wakes = std::thread::spawn(move || {
@@ -85,19 +80,10 @@ fn the_end_does_not_wait_for_what_the_kernel_has_dropped() {
     let notes = eventfd();
     let lost = reactor.submit(Nop);
     let waits = reactor.submit(readable(&notes));
-    let key = reactor.driver.in_flight.borrow().keys()[0];
-    let flushed = reactor
-        .driver
-        .in_flight
-        .borrow_mut()
-        .flush(reactor.driver.ring());
-    assert!(flushed.is_ok());
+    let key = reactor.in_flight().keys()[0];
+    flush(&reactor);
     drop_completions(&reactor, key.user_data());
     reactor.shutdown(&mut FirstPanic::default());
-    assert_eq!(
-        reactor.driver.in_flight.borrow().len(),
-        1,
-        "the other one was waited for"
-    );
+    assert_eq!(reactor.in_flight().len(), 1, "the other one was waited for");
     drop((lost, waits));
 }

@@ -20,30 +20,23 @@ enum When {
 /// Drops the handle of `op` at the given time, and waits until the operation is over.
 fn give_up(reactor: &Rc<Reactor>, op: impl Op, when: When) {
     let handle = reactor.submit(op);
-    let key = reactor.driver.in_flight.borrow().keys()[0];
+    let key = reactor.in_flight().keys()[0];
     match when {
         When::BeforeSubmission => {}
         When::BeforeCompletion => {
-            let flushed = reactor
-                .driver
-                .in_flight
-                .borrow_mut()
-                .flush(reactor.driver.ring());
-            assert!(flushed.is_ok());
+            flush(reactor);
         }
         When::AfterCompletion => {
-            turn_until(reactor, || {
-                reactor.driver.in_flight.borrow().is_completed(key)
-            });
+            turn_until(reactor, || reactor.in_flight().is_completed(key));
         }
     }
     assert_eq!(
-        reactor.driver.in_flight.borrow().waits_for_device(),
+        reactor.in_flight().waits_for_device(),
         !matches!(when, When::AfterCompletion)
     );
     drop(handle);
-    turn_until(reactor, || reactor.driver.in_flight.borrow().len() == 0);
-    assert!(!reactor.driver.in_flight.borrow().waits_for_device());
+    turn_until(reactor, || reactor.in_flight().len() == 0);
+    assert!(!reactor.in_flight().waits_for_device());
 }
 
 #[test]
@@ -166,7 +159,7 @@ fn an_output_that_panics_when_it_is_discarded_ends_no_turn() {
     let caught = panic::catch(|| give_up(&reactor, notes.op(), When::AfterCompletion));
     panic::discard(caught.expect_err("the output panics"));
     assert_eq!(notes.counts(), [1, 1, 1]);
-    assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
+    assert_eq!(reactor.in_flight().len(), 0);
     shut_down(&reactor);
 }
 
@@ -175,10 +168,8 @@ fn what_has_completed_is_discarded_with_the_table() {
     let reactor = reactor(4);
     let notes = Rc::new(Notes::default());
     let handle = reactor.submit(notes.op());
-    let key = reactor.driver.in_flight.borrow().keys()[0];
-    turn_until(&reactor, || {
-        reactor.driver.in_flight.borrow().is_completed(key)
-    });
+    let key = reactor.in_flight().keys()[0];
+    turn_until(&reactor, || reactor.in_flight().is_completed(key));
     drop(reactor);
     assert_eq!(notes.counts(), [1, 1, 1]);
     drop(handle);

@@ -31,7 +31,7 @@ fn a_hurried_round_asks_each_task_soon_and_waits_for_those_that_were_woken() {
     let lasted = end_polls(&reactor, true);
     assert!(lasted >= DEFAULT.hurried, "{lasted:?}");
     assert!(
-        reactor.driver.timeouts.slice_timeout.get().is_none(),
+        reactor.slice_timeout().is_none(),
         "the kernel is left alone"
     );
 
@@ -39,7 +39,7 @@ fn a_hurried_round_asks_each_task_soon_and_waits_for_those_that_were_woken() {
     reactor.shorten_slice();
     let lasted = end_polls(&reactor, false);
     assert!(lasted >= MIN_SLICE, "{lasted:?}");
-    assert!(reactor.driver.timeouts.slice_timeout.get().is_none());
+    assert!(reactor.slice_timeout().is_none());
 
     turn(&reactor);
     assert!(!reactor.preempt.is_hurried(), "the next round is not");

@@ -60,7 +60,7 @@ fn what_is_not_taken_is_counted_all_the_same() {
     };
     turn_until(&reactor, is_counted);
     drop(given_up);
-    turn_until(&reactor, || reactor.driver.in_flight.borrow().len() == 0);
+    turn_until(&reactor, || reactor.in_flight().len() == 0);
     let stats = reactor.io_counters().take().all_rings();
     assert_eq!(stats.file_reads(), (1, 9));
     assert_eq!(recorded(&stats), [1, 1, 0]);

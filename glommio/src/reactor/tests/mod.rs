@@ -19,6 +19,7 @@ mod sleep_timeout;
 mod timed_wait;
 mod timer_entry;
 
+use std::cell::{Cell, Ref, RefCell};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -31,11 +32,31 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use ops::{Nop, readable, watch};
 
+use super::in_flight::InFlight;
 use super::user_data::{IGNORED, OpKey, PREEMPTION, SLEEP_TIMEOUT, WAKE_UP};
 use super::*;
 use crate::panic::FirstPanic;
-use crate::ring::{Completion, Wait};
-use std::cell::{Cell, RefCell};
+use crate::ring::{Completion, Ring, Wait};
+
+impl Reactor {
+    fn in_flight(&self) -> Ref<'_, InFlight> {
+        self.driver.in_flight.borrow()
+    }
+
+    fn ring(&self) -> &Ring {
+        self.driver.ring()
+    }
+
+    fn slice_timeout(&self) -> Option<Instant> {
+        self.driver.timeouts.slice_timeout.get()
+    }
+}
+
+/// Hands over what was submitted.
+fn flush(reactor: &Reactor) {
+    let flushed = reactor.driver.in_flight.borrow_mut().flush(reactor.ring());
+    assert!(flushed.is_ok());
+}
 
 /// Long enough never to matter.
 const LONG: Duration = Duration::from_secs(3600);
@@ -110,8 +131,8 @@ fn shut_down(reactor: &Reactor) {
     let mut panics = FirstPanic::default();
     reactor.shutdown(&mut panics);
     assert!(panics.take().is_none());
-    assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
-    assert!(!reactor.driver.in_flight.borrow().waits_for_device());
+    assert_eq!(reactor.in_flight().len(), 0);
+    assert!(!reactor.in_flight().waits_for_device());
 }
 
 /// Counts its wakes.

@@ -1,12 +1,12 @@
 //! Operations in random order against a model that is too simple to be wrong.
 
-use crate::reactor::preempt::MIN_SLICE;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::op::Op;
 use super::*;
+use crate::reactor::preempt::MIN_SLICE;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -147,7 +147,7 @@ impl World {
             }
             Step::CancelNow => self.reactor.cancel_now(),
         }
-        let in_table = self.reactor.driver.in_flight.borrow().len();
+        let in_table = self.reactor.in_flight().len();
         assert!(
             in_table >= self.operations.len(),
             "one that is waited for is missing"
@@ -162,7 +162,7 @@ impl World {
             let ages: Vec<_> = self.operations.keys().copied().collect();
             ages.into_iter().for_each(|age| self.poll(age));
             let can_complete = |it: &Expected| it.bell.is_none_or(|bell| self.rung[bell]);
-            let in_table = self.reactor.driver.in_flight.borrow().len();
+            let in_table = self.reactor.in_flight().len();
             if !self.operations.values().any(can_complete) && in_table == self.operations.len() {
                 break;
             }

@@ -52,7 +52,7 @@ impl Notes {
 }
 
 fn in_flight(reactor: &Reactor) -> usize {
-    reactor.driver.in_flight.borrow().len()
+    reactor.in_flight().len()
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn all_completions_of_an_operation_go_to_its_sink() {
         assert!(notes.last().raw > 0, "it succeeded");
         assert_ne!(notes.last().raw & i32::from(libc::POLLIN), 0);
         assert_eq!(in_flight(&reactor), 1, "more will follow");
-        assert!(!reactor.driver.in_flight.borrow().has_backlog());
+        assert!(!reactor.in_flight().has_backlog());
     }
     drop(guard);
     turn_until(&reactor, || notes.is_over());
@@ -91,7 +91,7 @@ fn a_failure_is_the_last_completion() {
     assert_eq!((notes.count(), in_flight(&reactor)), (1, 0));
     drop(guard);
     assert!(
-        !reactor.driver.in_flight.borrow().has_cancels(),
+        !reactor.in_flight().has_cancels(),
         "there is nothing to be cancelled"
     );
 }
@@ -105,23 +105,11 @@ fn a_success_may_be_the_last_completion() {
     turn(&reactor);
     for _ in 0..4 {
         let nop = Submission::nop();
-        reactor
-            .driver
-            .ring()
-            .push_memoryless(&nop)
-            .expect("there is room");
-        reactor
-            .driver
-            .ring()
-            .enter(Wait::Now)
-            .expect("entering works");
+        reactor.ring().push_memoryless(&nop).expect("there is room");
+        reactor.ring().enter(Wait::Now).expect("entering works");
     }
     signal(&bell);
-    reactor
-        .driver
-        .ring()
-        .enter(Wait::Now)
-        .expect("entering works");
+    reactor.ring().enter(Wait::Now).expect("entering works");
     turn_until(&reactor, || notes.count() > 0);
     assert!(notes.last().raw > 0);
     assert_eq!(in_flight(&reactor) == 0, notes.is_over());

@@ -12,20 +12,11 @@ fn giving_up_what_was_not_submitted_costs_nothing() {
     drop(kept);
     // However many there were: operations that are gone are no batch.
     (0..100).for_each(|_| drop(reactor.submit(readable(&quiet))));
-    assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
-    assert!(!reactor.driver.in_flight.borrow().has_cancels());
-    let flushed = reactor
-        .driver
-        .in_flight
-        .borrow_mut()
-        .flush(reactor.driver.ring());
-    assert!(flushed.is_ok());
-    assert_eq!(
-        reactor.driver.ring().queued(),
-        0,
-        "the kernel hears nothing of it"
-    );
-    assert!(!reactor.driver.in_flight.borrow().has_backlog());
+    assert_eq!(reactor.in_flight().len(), 0);
+    assert!(!reactor.in_flight().has_cancels());
+    flush(&reactor);
+    assert_eq!(reactor.ring().queued(), 0, "the kernel hears nothing of it");
+    assert!(!reactor.in_flight().has_backlog());
 }
 
 #[test]
@@ -35,21 +26,18 @@ fn half_a_ring_of_operations_reaches_the_kernel_at_once_and_wakes_no_task() {
         let half = (depth / 2).max(1);
         let (woken, waker) = counting_waker();
         let mut operations: Vec<_> = (1..half).map(|_| reactor.submit(Nop)).collect();
-        assert!(
-            !reactor.driver.ring().completions_posted(),
-            "they are fewer"
-        );
+        assert!(!reactor.ring().completions_posted(), "they are fewer");
         operations.push(reactor.submit(Nop));
         // These complete as they are submitted.
-        assert!(reactor.driver.ring().completions_posted());
-        assert!(!reactor.driver.in_flight.borrow().has_backlog());
+        assert!(reactor.ring().completions_posted());
+        assert!(!reactor.in_flight().has_backlog());
         for operation in &mut operations {
             assert!(poll(operation, &waker).is_none(), "not from there");
         }
         operations.extend((0..10 * half).map(|_| reactor.submit(Nop)));
-        assert!(!reactor.driver.in_flight.borrow().has_backlog());
+        assert!(!reactor.in_flight().has_backlog());
         turn_until(&reactor, || {
-            let in_flight = reactor.driver.in_flight.borrow();
+            let in_flight = reactor.in_flight();
             in_flight
                 .keys()
                 .iter()
@@ -69,7 +57,7 @@ fn a_key_is_never_that_of_the_next_tenant_of_its_slot() {
     let mut keys = Vec::new();
     for _ in 0..100 {
         let mut operation = reactor.submit(Nop);
-        let key = reactor.driver.in_flight.borrow().keys()[0];
+        let key = reactor.in_flight().keys()[0];
         assert!(!keys.contains(&key));
         assert_eq!(key.index, 0, "the slot is the same");
         keys.push(key);
@@ -79,9 +67,7 @@ fn a_key_is_never_that_of_the_next_tenant_of_its_slot() {
             assert!(given_up.is_nothing());
         }
         assert!(poll(&mut operation, &waker).is_none());
-        turn_until(&reactor, || {
-            reactor.driver.in_flight.borrow().is_completed(key)
-        });
+        turn_until(&reactor, || reactor.in_flight().is_completed(key));
         assert!(poll(&mut operation, &waker).is_some());
     }
 }
@@ -218,7 +204,7 @@ fn the_end_cancels_and_waits_for_everything() {
         // Nothing is taken on any more, and handles are harmless.
         let mut after = reactor.submit(Nop);
         assert!(poll(&mut after, &waker).expect("refused").is_err());
-        assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
+        assert_eq!(reactor.in_flight().len(), 0);
         drop((sunk, late));
         drop(reactor);
         let gone = poll(&mut waiting[0], &waker).expect("there is no reactor");

@@ -73,7 +73,7 @@ fn a_waker_that_reaps_does_not_overtake_completions() {
         let reactor = in_first.upgrade().expect("it is turning");
         own.start(&reactor, "nested");
         need_preempt(&reactor);
-        assert_eq!(reactor.driver.in_flight.borrow().len(), 0, "it was reaped");
+        assert_eq!(reactor.in_flight().len(), 0, "it was reaped");
         own.note("first");
     });
     notes.start(&reactor, "second");
@@ -110,7 +110,7 @@ fn connections_accepted_before_a_cancellation_are_delivered() {
         reactor.submit_to(accept, sink.clone())
     });
     given_up.set(operations.collect());
-    turn_until(&reactor, || reactor.driver.in_flight.borrow().len() == 0);
+    turn_until(&reactor, || reactor.in_flight().len() == 0);
     let accepted = accepted.borrow();
     assert!(accepted.iter().all(Result::is_ok), "{accepted:?}");
     assert_eq!(accepted.len(), clients.len(), "none is lost");

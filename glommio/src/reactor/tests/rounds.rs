@@ -154,13 +154,13 @@ fn a_short_round_does_not_trouble_the_kernel() {
     let mut short = 0;
     for _ in 0..1000 {
         // A round before this one may have been long, on a machine that stood still.
-        let armed_at = reactor.driver.timeouts.slice_timeout.get();
+        let armed_at = reactor.slice_timeout();
         let started = Instant::now();
         turn(&reactor);
         let asked = reactor.need_preempt();
         if started.elapsed() < MIN_SLICE {
             assert!(!asked);
-            assert_eq!(reactor.driver.timeouts.slice_timeout.get(), armed_at);
+            assert_eq!(reactor.slice_timeout(), armed_at);
             short += 1;
         }
     }
@@ -184,11 +184,7 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     turn(&reactor);
     arm(&reactor);
     let slice_end = reactor.preempt.slice_end();
-    assert_eq!(
-        reactor.driver.timeouts.slice_timeout.get(),
-        Some(slice_end),
-        "armed"
-    );
+    assert_eq!(reactor.slice_timeout(), Some(slice_end), "armed");
     // An earlier deadline moves it.
     let (woken, waker) = counting_waker();
     let mut soon = timer(&reactor);
@@ -204,31 +200,20 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
         reactor.need_preempt();
     }
     if reactor.preempt.phase() == Phase::Armed {
-        assert_eq!(
-            reactor.driver.timeouts.slice_timeout.get(),
-            Some(deadline),
-            "moved"
-        );
+        assert_eq!(reactor.slice_timeout(), Some(deadline), "moved");
     }
     assert!(run_until_preempted(&reactor) >= deadline);
     turn(&reactor);
     assert_eq!(woken.get(), 1);
     // A later round moves it the other way, and going to sleep takes it back.
     arm(&reactor);
-    assert_eq!(
-        reactor.driver.timeouts.slice_timeout.get(),
-        Some(reactor.preempt.slice_end())
-    );
+    assert_eq!(reactor.slice_timeout(), Some(reactor.preempt.slice_end()));
     idle_turn_with_work(&reactor);
-    assert_eq!(
-        reactor.driver.timeouts.slice_timeout.get(),
-        None,
-        "taken back"
-    );
+    assert_eq!(reactor.slice_timeout(), None, "taken back");
     // And it can be armed again.
     turn(&reactor);
     arm(&reactor);
-    assert!(reactor.driver.timeouts.slice_timeout.get().is_some());
+    assert!(reactor.slice_timeout().is_some());
 }
 
 #[test]
@@ -270,14 +255,11 @@ fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
     }
     run_until_preempted(&reactor);
     // What a submission in the middle of the round does.
-    while reactor.driver.timeouts.slice_timeout.get().is_some() {
+    while reactor.slice_timeout().is_some() {
         reactor.driver.enter(Wait::Now);
         reactor.driver.reap();
     }
-    assert!(
-        !reactor.driver.ring().work_pending(),
-        "its completion is gone"
-    );
+    assert!(!reactor.ring().work_pending(), "its completion is gone");
     assert!(reactor.need_preempt());
     turn(&reactor);
     assert!(!reactor.need_preempt(), "a new round");

@@ -57,11 +57,11 @@ fn a_reactor_that_is_dropped_undrained_leaks_what_the_kernel_may_write_to() {
 #[test]
 fn a_reactor_whose_ring_fails_leaks_what_the_kernel_may_write_to() {
     memory_survives(|reactor| {
-        reactor.driver.ring().fail_from_now_on();
+        reactor.ring().fail_from_now_on();
         let mut panics = FirstPanic::default();
         reactor.shutdown(&mut panics);
         assert!(panics.take().is_none());
-        assert_eq!(reactor.driver.in_flight.borrow().len(), 1);
+        assert_eq!(reactor.in_flight().len(), 1);
     });
 }
 
@@ -98,7 +98,7 @@ fn a_sink_that_panics_does_not_end_the_drain() {
     turn(&reactor);
     let mut panics = FirstPanic::default();
     reactor.shutdown(&mut panics);
-    assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
+    assert_eq!(reactor.in_flight().len(), 0);
     assert!(panics.take().is_none(), "it is contained where it happens");
     drop(guard);
 }
@@ -131,7 +131,7 @@ fn a_log_that_panics_does_not_end_the_drain() {
     });
     let mut panics = FirstPanic::default();
     tracing::subscriber::with_default(log, || drain(&reactor.driver, Duration::ZERO, &mut panics));
-    assert_eq!(reactor.driver.in_flight.borrow().len(), 0);
+    assert_eq!(reactor.in_flight().len(), 0);
     assert!(count.get() > 0);
     assert!(panics.take().is_none());
 }

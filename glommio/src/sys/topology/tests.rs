@@ -3,125 +3,94 @@
 use super::made_up::MadeUp;
 use super::*;
 
-/// (cpu, core, package, NUMA node) of each.
-fn locations(machine: &MadeUp) -> Vec<(usize, usize, usize, usize)> {
-    online_cpus(machine.path())
-        .unwrap()
-        .into_iter()
-        .map(|at| (at.cpu, at.core, at.package, at.numa_node))
-        .collect()
+/// Its CPUs, and of each the core, package and NUMA node.
+fn locations(machine: &MadeUp) -> [Vec<usize>; 4] {
+    let located = online_cpus(machine.path()).unwrap();
+    let parts: [fn(&CpuLocation) -> usize; 4] = [
+        |at| at.cpu,
+        |at| at.core,
+        |at| at.package,
+        |at| at.numa_node,
+    ];
+    parts.map(|part| located.iter().map(part).collect())
+}
+
+/// For machines on which all CPUs from 0 on are online.
+#[track_caller]
+fn assert_located<const N: usize>(
+    machine: &MadeUp,
+    cores: [usize; N],
+    packages: [usize; N],
+    nodes: [usize; N],
+) {
+    let cpus = std::array::from_fn(|cpu| cpu);
+    assert_eq!(locations(machine), [cpus, cores, packages, nodes]);
+}
+
+/// Without NUMA nodes: the package, the kernel's core number and the siblings of each CPU.
+fn without_nodes<const N: usize>(
+    packages: [i64; N],
+    core_ids: [i64; N],
+    siblings: [&str; N],
+) -> MadeUp {
+    let machine = MadeUp::with_online_cpus(&format!("0-{}", N - 1));
+    machine.cpus(0..N, |cpu| {
+        (packages[cpu], core_ids[cpu], siblings[cpu].into())
+    })
 }
 
 /// Two performance cores with two threads each, then four efficiency cores whose
 /// kernel ids go on elsewhere.
 #[test]
 fn hybrid_laptop() {
-    let machine = MadeUp::with_online_cpus("0-7")
+    let siblings = ["0-1", "0-1", "2-3", "2-3", "4", "5", "6", "7"];
+    let machine = without_nodes([0; 8], [0, 0, 4, 4, 24, 25, 26, 27], siblings)
         .online_nodes("0")
-        .node(0, "0-7")
-        .cpu(0, 0, 0, "0-1")
-        .cpu(1, 0, 0, "0-1")
-        .cpu(2, 0, 4, "2-3")
-        .cpu(3, 0, 4, "2-3")
-        .cpu(4, 0, 24, "4")
-        .cpu(5, 0, 25, "5")
-        .cpu(6, 0, 26, "6")
-        .cpu(7, 0, 27, "7");
-    assert_eq!(
-        locations(&machine),
-        [
-            (0, 0, 0, 0),
-            (1, 0, 0, 0),
-            (2, 1, 0, 0),
-            (3, 1, 0, 0),
-            (4, 2, 0, 0),
-            (5, 3, 0, 0),
-            (6, 4, 0, 0),
-            (7, 5, 0, 0),
-        ]
-    );
+        .node(0, "0-7");
+    assert_located(&machine, [0, 0, 1, 1, 2, 3, 4, 5], [0; 8], [0; 8]);
 }
 
 /// Two sockets, a node each; the kernel counts cores from 0 in both, and the second
 /// threads of all cores come last.
 #[test]
 fn two_sockets_with_equal_core_ids() {
-    let machine = MadeUp::with_online_cpus("0-7")
+    let siblings = ["0,4", "1,5", "2,6", "3,7", "0,4", "1,5", "2,6", "3,7"];
+    let (packages, core_ids) = ([0, 0, 1, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]);
+    let machine = without_nodes(packages, core_ids, siblings)
         .online_nodes("0-1")
         .node(0, "0-1,4-5")
-        .node(1, "2-3,6-7")
-        .cpu(0, 0, 0, "0,4")
-        .cpu(1, 0, 1, "1,5")
-        .cpu(2, 1, 0, "2,6")
-        .cpu(3, 1, 1, "3,7")
-        .cpu(4, 0, 0, "0,4")
-        .cpu(5, 0, 1, "1,5")
-        .cpu(6, 1, 0, "2,6")
-        .cpu(7, 1, 1, "3,7");
-    assert_eq!(
-        locations(&machine),
-        [
-            (0, 0, 0, 0),
-            (1, 1, 0, 0),
-            (2, 2, 1, 1),
-            (3, 3, 1, 1),
-            (4, 0, 0, 0),
-            (5, 1, 0, 0),
-            (6, 2, 1, 1),
-            (7, 3, 1, 1),
-        ]
-    );
+        .node(1, "2-3,6-7");
+    let nodes = [0, 0, 1, 1, 0, 0, 1, 1];
+    assert_located(&machine, [0, 1, 2, 3, 0, 1, 2, 3], nodes, nodes);
 }
 
 /// Cores of two sockets in the same node were once taken for one.
 #[test]
 fn two_sockets_in_one_node_stay_apart() {
-    let cpus = |machine: MadeUp| {
-        machine
-            .cpu(0, 0, 0, "0")
-            .cpu(1, 0, 1, "1")
-            .cpu(2, 1, 0, "2")
-            .cpu(3, 1, 1, "3")
-    };
-    let expected = [(0, 0, 0, 0), (1, 1, 0, 0), (2, 2, 1, 0), (3, 3, 1, 0)];
-
-    let with_numa = cpus(
-        MadeUp::with_online_cpus("0-3")
-            .online_nodes("0")
-            .node(0, "0-3"),
-    );
-    assert_eq!(locations(&with_numa), expected);
-
+    let cpus = || without_nodes([0, 0, 1, 1], [0, 1, 0, 1], ["0", "1", "2", "3"]);
+    let with_numa = cpus().online_nodes("0").node(0, "0-3");
     // Without NUMA information cores must be renumbered all the same.
-    let without_numa = cpus(MadeUp::with_online_cpus("0-3"));
-    assert_eq!(locations(&without_numa), expected);
+    for machine in [with_numa, cpus()] {
+        assert_located(&machine, [0, 1, 2, 3], [0, 0, 1, 1], [0; 4]);
+    }
 }
 
 /// Lower nodes have lower core numbers, even if their CPUs and sockets are higher.
 #[test]
 fn cores_are_numbered_along_the_nodes() {
-    let machine = MadeUp::with_online_cpus("0-3")
+    let machine = without_nodes([0, 0, 1, 1], [0, 1, 0, 1], ["0", "1", "2", "3"])
         .online_nodes("0-1")
         .node(0, "2-3")
-        .node(1, "0-1")
-        .cpu(0, 0, 0, "0")
-        .cpu(1, 0, 1, "1")
-        .cpu(2, 1, 0, "2")
-        .cpu(3, 1, 1, "3");
-    assert_eq!(
-        locations(&machine),
-        [(0, 2, 0, 1), (1, 3, 0, 1), (2, 0, 1, 0), (3, 1, 1, 0)]
-    );
+        .node(1, "0-1");
+    assert_located(&machine, [2, 3, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0]);
 }
 
 #[test]
 fn hyper_threading_switched_off() {
-    let machine = MadeUp::with_online_cpus("0-1")
+    let machine = without_nodes([0, 0], [0, 1], ["0", "1"])
         .online_nodes("0")
-        .node(0, "0-1")
-        .cpu(0, 0, 0, "0")
-        .cpu(1, 0, 1, "1");
-    assert_eq!(locations(&machine), [(0, 0, 0, 0), (1, 1, 0, 0)]);
+        .node(0, "0-1");
+    assert_located(&machine, [0, 1], [0, 0], [0, 0]);
 }
 
 /// An offline CPU has a folder, but nothing about its place in it. Its node and its
@@ -136,52 +105,39 @@ fn offline_cpus_are_left_out() {
         .cpu(4, 0, 2, "4");
     machine.write("cpu/cpu1/online", "0");
     machine.write("cpu/cpu2/online", "0");
-    assert_eq!(
-        locations(&machine),
-        [(0, 0, 0, 0), (3, 1, 0, 0), (4, 2, 0, 0)]
-    );
+    assert_eq!(locations(&machine), [[0, 3, 4], [0, 1, 2], [0; 3], [0; 3]]);
 }
 
 /// Persistent or CXL memory makes nodes without CPUs.
 #[test]
 fn memory_only_node() {
-    let machine = MadeUp::with_online_cpus("0-1")
+    let machine = without_nodes([0, 0], [0, 1], ["0", "1"])
         .online_nodes("0,2")
         .node(0, "0-1")
-        .node(2, "")
-        .cpu(0, 0, 0, "0")
-        .cpu(1, 0, 1, "1");
-    assert_eq!(locations(&machine), [(0, 0, 0, 0), (1, 1, 0, 0)]);
+        .node(2, "");
+    assert_located(&machine, [0, 1], [0, 0], [0, 0]);
 }
 
 /// A node may be listed whose folder is not there, and the other way round.
 #[test]
 fn nodes_of_which_nothing_is_known() {
-    let machine = MadeUp::with_online_cpus("0-1")
+    let machine = without_nodes([0, 0], [0, 1], ["0", "1"])
         .online_nodes("0-1")
         .node(1, "1")
-        .node(2, "0")
-        .cpu(0, 0, 0, "0")
-        .cpu(1, 0, 1, "1");
-    assert_eq!(locations(&machine), [(0, 0, 0, 0), (1, 1, 0, 1)]);
+        .node(2, "0");
+    assert_located(&machine, [0, 1], [0, 0], [0, 1]);
 }
 
 /// More nodes than packages: core numbers go up along the nodes all the same.
 #[test]
 fn sub_numa_clusters() {
-    let machine = MadeUp::with_online_cpus("0-3")
+    let machine = without_nodes([0, 1, 0, 1], [0, 0, 1, 1], ["0", "1", "2", "3"])
         .online_nodes("0-3")
         .node(0, "0")
         .node(1, "2")
         .node(2, "1")
-        .node(3, "3")
-        .cpus(0..4, |cpu| {
-            (cpu as i64 % 2, cpu as i64 / 2, cpu.to_string())
-        });
-    assert_eq!(
-        locations(&machine),
-        [(0, 0, 0, 0), (1, 2, 1, 2), (2, 1, 0, 1), (3, 3, 1, 3)]
-    );
+        .node(3, "3");
+    assert_located(&machine, [0, 2, 1, 3], [0, 1, 0, 1], [0, 2, 1, 3]);
 }
 
 /// It went offline after the list was read, and took its place along; its sibling still names it.
@@ -191,80 +147,53 @@ fn a_cpu_that_vanishes_meanwhile() {
         .cpu(0, 0, 0, "0-1")
         .cpu(2, 0, 1, "2-3")
         .cpu(3, 0, 1, "2-3");
-    let locations = locations(&machine);
-    assert_eq!(locations.len(), 4);
-    assert_eq!(locations[2].1, locations[3].1);
-    let cores: BTreeSet<usize> = locations.iter().map(|at| at.1).collect();
-    assert_eq!(cores, BTreeSet::from([0, 1, 2]));
+    let [cpus, cores, ..] = locations(&machine);
+    assert_eq!(cpus, [0, 1, 2, 3]);
+    assert_eq!(cores[2], cores[3]);
+    assert_eq!(BTreeSet::from_iter(cores), BTreeSet::from([0, 1, 2]));
 }
 
 #[test]
 fn old_kernels_call_the_threads_of_a_core_differently() {
-    let machine = MadeUp::with_online_cpus("0-3")
-        .cpu(0, 0, 0, "")
-        .cpu(1, 0, 1, "")
-        .cpu(2, 0, 0, "")
-        .cpu(3, 0, 1, "");
+    let mut machine = without_nodes([0; 4], [0, 1, 0, 1], [""; 4]);
     for (cpu, threads) in [(0, "0,2"), (1, "1,3"), (2, "0,2"), (3, "1,3")] {
         machine.topology(cpu, "thread_siblings_list", threads);
     }
-    let machine = (0..4).fold(machine, |machine, cpu| {
-        machine.without(&format!("cpu/cpu{cpu}/topology/core_cpus_list"))
-    });
-    assert_eq!(
-        locations(&machine),
-        [(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)]
-    );
-
-    // Neither list: the kernel's core number has to do.
-    let machine = (0..4).fold(machine, |machine, cpu| {
-        machine.without(&format!("cpu/cpu{cpu}/topology/thread_siblings_list"))
-    });
-    assert_eq!(
-        locations(&machine),
-        [(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)]
-    );
+    // With neither list, the kernel's core number has to do.
+    for list in ["core_cpus_list", "thread_siblings_list"] {
+        machine = (0..4).fold(machine, |machine, cpu| {
+            machine.without(&format!("cpu/cpu{cpu}/topology/{list}"))
+        });
+        assert_located(&machine, [0, 1, 0, 1], [0; 4], [0; 4]);
+    }
 }
 
 #[test]
 fn unknown_package_is_package_zero() {
-    let machine = MadeUp::with_online_cpus("0-1")
-        .cpu(0, -1, 0, "0")
-        .cpu(1, -1, 1, "1");
-    assert_eq!(locations(&machine), [(0, 0, 0, 0), (1, 1, 0, 0)]);
+    let machine = without_nodes([-1, -1], [0, 1], ["0", "1"]);
+    assert_located(&machine, [0, 1], [0, 0], [0, 0]);
 }
 
 /// Hyper-threads are found by their list even where the kernel has no core number.
 #[test]
 fn unknown_core_number() {
-    let machine = MadeUp::with_online_cpus("0-3")
-        .cpu(0, 0, -1, "0-1")
-        .cpu(1, 0, -1, "0-1")
-        .cpu(2, 0, -1, "2-3")
-        .cpu(3, 0, -1, "2-3");
-    assert_eq!(
-        locations(&machine),
-        [(0, 0, 0, 0), (1, 0, 0, 0), (2, 1, 0, 0), (3, 1, 0, 0)]
-    );
+    let machine = without_nodes([0; 4], [-1; 4], ["0-1", "0-1", "2-3", "2-3"]);
+    assert_located(&machine, [0, 0, 1, 1], [0; 4], [0; 4]);
 }
 
 /// On some ARM machines core numbers start anew in each cluster of a package.
 #[test]
 fn clusters_with_equal_core_ids_stay_apart() {
-    let machine = MadeUp::with_online_cpus("0-3")
-        .cpu(0, 0, 0, "0")
-        .cpu(1, 0, 1, "1")
-        .cpu(2, 0, 0, "2")
-        .cpu(3, 0, 1, "3");
-    let cores: BTreeSet<usize> = locations(&machine).iter().map(|at| at.1).collect();
-    assert_eq!(cores, BTreeSet::from([0, 1, 2, 3]));
+    let machine = without_nodes([0; 4], [0, 1, 0, 1], ["0", "1", "2", "3"]);
+    let [_, cores, ..] = locations(&machine);
+    assert_eq!(BTreeSet::from_iter(cores), BTreeSet::from([0, 1, 2, 3]));
 }
 
 /// Some sandboxes show nothing but the list of CPUs.
 #[test]
 fn no_topology_at_all() {
     let machine = MadeUp::with_online_cpus("0,2");
-    assert_eq!(locations(&machine), [(0, 0, 0, 0), (2, 1, 0, 0)]);
+    assert_eq!(locations(&machine), [[0, 2], [0, 1], [0, 0], [0, 0]]);
 }
 
 /// As in a chroot.

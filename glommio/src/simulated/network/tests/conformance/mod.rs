@@ -13,6 +13,13 @@ use nix::errno::Errno as Name;
 
 use super::super::{Address, Errno, Kind, Received, Result, UnixName};
 
+/// Calls in their order, each of the socket before the colon.
+macro_rules! calls {
+    ($run:ident, $($id:ident: $($call:ident($($argument:expr),*)),+;)+) => {
+        $($(_ = $run.$call($id, $($argument),*);)+)+
+    };
+}
+
 mod kernel;
 mod simulated;
 mod tcp;

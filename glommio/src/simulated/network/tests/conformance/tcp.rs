@@ -26,9 +26,7 @@ pub(super) fn listener(run: &mut Run, kind: Kind) -> (usize, Address) {
 pub(super) fn connection(run: &mut Run) -> (usize, usize) {
     let (listener, address) = listener(run, Kind::TcpV4);
     let client = run.socket(Kind::TcpV4);
-    run.connect(client, &address);
-    run.ready(client);
-    run.ready(listener);
+    calls! { run, client: connect(&address), ready(); listener: ready(); }
     let server = run.accept(listener).expect("a connection");
     run.close(listener);
     (client, server)
@@ -48,19 +46,11 @@ fn a_fresh_socket() {
     for kind in [Kind::TcpV4, Kind::TcpV6] {
         compare(|run| {
             let socket = run.socket(kind);
-            run.ready(socket);
-            run.local(socket);
-            run.peer(socket);
-            run.receive(socket, 8);
-            run.send(socket, b"a");
-            run.send(socket, b"");
-            run.accept(socket);
-            run.take_error(socket);
-            run.shutdown(socket, Shutdown::Write);
-            run.ready(socket);
-            run.shutdown(socket, Shutdown::Both);
-            run.ready(socket);
-            run.receive(socket, 8);
+            calls! { run,
+                socket: ready(), local(), peer(), receive(8), send(b"a"), send(b""), accept(),
+                    take_error(), shutdown(Shutdown::Write), ready(), shutdown(Shutdown::Both),
+                    ready(), receive(8);
+            }
             run.bind(
                 socket,
                 &Address::Unix(super::UnixName::Path(b"/nothing".to_vec())),
@@ -72,19 +62,13 @@ fn a_fresh_socket() {
 #[run_test(compare)]
 fn a_bound_socket_keeps_its_port(run: &mut Run) {
     let socket = run.socket(Kind::TcpV4);
-    run.bind(socket, &ip(V4, 0));
-    run.local(socket);
-    run.receive(socket, 8);
-    run.send(socket, b"x");
-    run.ready(socket);
-    run.local(socket);
-    run.listen(socket, 1);
+    calls! { run,
+        socket: bind(&ip(V4, 0)), local(), receive(8), send(b"x"), ready(), local(), listen(1);
+    }
     let address = run.local(socket);
     run.ready(socket);
     let client = run.socket(Kind::TcpV4);
-    run.connect(client, &address);
-    run.ready(client);
-    run.ready(socket);
+    calls! { run, client: connect(&address), ready(); socket: ready(); }
     let server = run.accept(socket).expect("a connection");
     run.ready(server);
 }
@@ -94,42 +78,24 @@ fn data_in_both_directions() {
     for kind in [Kind::TcpV4, Kind::TcpV6] {
         compare(|run| {
             let (listener, address) = listener(run, kind);
-            run.ready(listener);
-            run.peer(listener);
-            run.accept(listener);
-            run.receive(listener, 1);
-            run.send(listener, b"a");
-            run.connect(listener, &address);
+            calls! { run,
+                listener: ready(), peer(), accept(), receive(1), send(b"a"), connect(&address);
+            }
             let client = run.socket(kind);
-            run.connect(client, &address);
-            run.ready(client);
-            run.local(client);
-            run.peer(client);
-            run.connect(client, &address);
-            run.connect(client, &address);
-            run.listen(client, 1);
-            run.bind(client, &address);
-            run.ready(listener);
+            calls! { run,
+                client: connect(&address), ready(), local(), peer(), connect(&address),
+                    connect(&address), listen(1), bind(&address);
+                listener: ready();
+            }
             let server = run.accept(listener).expect("a connection");
-            run.ready(listener);
-            run.local(server);
-            run.peer(server);
-            run.ready(server);
-            run.receive(server, 8);
-            run.send(client, b"one");
-            run.send(client, b"");
-            run.send_to(client, b" two", &address);
-            run.ready(server);
-            run.peek(server, 3);
-            run.receive(server, 0);
-            run.receive(server, 2);
-            run.receive(server, 10);
-            run.receive(server, 0);
-            run.ready(server);
-            run.send(server, b"answer");
-            run.ready(client);
-            run.receive(client, 10);
-            run.ready(client);
+            calls! { run,
+                listener: ready();
+                server: local(), peer(), ready(), receive(8);
+                client: send(b"one"), send(b""), send_to(b" two", &address);
+                server: ready(), peek(3), receive(0), receive(2), receive(10), receive(0), ready(),
+                    send(b"answer");
+                client: ready(), receive(10), ready();
+            }
         });
     }
 }
@@ -137,45 +103,23 @@ fn data_in_both_directions() {
 #[run_test(compare)]
 fn half_close_and_close(run: &mut Run) {
     let (client, server) = connection(run);
-    run.send(client, b"last");
-    run.shutdown(client, Shutdown::Write);
-    run.send(client, b"more");
-    run.ready(client);
-    run.ready(server);
-    run.receive(server, 2);
-    run.ready(server);
-    run.receive(server, 8);
-    run.receive(server, 8);
-    run.ready(server);
-    run.send(server, b"answer");
-    run.ready(client);
-    run.receive(client, 8);
-    run.receive(client, 8);
-    run.ready(client);
-    run.close(server);
-    run.ready(client);
-    run.receive(client, 8);
-    run.peer(client);
-    run.shutdown(client, Shutdown::Both);
-    run.take_error(client);
-    run.send(client, b"x");
+    calls! { run,
+        client: send(b"last"), shutdown(Shutdown::Write), send(b"more"), ready();
+        server: ready(), receive(2), ready(), receive(8), receive(8), ready(), send(b"answer");
+        client: ready(), receive(8), receive(8), ready();
+        server: close();
+        client: ready(), receive(8), peer(), shutdown(Shutdown::Both), take_error(), send(b"x");
+    }
 }
 
 #[run_test(compare)]
 fn the_peer_closes_first(run: &mut Run) {
     let (client, server) = connection(run);
-    run.close(server);
-    run.ready(client);
-    run.receive(client, 8);
-    run.send(client, b"into nothing");
-    run.ready(client);
-    run.peer(client);
-    run.send(client, b"again");
-    run.ready(client);
-    run.send(client, b"again");
-    run.receive(client, 8);
-    run.take_error(client);
-    run.ready(client);
+    calls! { run,
+        server: close();
+        client: ready(), receive(8), send(b"into nothing"), ready(), peer(), send(b"again"),
+            ready(), send(b"again"), receive(8), take_error(), ready();
+    }
 }
 
 #[test]
@@ -184,34 +128,18 @@ fn a_refused_connection() {
         compare(|run| {
             let address = closed_port(run, kind);
             let client = run.socket(kind);
-            run.connect(client, &address);
-            run.ready(client);
-            run.peer(client);
-            run.take_error(client);
-            run.take_error(client);
-            run.ready(client);
-            run.receive(client, 8);
-            run.send(client, b"x");
-            run.connect(client, &address);
-            run.ready(client);
-            run.connect(client, &address);
-            run.ready(client);
-            run.connect(client, &address);
-            run.receive(client, 1);
+            calls! { run,
+                client: connect(&address), ready(), peer(), take_error(), take_error(), ready(),
+                    receive(8), send(b"x"), connect(&address), ready(), connect(&address), ready(),
+                    connect(&address), receive(1);
+            }
             let client = run.socket(kind);
-            run.connect(client, &address);
-            run.ready(client);
-            run.receive(client, 8);
-            run.receive(client, 8);
-            run.send(client, b"x");
+            calls! { run, client: connect(&address), ready(), receive(8), receive(8), send(b"x"); }
             let client = run.socket(kind);
-            run.connect(client, &address);
-            run.ready(client);
-            run.send(client, b"x");
-            run.send(client, b"x");
-            run.receive(client, 8);
-            run.ready(client);
-            run.shutdown(client, Shutdown::Both);
+            calls! { run,
+                client: connect(&address), ready(), send(b"x"), send(b"x"), receive(8), ready(),
+                    shutdown(Shutdown::Both);
+            }
         });
     }
 }
@@ -220,25 +148,19 @@ fn a_refused_connection() {
 fn families_and_strange_addresses(run: &mut Run) {
     let v4 = run.socket(Kind::TcpV4);
     let v6 = run.socket(Kind::TcpV6);
-    run.bind(v4, &ip(V6, 0));
-    run.bind(v6, &ip(V4, 0));
-    run.connect(v4, &ip(V6, 9));
-    run.connect(v6, &ip(V4, 9));
-    run.bind(v4, &ip([203, 0, 113, 7], 0));
-    run.connect(v4, &ip([255, 255, 255, 255], 9));
-    run.connect(v4, &ip([224, 0, 0, 1], 9));
-    run.bind(v4, &ip([127, 0, 0, 9], 0));
-    run.local(v4);
-    run.bind(v4, &ip([127, 0, 0, 9], 0));
-    run.connect(v4, &ip([203, 0, 113, 7], 9));
-    run.ready(v4);
+    calls! { run,
+        v4: bind(&ip(V6, 0)); v6: bind(&ip(V4, 0)); v4: connect(&ip(V6, 9));
+        v6: connect(&ip(V4, 9));
+        v4: bind(&ip([203, 0, 113, 7], 0)), connect(&ip([255, 255, 255, 255], 9)),
+            connect(&ip([224, 0, 0, 1], 9)), bind(&ip([127, 0, 0, 9], 0)), local(),
+            bind(&ip([127, 0, 0, 9], 0)), connect(&ip([203, 0, 113, 7], 9)), ready();
+    }
 }
 
 #[run_test(compare)]
 fn unspecified_addresses_and_both_families(run: &mut Run) {
     let listener = run.socket(Kind::TcpV6);
-    run.bind(listener, &ip(std::net::Ipv6Addr::UNSPECIFIED, 0));
-    run.listen(listener, 8);
+    calls! { run, listener: bind(&ip(std::net::Ipv6Addr::UNSPECIFIED, 0)), listen(8); }
     let Address::Ip(address) = run.local(listener) else {
         unreachable!()
     };
@@ -254,21 +176,15 @@ fn unspecified_addresses_and_both_families(run: &mut Run) {
     ];
     for (kind, address) in clients {
         let client = run.socket(kind);
-        run.connect(client, &address);
-        run.ready(client);
-        run.local(client);
-        run.peer(client);
-        run.ready(listener);
+        calls! { run, client: connect(&address), ready(), local(), peer(); listener: ready(); }
         let server = run.accept(listener).expect("a connection");
-        run.local(server);
-        run.peer(server);
+        calls! { run, server: local(), peer(); }
     }
     let only = run.socket(Kind::TcpV6);
-    run.set(only, Setting::V6Only);
-    run.connect(only, &ip(V4.to_ipv6_mapped(), address.port()));
-    run.bind(only, &ip(V4.to_ipv6_mapped(), 0));
-    run.bind(only, &ip(V6, 0));
-    run.set(only, Setting::V6Only);
+    calls! { run,
+        only: set(Setting::V6Only), connect(&ip(V4.to_ipv6_mapped(), address.port())),
+            bind(&ip(V4.to_ipv6_mapped(), 0)), bind(&ip(V6, 0)), set(Setting::V6Only);
+    }
     let v4 = run.socket(Kind::TcpV4);
     run.set(v4, Setting::V6Only);
 }
@@ -278,16 +194,10 @@ fn a_socket_connects_to_itself(run: &mut Run) {
     let socket = run.socket(Kind::TcpV4);
     run.bind(socket, &ip(V4, 0));
     let address = run.local(socket);
-    run.connect(socket, &address);
-    run.ready(socket);
-    run.connect(socket, &address);
-    run.peer(socket);
-    run.send(socket, b"echo");
-    run.ready(socket);
-    run.receive(socket, 8);
-    run.shutdown(socket, Shutdown::Write);
-    run.ready(socket);
-    run.receive(socket, 8);
+    calls! { run,
+        socket: connect(&address), ready(), connect(&address), peer(), send(b"echo"), ready(),
+            receive(8), shutdown(Shutdown::Write), ready(), receive(8);
+    }
 }
 
 #[run_test(compare)]
@@ -302,58 +212,43 @@ fn full_buffers(run: &mut Run) {
     let server = run.accept(listener).expect("a connection");
     let sent = run.fill(client, 1000);
     assert!(sent > 4000, "only {sent} bytes fit");
-    run.ready(client);
-    run.ready(server);
-    run.drain(server, sent);
-    run.ready(client);
-    run.send(client, b"on");
-    run.ready(server);
-    run.receive(server, 8);
+    calls! { run,
+        client: ready();
+        server: ready(), drain(sent);
+        client: ready(), send(b"on");
+        server: ready(), receive(8);
+    }
     // Full, and the reader never comes.
-    run.fill(client, 1000);
-    run.shutdown(client, Shutdown::Write);
-    run.ready(client);
-    run.close(server);
-    run.ready(client);
-    run.receive(client, 8);
-    run.receive(client, 8);
+    calls! { run,
+        client: fill(1000), shutdown(Shutdown::Write), ready();
+        server: close();
+        client: ready(), receive(8), receive(8);
+    }
 }
 
 #[run_test(compare)]
 fn a_full_backlog(run: &mut Run) {
     let listener = run.socket(Kind::TcpV4);
-    run.bind(listener, &ip(V4, 0));
-    run.listen(listener, 0);
+    calls! { run, listener: bind(&ip(V4, 0)), listen(0); }
     let address = run.local(listener);
     let one = run.socket(Kind::TcpV4);
-    run.connect(one, &address);
-    run.ready(one);
+    calls! { run, one: connect(&address), ready(); }
     let two = run.socket(Kind::TcpV4);
     run.connect(two, &address);
     run.pass(Duration::from_millis(100));
-    run.ready(two);
-    run.connect(two, &address);
-    run.receive(two, 1);
-    run.send(two, b"early");
-    run.peer(two);
-    run.listen(listener, 1);
-    run.accept(listener);
-    run.accept(listener);
+    calls! { run,
+        two: ready(), connect(&address), receive(1), send(b"early"), peer();
+        listener: listen(1), accept(), accept();
+    }
     // The SYN is sent again after a second.
     run.pass(Duration::from_millis(3500));
-    run.ready(two);
-    run.ready(listener);
-    run.accept(listener);
-    run.connect(two, &address);
+    calls! { run, two: ready(); listener: ready(), accept(); two: connect(&address); }
     // An attempt is given up.
     let three = run.socket(Kind::TcpV4);
     let four = run.socket(Kind::TcpV4);
-    run.listen(listener, 0);
-    run.connect(three, &address);
-    run.ready(three);
-    run.connect(four, &address);
-    run.ready(four);
-    run.shutdown(four, Shutdown::Write);
-    run.ready(four);
-    run.receive(four, 1);
+    calls! { run,
+        listener: listen(0);
+        three: connect(&address), ready();
+        four: connect(&address), ready(), shutdown(Shutdown::Write), ready(), receive(1);
+    }
 }

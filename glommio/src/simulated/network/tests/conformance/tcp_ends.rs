@@ -9,20 +9,12 @@ use super::{Run, Setting, V4, V6, compare, ip};
 #[run_test(compare)]
 fn closing_with_unread_data_resets(run: &mut Run) {
     let (client, server) = connection(run);
-    run.send(server, b"answer");
-    run.send(client, b"unread");
-    run.ready(server);
-    run.close(server);
-    run.ready(client);
-    run.receive(client, 3);
-    run.ready(client);
-    run.receive(client, 8);
-    run.receive(client, 8);
-    run.receive(client, 8);
-    run.send(client, b"x");
-    run.peer(client);
-    run.ready(client);
-    run.shutdown(client, Shutdown::Write);
+    calls! { run,
+        server: send(b"answer"); client: send(b"unread");
+        server: ready(), close();
+        client: ready(), receive(3), ready(), receive(8), receive(8), receive(8), send(b"x"),
+            peer(), ready(), shutdown(Shutdown::Write);
+    }
 }
 
 #[test]
@@ -30,18 +22,13 @@ fn a_reset_is_told_once() {
     for reader in 0..3 {
         compare(|run| {
             let (client, server) = connection(run);
-            run.set(server, Setting::ResetOnClose);
-            run.close(server);
-            run.ready(client);
+            calls! { run, server: set(Setting::ResetOnClose), close(); client: ready(); }
             match reader {
                 0 => run.take_error(client),
                 1 => run.send(client, b"x"),
                 _ => run.receive(client, 8),
             }
-            run.ready(client);
-            run.take_error(client);
-            run.receive(client, 8);
-            run.send(client, b"x");
+            calls! { run, client: ready(), take_error(), receive(8), send(b"x"); }
             let address = ip(V4, 1);
             run.connect(client, &address);
         });
@@ -51,28 +38,19 @@ fn a_reset_is_told_once() {
 #[run_test(compare)]
 fn shutdown_for_reading(run: &mut Run) {
     let (client, server) = connection(run);
-    run.shutdown(client, Shutdown::Read);
-    run.ready(client);
-    run.receive(client, 8);
-    run.send(server, b"still");
-    run.ready(client);
-    run.receive(client, 8);
-    run.receive(client, 8);
-    run.send(client, b"out");
-    run.ready(server);
-    run.receive(server, 8);
-    run.shutdown(client, Shutdown::Write);
-    run.ready(client);
-    run.ready(server);
+    calls! { run,
+        client: shutdown(Shutdown::Read), ready(), receive(8);
+        server: send(b"still");
+        client: ready(), receive(8), receive(8), send(b"out");
+        server: ready(), receive(8);
+        client: shutdown(Shutdown::Write), ready();
+        server: ready();
+    }
     // Now a reset answers data.
-    run.send(server, b"late");
-    run.ready(server);
-    run.receive(server, 8);
-    run.take_error(server);
-    run.send(server, b"late");
-    run.ready(client);
-    run.take_error(client);
-    run.receive(client, 8);
+    calls! { run,
+        server: send(b"late"), ready(), receive(8), take_error(), send(b"late");
+        client: ready(), take_error(), receive(8);
+    }
 }
 
 #[test]
@@ -80,21 +58,13 @@ fn shutdown_of_both_ends() {
     for how in [Shutdown::Write, Shutdown::Both] {
         compare(|run| {
             let (client, server) = connection(run);
-            run.shutdown(client, how);
-            run.ready(server);
-            run.shutdown(server, how);
-            run.ready(client);
-            run.ready(server);
-            run.receive(client, 1);
-            run.receive(server, 1);
-            run.peer(client);
-            run.peer(server);
-            run.shutdown(client, how);
-            run.shutdown(server, how);
-            run.send(client, b"x");
-            run.send(server, b"x");
-            run.take_error(client);
-            run.take_error(server);
+            calls! { run,
+                client: shutdown(how);
+                server: ready(), shutdown(how);
+                client: ready(); server: ready(); client: receive(1); server: receive(1);
+                client: peer(); server: peer(); client: shutdown(how); server: shutdown(how);
+                client: send(b"x"); server: send(b"x"); client: take_error(); server: take_error();
+            }
         });
     }
 }
@@ -104,34 +74,25 @@ fn a_listener_ends() {
     compare(|run| {
         let (listener, address) = listener(run, Kind::TcpV4);
         let client = run.socket(Kind::TcpV4);
-        run.connect(client, &address);
-        run.ready(client);
-        run.send(client, b"early");
-        run.close(listener);
-        run.ready(client);
-        run.receive(client, 8);
-        run.receive(client, 8);
-        run.send(client, b"x");
+        calls! { run,
+            client: connect(&address), ready(), send(b"early");
+            listener: close();
+            client: ready(), receive(8), receive(8), send(b"x");
+        }
     });
     compare(|run| {
         let (listener, address) = listener(run, Kind::TcpV4);
-        run.shutdown(listener, Shutdown::Write);
-        run.ready(listener);
-        run.shutdown(listener, Shutdown::Both);
-        run.ready(listener);
-        run.accept(listener);
-        run.local(listener);
+        calls! { run,
+            listener: shutdown(Shutdown::Write), ready(), shutdown(Shutdown::Both), ready(),
+                accept(), local();
+        }
         let client = run.socket(Kind::TcpV4);
-        run.connect(client, &address);
-        run.ready(client);
-        run.take_error(client);
-        run.listen(listener, 4);
-        run.ready(listener);
-        run.local(listener);
+        calls! { run,
+            client: connect(&address), ready(), take_error();
+            listener: listen(4), ready(), local();
+        }
         let client = run.socket(Kind::TcpV4);
-        run.connect(client, &address);
-        run.ready(client);
-        run.ready(listener);
+        calls! { run, client: connect(&address), ready(); listener: ready(); }
     });
 }
 
@@ -141,21 +102,13 @@ fn a_connection_ends_before_it_is_accepted() {
         compare(|run| {
             let (listener, address) = listener(run, Kind::TcpV4);
             let client = run.socket(Kind::TcpV4);
-            run.connect(client, &address);
-            run.ready(client);
-            run.send(client, b"hello");
+            calls! { run, client: connect(&address), ready(), send(b"hello"); }
             if let Some(setting) = setting {
                 run.set(client, setting);
             }
-            run.close(client);
-            run.ready(listener);
+            calls! { run, client: close(); listener: ready(); }
             let server = run.accept(listener).expect("a connection");
-            run.ready(server);
-            run.peer(server);
-            run.receive(server, 8);
-            run.receive(server, 8);
-            run.receive(server, 8);
-            run.ready(server);
+            calls! { run, server: ready(), peer(), receive(8), receive(8), receive(8), ready(); }
         });
     }
 }
@@ -170,8 +123,7 @@ fn second_bind(
     let one = run.socket(first.0);
     let two = run.socket(second.0);
     for setting in settings {
-        run.set(one, *setting);
-        run.set(two, *setting);
+        calls! { run, one: set(*setting); two: set(*setting); }
     }
     run.bind(one, &first.1);
     let Address::Ip(address) = run.local(one) else {
@@ -181,8 +133,7 @@ fn second_bind(
         unreachable!()
     };
     other.set_port(address.port());
-    run.bind(two, &Address::Ip(other));
-    run.local(two);
+    calls! { run, two: bind(&Address::Ip(other)), local(); }
     if !matches!(first.0, Kind::TcpV4 | Kind::TcpV6) {
         return;
     }
@@ -191,8 +142,7 @@ fn second_bind(
     for setting in settings {
         run.set(three, *setting);
     }
-    run.bind(three, &Address::Ip(other));
-    run.listen(two, 4);
+    calls! { run, three: bind(&Address::Ip(other)); two: listen(4); }
 }
 
 #[test]
@@ -223,12 +173,10 @@ fn ports_that_are_taken() {
                 let one = run.socket(first.0);
                 let two = run.socket(second.0);
                 for setting in settings {
-                    run.set(one, *setting);
-                    run.set(two, *setting);
+                    calls! { run, one: set(*setting); two: set(*setting); }
                 }
                 let v6 = if first.0 == Kind::TcpV6 { one } else { two };
-                run.set(v6, Setting::V6Only);
-                run.bind(one, &first.1);
+                calls! { run, v6: set(Setting::V6Only); one: bind(&first.1); }
                 let Address::Ip(address) = run.local(one) else {
                     unreachable!()
                 };
@@ -236,9 +184,7 @@ fn ports_that_are_taken() {
                     unreachable!()
                 };
                 other.set_port(address.port());
-                run.bind(two, &Address::Ip(other));
-                run.listen(one, 4);
-                run.listen(two, 4);
+                calls! { run, two: bind(&Address::Ip(other)); one: listen(4); two: listen(4); }
             });
         }
     }
@@ -270,13 +216,10 @@ fn the_port_after_a_connection() {
                 if reuse {
                     run.set(listener, Setting::ReuseAddress);
                 }
-                run.bind(listener, &ip(V4, 0));
-                run.listen(listener, 4);
+                calls! { run, listener: bind(&ip(V4, 0)), listen(4); }
                 let address = run.local(listener);
                 let client = run.socket(Kind::TcpV4);
-                run.connect(client, &address);
-                run.ready(client);
-                run.ready(listener);
+                calls! { run, client: connect(&address), ready(); listener: ready(); }
                 let server = run.accept(listener).expect("a connection");
                 run.close(listener);
                 let again = |run: &mut Run| {
@@ -284,9 +227,7 @@ fn the_port_after_a_connection() {
                     if reuse {
                         run.set(socket, Setting::ReuseAddress);
                     }
-                    run.bind(socket, &address);
-                    run.listen(socket, 4);
-                    run.close(socket);
+                    calls! { run, socket: bind(&address), listen(4), close(); }
                 };
                 again(run);
                 let (first, second) = if server_closes_first {
@@ -294,8 +235,7 @@ fn the_port_after_a_connection() {
                 } else {
                     (client, server)
                 };
-                run.close(first);
-                run.ready(second);
+                calls! { run, first: close(); second: ready(); }
                 again(run);
                 run.close(second);
                 run.pass(std::time::Duration::from_millis(20));

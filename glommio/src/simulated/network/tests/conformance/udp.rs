@@ -22,28 +22,17 @@ fn datagrams_without_a_connection() {
     for kind in [Kind::UdpV4, Kind::UdpV6] {
         compare(|run| {
             let one = run.socket(kind);
-            run.ready(one);
-            run.local(one);
-            run.peer(one);
-            run.receive(one, 8);
-            run.send(one, b"nowhere");
-            run.listen(one, 1);
-            run.accept(one);
+            calls! { run,
+                one: ready(), local(), peer(), receive(8), send(b"nowhere"), listen(1), accept();
+            }
             let (two, address) = bound(run, kind);
-            run.send_to(one, b"datagram", &address);
-            run.ready(two);
-            run.peek(two, 4);
-            run.receive(two, 4);
-            run.receive(two, 4);
-            run.ready(two);
-            run.send_to(one, b"", &address);
-            run.send_to(one, b"next", &address);
-            run.ready(two);
-            run.receive(two, 8);
-            run.receive(two, 0);
-            run.receive(two, 8);
-            run.local(one);
-            run.send_to(one, b"x", &loopback(kind));
+            calls! { run,
+                one: send_to(b"datagram", &address);
+                two: ready(), peek(4), receive(4), receive(4), ready();
+                one: send_to(b"", &address), send_to(b"next", &address);
+                two: ready(), receive(8), receive(0), receive(8);
+                one: local(), send_to(b"x", &loopback(kind));
+            }
             let Address::Ip(to) = address else {
                 unreachable!()
             };
@@ -52,9 +41,7 @@ fn datagrams_without_a_connection() {
             run.bind(two, &address);
             run.take_error(two);
             let refused = closed_port(run, kind);
-            run.send_to(one, b"x", &refused);
-            run.ready(one);
-            run.receive(one, 8);
+            calls! { run, one: send_to(b"x", &refused), ready(), receive(8); }
         });
     }
 }
@@ -67,9 +54,7 @@ fn lengths() {
             for len in [longest, longest + 1, 65535, 65536, 100_000] {
                 run.send_to(one, &vec![b'a'; len], &address);
             }
-            run.ready(one);
-            run.receive(one, 3);
-            run.receive(one, 3);
+            calls! { run, one: ready(), receive(3), receive(3); }
         });
     }
 }
@@ -81,32 +66,21 @@ fn connected_datagrams() {
             let (one, first) = bound(run, kind);
             let (two, second) = bound(run, kind);
             let (three, third) = bound(run, kind);
-            run.send_to(three, b"before", &first);
-            run.connect(one, &second);
-            run.peer(one);
-            run.ready(one);
-            run.receive(one, 8);
-            run.send(one, b"to two");
-            run.ready(two);
-            run.receive(two, 8);
-            run.send_to(one, b"to three", &third);
-            run.ready(three);
-            run.receive(three, 8);
+            calls! { run,
+                three: send_to(b"before", &first);
+                one: connect(&second), peer(), ready(), receive(8), send(b"to two");
+                two: ready(), receive(8);
+                one: send_to(b"to three", &third);
+                three: ready(), receive(8);
+            }
             // No connected socket takes it, which the kernel refuses.
-            run.send_to(three, b"filtered", &first);
-            run.send_to(two, b"passes", &first);
-            run.ready(one);
-            run.receive(one, 8);
-            run.receive(one, 8);
-            run.connect(one, &third);
-            run.peer(one);
-            run.send(one, b"again");
-            run.ready(three);
-            run.receive(three, 8);
+            calls! { run,
+                three: send_to(b"filtered", &first); two: send_to(b"passes", &first);
+                one: ready(), receive(8), receive(8), connect(&third), peer(), send(b"again");
+                three: ready(), receive(8);
+            }
             let fresh = run.socket(kind);
-            run.connect(fresh, &first);
-            run.local(fresh);
-            run.ready(fresh);
+            calls! { run, fresh: connect(&first), local(), ready(); }
         });
     }
 }
@@ -117,22 +91,11 @@ fn a_refusal_is_told_once() {
         compare(|run| {
             let address = closed_port(run, kind);
             let socket = run.socket(kind);
-            run.connect(socket, &address);
-            run.ready(socket);
-            run.send(socket, b"a");
-            run.ready(socket);
-            run.receive(socket, 8);
-            run.ready(socket);
-            run.receive(socket, 8);
-            run.send(socket, b"b");
-            run.ready(socket);
-            run.send(socket, b"c");
-            run.ready(socket);
-            run.send(socket, b"d");
-            run.ready(socket);
-            run.take_error(socket);
-            run.take_error(socket);
-            run.ready(socket);
+            calls! { run,
+                socket: connect(&address), ready(), send(b"a"), ready(), receive(8), ready(),
+                    receive(8), send(b"b"), ready(), send(b"c"), ready(), send(b"d"), ready(),
+                    take_error(), take_error(), ready();
+            }
         });
     }
 }
@@ -147,15 +110,11 @@ fn shut_down_datagrams() {
                 if connects {
                     run.connect(one, &second);
                 }
-                run.shutdown(one, how);
-                run.ready(one);
-                run.receive(one, 8);
-                run.send_to(one, b"out", &second);
-                run.send_to(two, b"in", &first);
-                run.ready(one);
-                run.receive(one, 8);
-                run.receive(one, 8);
-                run.ready(one);
+                calls! { run,
+                    one: shutdown(how), ready(), receive(8), send_to(b"out", &second);
+                    two: send_to(b"in", &first);
+                    one: ready(), receive(8), receive(8), ready();
+                }
             });
         }
     }
@@ -169,12 +128,11 @@ fn both_families_of_datagrams(run: &mut Run) {
         unreachable!()
     };
     let (v4, v4_address) = bound(run, Kind::UdpV4);
-    run.send_to(v4, b"from v4", &ip(V4, address.port()));
-    run.ready(any);
-    run.receive(any, 16);
-    run.send_to(any, b"to v4", &v4_address);
-    run.ready(v4);
-    run.receive(v4, 16);
+    calls! { run,
+        v4: send_to(b"from v4", &ip(V4, address.port()));
+        any: ready(), receive(16), send_to(b"to v4", &v4_address);
+        v4: ready(), receive(16);
+    }
     let Address::Ip(v4_address) = v4_address else {
         unreachable!()
     };
@@ -184,13 +142,12 @@ fn both_families_of_datagrams(run: &mut Run) {
     run.send_to(v4, b"x", &ip(V6, address.port()));
     run.connect(v4, &ip(V6, address.port()));
     let only = run.socket(Kind::UdpV6);
-    run.set(only, Setting::V6Only);
-    run.send_to(only, b"x", &Address::Ip(v4_address));
-    run.send_to(only, b"x", &ip(V4.to_ipv6_mapped(), v4_address.port()));
-    run.connect(only, &ip(V4.to_ipv6_mapped(), v4_address.port()));
-    run.connect(any, &ip(V4.to_ipv6_mapped(), v4_address.port()));
-    run.local(any);
-    run.peer(any);
+    calls! { run,
+        only: set(Setting::V6Only), send_to(b"x", &Address::Ip(v4_address)),
+            send_to(b"x", &ip(V4.to_ipv6_mapped(), v4_address.port())),
+            connect(&ip(V4.to_ipv6_mapped(), v4_address.port()));
+        any: connect(&ip(V4.to_ipv6_mapped(), v4_address.port())), local(), peer();
+    }
 }
 
 #[run_test(compare)]
@@ -210,7 +167,5 @@ fn a_full_receive_buffer_drops(run: &mut Run) {
     for _ in 0..100 {
         run.send_to(two, &[b'a'; 1000], &address);
     }
-    run.ready(one);
-    run.receive(one, 2);
-    run.ready(one);
+    calls! { run, one: ready(), receive(2), ready(); }
 }

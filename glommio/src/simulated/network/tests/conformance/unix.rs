@@ -11,8 +11,7 @@ const ALL: [Kind; 3] = [Kind::UnixStream, Kind::UnixSeqpacket, Kind::UnixDatagra
 fn listener(run: &mut Run, kind: Kind, backlog: usize) -> (usize, Address) {
     let listener = run.socket(kind);
     let path = run.path("listener");
-    run.bind(listener, &path);
-    run.listen(listener, backlog);
+    calls! { run, listener: bind(&path), listen(backlog); }
     (listener, path)
 }
 
@@ -27,27 +26,20 @@ fn fresh_sockets() {
     for kind in ALL {
         compare(|run| {
             let socket = run.socket(kind);
-            run.ready(socket);
-            run.local(socket);
-            run.peer(socket);
-            run.receive(socket, 8);
-            run.send(socket, b"x");
-            run.accept(socket);
-            run.listen(socket, 1);
+            calls! { run,
+                socket: ready(), local(), peer(), receive(8), send(b"x"), accept(), listen(1);
+            }
             let nothing = run.path("nothing");
-            run.connect(socket, &nothing);
-            run.send_to(socket, b"x", &nothing);
-            run.connect(socket, &abstract_name("nothing"));
-            run.take_error(socket);
-            run.shutdown(socket, Shutdown::Write);
-            run.ready(socket);
+            calls! { run,
+                socket: connect(&nothing), send_to(b"x", &nothing),
+                    connect(&abstract_name("nothing")), take_error(), shutdown(Shutdown::Write),
+                    ready();
+            }
             if kind != Kind::UnixDatagram {
                 // Kernels differ in what they look at first, the missing peer or the shutdown.
                 run.send(socket, b"x");
             }
-            run.shutdown(socket, Shutdown::Both);
-            run.ready(socket);
-            run.receive(socket, 8);
+            calls! { run, socket: shutdown(Shutdown::Both), ready(), receive(8); }
         });
     }
 }
@@ -58,22 +50,17 @@ fn names() {
         compare(|run| {
             let path = run.path("name");
             let one = run.socket(kind);
-            run.bind(one, &path);
-            run.local(one);
+            calls! { run, one: bind(&path), local(); }
             let other = run.path("other");
-            run.bind(one, &other);
-            run.bind(one, &path);
-            run.bind(one, &abstract_name("second"));
+            calls! { run, one: bind(&other), bind(&path), bind(&abstract_name("second")); }
             let two = run.socket(kind);
-            run.bind(two, &path);
-            run.connect(two, &path);
-            run.close(one);
-            run.connect(two, &path);
-            run.send_to(two, b"x", &path);
-            run.bind(two, &path);
+            calls! { run,
+                two: bind(&path), connect(&path);
+                one: close();
+                two: connect(&path), send_to(b"x", &path), bind(&path);
+            }
             run.unlink(&path);
-            run.connect(two, &path);
-            run.bind(two, &path);
+            calls! { run, two: connect(&path), bind(&path); }
             let three = run.socket(kind);
             run.bind(three, &abstract_name("three"));
             let four = run.socket(kind);
@@ -87,12 +74,10 @@ fn names() {
     compare(|run| {
         let path = run.path("stream");
         let stream = run.socket(Kind::UnixStream);
-        run.bind(stream, &path);
-        run.listen(stream, 4);
+        calls! { run, stream: bind(&path), listen(4); }
         for kind in ALL {
             let socket = run.socket(kind);
-            run.connect(socket, &path);
-            run.send_to(socket, b"x", &path);
+            calls! { run, socket: connect(&path), send_to(b"x", &path); }
         }
         let unnamed = run.socket(Kind::UnixDatagram);
         run.connect(unnamed, &Address::Unix(UnixName::Unnamed));
@@ -104,41 +89,24 @@ fn connections() {
     for kind in CONNECTED {
         compare(|run| {
             let (listener, path) = listener(run, kind, 4);
-            run.ready(listener);
-            run.accept(listener);
-            run.receive(listener, 1);
-            run.send(listener, b"x");
-            run.peer(listener);
-            run.connect(listener, &path);
-            run.bind(listener, &path);
+            calls! { run,
+                listener: ready(), accept(), receive(1), send(b"x"), peer(), connect(&path),
+                    bind(&path);
+            }
             let client = run.socket(kind);
-            run.connect(client, &path);
-            run.ready(client);
-            run.ready(listener);
-            run.connect(client, &path);
-            run.listen(client, 1);
-            run.local(client);
-            run.peer(client);
-            run.send(client, b"early");
+            calls! { run,
+                client: connect(&path), ready();
+                listener: ready();
+                client: connect(&path), listen(1), local(), peer(), send(b"early");
+            }
             let server = run.accept(listener).expect("a connection");
-            run.ready(listener);
-            run.local(server);
-            run.peer(server);
-            run.ready(server);
-            run.peek(server, 3);
-            run.receive(server, 3);
-            run.receive(server, 8);
-            run.receive(server, 8);
-            run.send(server, b"one");
-            run.send(server, b"two");
-            run.send(server, b"");
-            run.receive(client, 0);
-            run.receive(client, 4);
-            run.receive(client, 4);
-            run.receive(client, 4);
-            run.send_to(client, b"x", &path);
-            run.close(listener);
-            run.connect(client, &path);
+            calls! { run,
+                listener: ready();
+                server: local(), peer(), ready(), peek(3), receive(3), receive(8), receive(8),
+                    send(b"one"), send(b"two"), send(b"");
+                client: receive(0), receive(4), receive(4), receive(4), send_to(b"x", &path);
+                listener: close(); client: connect(&path);
+            }
             let late = run.socket(kind);
             run.connect(late, &path);
             run.unlink(&path);
@@ -160,24 +128,17 @@ fn a_full_backlog_of_unix_sockets() {
             run.accept(listener);
             run.connect(clients[2], &path);
             run.send(clients[1], b"x");
-            run.shutdown(listener, Shutdown::Read);
-            run.ready(listener);
+            calls! { run, listener: shutdown(Shutdown::Read), ready(); }
             let late = run.socket(kind);
-            run.connect(late, &path);
-            run.accept(listener);
-            run.accept(listener);
-            run.accept(listener);
+            calls! { run, late: connect(&path); listener: accept(), accept(), accept(); }
         });
         compare(|run| {
             let (listener, path) = listener(run, kind, 4);
             let client = run.socket(kind);
-            run.connect(client, &path);
-            run.close(listener);
-            run.ready(client);
-            run.receive(client, 8);
-            run.receive(client, 8);
-            run.send(client, b"x");
-            run.peer(client);
+            calls! { run,
+                client: connect(&path); listener: close();
+                client: ready(), receive(8), receive(8), send(b"x"), peer();
+            }
         });
     }
 }
@@ -187,41 +148,26 @@ fn pairs_end() {
     for kind in ALL {
         compare(|run| {
             let (one, two) = run.pair(kind);
-            run.local(one);
-            run.peer(one);
-            run.ready(one);
-            run.send(one, b"last");
-            run.close(one);
-            run.ready(two);
-            run.receive(two, 8);
-            run.receive(two, 8);
-            run.ready(two);
-            run.send(two, b"x");
-            run.ready(two);
-            run.send(two, b"x");
-            run.send(two, b"");
-            run.take_error(two);
-            run.peer(two);
+            calls! { run,
+                one: local(), peer(), ready(), send(b"last"), close();
+                two: ready(), receive(8), receive(8), ready(), send(b"x"), ready(), send(b"x"),
+                    send(b""), take_error(), peer();
+            }
         });
         compare(|run| {
             let (one, two) = run.pair(kind);
-            run.send(one, b"unread");
-            run.send(two, b"answer");
-            run.close(two);
-            run.ready(one);
-            run.receive(one, 8);
-            run.ready(one);
-            run.receive(one, 8);
-            run.receive(one, 8);
-            run.ready(one);
+            calls! { run,
+                one: send(b"unread");
+                two: send(b"answer"), close();
+                one: ready(), receive(8), ready(), receive(8), receive(8), ready();
+            }
         });
         compare(|run| {
             let (one, two) = run.pair(kind);
-            run.send(one, b"unread");
-            run.close(two);
-            run.send(one, b"x");
-            run.take_error(one);
-            run.send(one, b"x");
+            calls! { run,
+                one: send(b"unread"); two: close();
+                one: send(b"x"), take_error(), send(b"x");
+            }
         });
     }
 }
@@ -232,19 +178,14 @@ fn pairs_are_shut_down() {
         for how in [Shutdown::Read, Shutdown::Write, Shutdown::Both] {
             compare(|run| {
                 let (one, two) = run.pair(kind);
-                run.send(two, b"before");
-                run.shutdown(one, how);
-                run.ready(one);
-                run.ready(two);
-                run.receive(one, 8);
-                run.receive(one, 8);
-                run.send(one, b"x");
-                run.send(two, b"y");
-                run.ready(one);
-                run.ready(two);
-                run.receive(one, 8);
-                run.receive(two, 8);
-                run.receive(two, 8);
+                calls! { run,
+                    two: send(b"before");
+                    one: shutdown(how), ready();
+                    two: ready();
+                    one: receive(8), receive(8), send(b"x");
+                    two: send(b"y"); one: ready(); two: ready(); one: receive(8);
+                    two: receive(8), receive(8);
+                }
             });
         }
     }
@@ -256,39 +197,23 @@ fn datagrams_between_names(run: &mut Run) {
     let server = run.socket(Kind::UnixDatagram);
     run.bind(server, &path);
     let client = run.socket(Kind::UnixDatagram);
-    run.send_to(client, b"anonymous", &path);
-    run.ready(server);
-    run.receive(server, 4);
-    run.ready(server);
+    calls! { run, client: send_to(b"anonymous", &path); server: ready(), receive(4), ready(); }
     let own = run.path("client");
-    run.bind(client, &own);
-    run.send_to(client, b"named", &path);
-    run.send_to(client, b"", &path);
-    run.peek(server, 8);
-    run.receive(server, 8);
-    run.receive(server, 8);
-    run.receive(server, 8);
-    run.connect(client, &path);
-    run.peer(client);
-    run.send(client, b"connected");
-    run.receive(server, 16);
-    run.connect(server, &own);
+    calls! { run,
+        client: bind(&own), send_to(b"named", &path), send_to(b"", &path);
+        server: peek(8), receive(8), receive(8), receive(8);
+        client: connect(&path), peer(), send(b"connected");
+        server: receive(16), connect(&own);
+    }
     let other = run.socket(Kind::UnixDatagram);
-    run.send_to(other, b"x", &path);
-    run.connect(other, &path);
-    run.send(server, b"answer");
-    run.ready(client);
-    run.receive(client, 8);
-    run.send(server, b"lost");
-    run.close(server);
-    run.ready(client);
-    run.receive(client, 8);
-    run.send(client, b"x");
-    run.send(client, b"x");
-    run.peer(client);
-    run.ready(client);
-    run.send_to(client, b"x", &path);
-    run.connect(client, &path);
+    calls! { run,
+        other: send_to(b"x", &path), connect(&path);
+        server: send(b"answer");
+        client: ready(), receive(8);
+        server: send(b"lost"), close();
+        client: ready(), receive(8), send(b"x"), send(b"x"), peer(), ready(), send_to(b"x", &path),
+            connect(&path);
+    }
 }
 
 #[run_test(compare)]
@@ -296,18 +221,11 @@ fn a_peer_takes_another_peer(run: &mut Run) {
     let (one, two) = run.pair(Kind::UnixDatagram);
     let path = run.path("third");
     let third = run.socket(Kind::UnixDatagram);
-    run.bind(third, &path);
-    run.send(one, b"unread");
-    run.send(two, b"dropped");
-    run.connect(one, &path);
-    run.ready(one);
-    run.receive(one, 8);
-    run.ready(two);
-    run.send(two, b"x");
-    run.receive(two, 8);
-    run.receive(two, 8);
-    run.send(two, b"x");
-    run.ready(two);
+    calls! { run,
+        third: bind(&path); one: send(b"unread"); two: send(b"dropped");
+        one: connect(&path), ready(), receive(8);
+        two: ready(), send(b"x"), receive(8), receive(8), send(b"x"), ready();
+    }
 }
 
 #[run_test(compare)]
@@ -318,17 +236,13 @@ fn a_full_queue_of_datagrams(run: &mut Run) {
     let client = run.socket(Kind::UnixDatagram);
     run.connect(client, &path);
     let other = run.socket(Kind::UnixDatagram);
-    run.fill(client, 1);
-    run.ready(client);
-    run.ready(other);
-    run.send_to(other, b"x", &path);
-    run.receive(server, 8);
-    run.ready(client);
-    run.send_to(other, b"y", &path);
-    run.send(client, b"z");
-    run.ready(client);
-    run.close(server);
-    run.ready(client);
+    calls! { run,
+        client: fill(1), ready();
+        other: ready(), send_to(b"x", &path);
+        server: receive(8); client: ready(); other: send_to(b"y", &path);
+        client: send(b"z"), ready();
+        server: close(); client: ready();
+    }
 }
 
 #[test]
@@ -338,8 +252,7 @@ fn lengths_of_datagrams() {
             let (one, two) = run.pair(kind);
             run.set(one, Setting::SendBuffer(8192));
             for len in [16384 - 33, 16384 - 32, 16384 - 31, 16384, 100_000] {
-                run.send(one, &vec![b'a'; len]);
-                run.receive(two, 2);
+                calls! { run, one: send(&vec![b'a'; len]); two: receive(2); }
             }
         });
     }
@@ -351,26 +264,17 @@ fn full_buffers_of_streams() {
         let (one, two) = run.pair(Kind::UnixStream);
         let sent = run.fill(one, 4096);
         assert!(sent > 100_000, "only {sent} bytes fit");
-        run.ready(one);
-        run.ready(two);
-        run.drain(two, sent);
-        run.ready(one);
-        run.ready(two);
-        run.fill(one, 4096);
-        run.shutdown(two, Shutdown::Read);
-        run.ready(one);
-        run.send(one, b"x");
-        run.close(two);
-        run.ready(one);
-        run.receive(one, 1);
-        run.receive(one, 1);
+        calls! { run,
+            one: ready();
+            two: ready(), drain(sent);
+            one: ready(); two: ready(); one: fill(4096); two: shutdown(Shutdown::Read);
+            one: ready(), send(b"x");
+            two: close();
+            one: ready(), receive(1), receive(1);
+        }
     });
     compare(|run| {
         let (one, two) = run.pair(Kind::UnixSeqpacket);
-        run.fill(one, 4096);
-        run.ready(one);
-        run.receive(two, 1);
-        run.close(two);
-        run.ready(one);
+        calls! { run, one: fill(4096), ready(); two: receive(1), close(); one: ready(); }
     });
 }
