@@ -1,10 +1,6 @@
-use std::cell::RefCell;
-
-use futures_lite::StreamExt;
-use futures_lite::future::zip;
 use glommio::channels::channel_mesh::{MeshBuilder, Role};
 use glommio::channels::sharding::{Handler, HandlerResult, Sharded};
-use glommio::channels::{broadcast, local_channel, oneshot, shared_channel, watch};
+use glommio::channels::{broadcast, shared_channel, watch};
 
 use super::*;
 

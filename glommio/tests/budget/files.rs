@@ -1,10 +1,7 @@
-use std::fs;
 use std::io::{SeekFrom, pipe};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, StreamExt, stream};
+use futures_lite::{AsyncSeekExt, stream};
 use glommio::io::{self, *};
 use tempfile::TempDir;
 

@@ -1,5 +1,4 @@
 use std::convert::Infallible;
-use std::rc::Rc;
 
 use glommio::sync::{CancellationToken, Gate, Mutex, OnceCell, RwLock, Semaphore};
 

@@ -1,14 +1,9 @@
 //! Loops that would keep the thread for ever end with their time limits.
 
-use std::cell::Cell;
 use std::net::Shutdown;
-use std::rc::Rc;
 
-use futures_lite::future::{or, zip};
-use glommio::channels::local_channel;
 use glommio::future::timeout;
-use glommio::io::{BufferedFile, DmaFile};
-use glommio::net::{Pacer, UdpSocket, UnixDatagram, UnixStream, lookup_host};
+use glommio::net::{Pacer, lookup_host};
 use glommio::timer::sleep_until;
 
 use super::*;

@@ -5,13 +5,7 @@
 //! The names of the cases are those of the rows in `docs/reference/budget.md`, which `tests/docs` makes of them and
 //! of the source: a public future without a case is missed there.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
-
-use glommio::timer::sleep;
-use glommio::{consume_budget, executor, spawn_local};
+use glommio::consume_budget;
 
 #[macro_use(run_test)]
 extern crate glommio_macros;
@@ -37,8 +31,9 @@ mod sockets;
 mod tasks;
 mod timers;
 
-use common::hooks::counting;
 use common::rationed::{assert_rationed, begin_spent_slice};
+
+use crate::common::prelude::*;
 
 /// Runs `test` on an executor on which no slice is longer than a millisecond.
 fn run(test: impl Future<Output = ()>) {

@@ -1,8 +1,3 @@
-use std::pin::Pin;
-use std::process::Stdio;
-use std::rc::Rc;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::controllers::{DeadlineQueue, DeadlineSource};
 use glommio::overload::LoadShedder;
 use glommio::process::Command;

@@ -2,11 +2,8 @@ use std::io::Write;
 use std::net::{Shutdown, UdpSocket as StdUdpSocket};
 use std::os::unix::net::UnixDatagram as StdUnixDatagram;
 
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::io::BufferedFile;
 use glommio::net::{
-    BalancedTcpListener, ConnectionLimit, DatagramPool, Pacer, Segments, TcpListener, TcpStream,
-    UdpSocket, UnixDatagram, UnixListener, UnixStream, lookup_host,
+    BalancedTcpListener, ConnectionLimit, DatagramPool, Pacer, Segments, lookup_host,
 };
 
 use super::*;

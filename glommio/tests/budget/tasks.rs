@@ -1,5 +1,5 @@
+use glommio::spawn_scoped_local;
 use glommio::task::JoinSet;
-use glommio::{LocalExecutorPoolBuilder, PoolPlacement, spawn_local, spawn_scoped_local};
 
 use super::*;
 

@@ -1,10 +1,5 @@
-use std::future::pending;
-
-use futures_lite::StreamExt;
 use glommio::future::{timeout, timeout_at};
-use glommio::timer::{
-    DelayQueue, Timer, TimerActionOnce, TimerActionRepeat, interval_at, sleep_until,
-};
+use glommio::timer::{DelayQueue, interval_at, sleep_until};
 
 use super::*;
 

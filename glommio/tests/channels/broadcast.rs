@@ -1,13 +1,7 @@
-use std::cell::Cell;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use glommio::channels::broadcast::{Receiver, RecvError, Sender, TryRecvError, broadcast, shared};
 use glommio::channels::storage::Storage;
 
-use crate::common::panic_of;
-use crate::common::polled::{Polled, quiet_panic};
+use crate::common::prelude::*;
 use crate::payload::{Alive, Bomb, Payload, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);

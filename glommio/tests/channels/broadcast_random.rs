@@ -1,17 +1,10 @@
 //! A broadcast under random operations, against a list of all that was ever sent, in both forms.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-
-use futures_lite::StreamExt;
 use glommio::channels::broadcast::{Receiver, RecvError, Sender, TryRecvError, broadcast, shared};
 use glommio::channels::storage::Storage;
 use proptest::prelude::*;
 
-use crate::common::hooks::on_wake;
-use crate::common::polled::{Polled, operations, quiet_panic};
-use crate::common::{Numbers, watchdog};
+use crate::common::prelude::*;
 use crate::payload::{Alive, Payload, dropping};
 
 type Ends<S> = (Sender<Payload, S>, Receiver<Payload, S>);

@@ -1,15 +1,7 @@
 //! Channels take part in the cooperative budget, and lose nothing by that.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::rc::Rc;
-use std::task::Poll;
-
-use glommio::channels::local_channel;
-use glommio::{executor, spawn_local};
-
+use crate::common::prelude::*;
 use crate::common::rationed::begin_spent_slice;
-use crate::common::run;
 
 /// Uses the budget of this poll up.
 fn spend_all(cx: &mut std::task::Context<'_>) {

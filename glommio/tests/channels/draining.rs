@@ -1,22 +1,10 @@
 //! Looks that do not wait, and several values at a time.
 
-use std::cell::Cell;
-use std::future::Future;
-use std::pin::pin;
-use std::rc::Rc;
-use std::task::Poll;
-
-use futures_lite::future::zip;
 use glommio::channels::channel_mesh::MeshBuilder;
-use glommio::channels::{local_channel, oneshot, shared_channel};
-use glommio::{
-    GlommioError, LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
-    ResourceType, spawn_local,
-};
+use glommio::channels::shared_channel;
 
-use crate::common::polled::{Polled, at_once};
+use crate::common::prelude::*;
 use crate::common::rationed::{assert_rationed, begin_spent_slice};
-use crate::common::{run, with_watchdog};
 use crate::payload::Alive;
 use crate::shared::connected;
 
@@ -127,14 +115,12 @@ fn looks_wake_those_who_wait_for_room() {
 #[run_test]
 fn looks_wake_a_sender_that_sleeps_on_another_thread() {
     let (sender, receiver) = shared_channel::new_bounded(4);
-    let sending = LocalExecutorBuilder::new(Placement::Unbound)
-        .spawn(|| async move {
-            let sender = sender.connect().await;
-            for number in 0..10_000 {
-                sender.send(number).await.unwrap();
-            }
-        })
-        .unwrap();
+    let sending = spawn_executor(|| async move {
+        let sender = sender.connect().await;
+        for number in 0..10_000 {
+            sender.send(number).await.unwrap();
+        }
+    });
     run(async {
         let receiver = receiver.connect().await;
         let mut received = Vec::new();
@@ -290,9 +276,7 @@ fn a_local_channel_ends_with_the_last_clone_of_its_sender() {
         }
         received.sort_unstable();
         assert!(received.into_iter().eq(0..40));
-        for task in sending {
-            task.await;
-        }
+        join_all(sending).await;
     });
     let (sender, receiver) = local_channel::new_unbounded::<u8>();
     let clone = Rc::new(sender.clone());

@@ -1,23 +1,11 @@
 //! Futures and streams that were woken for a value, and are kept and never polled again: the wake-up
 //! goes on to those who wait.
 
-use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::StreamExt;
-use futures_lite::future::{or, poll_once};
-use glommio::channels::local_channel::{self, LocalReceiver};
+use glommio::channels::local_channel::LocalReceiver;
 use glommio::task::JoinHandle;
-use glommio::timer::sleep;
-use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into};
 use proptest::prelude::*;
 
-use crate::common::Numbers;
-use crate::common::polled::Polled;
-use crate::common::run;
+use crate::common::prelude::*;
 
 /// Lets the others run for a while.
 async fn idle() {

@@ -1,14 +1,7 @@
-use std::cell::Cell;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Waker};
+use futures_lite::Stream;
+use glommio::channels::local_channel::{LocalReceiver, LocalSender};
 
-use futures_lite::{Stream, StreamExt};
-use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
-use glommio::{GlommioError, ResourceType};
-
-use crate::common::polled::{Polled, at_once, quiet_panic};
-use crate::common::{on_drop, run};
+use crate::common::prelude::*;
 use crate::payload::{Bomb, dropping};
 
 fn is_closed<T: PartialEq>(result: Result<(), GlommioError<T>>, item: T) -> bool {

@@ -3,12 +3,11 @@
 //! Most futures are polled by hand, so that each order of events can be had and no test depends on
 //! time. Long runs of random operations do 100,000 each, or as many as `GLOMMIO_OPERATIONS` says.
 
-use std::future::poll_fn;
-
 use common::polled::keeps_one_waker;
-use futures_lite::future::zip;
-use futures_lite::{Stream, StreamExt};
+use futures_lite::Stream;
 use glommio::channels;
+
+use crate::common::prelude::*;
 
 #[macro_use(run_test)]
 extern crate glommio_macros;

@@ -1,34 +1,14 @@
 //! Meshes of executors: numbers, channels, and peers that go.
 
-use std::future::poll_fn;
 use std::panic::resume_unwind;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::AtomicU64;
 
-use futures_lite::StreamExt;
-use futures_lite::future::{poll_once, yield_now};
+use glommio::ShardExitPolicy;
 use glommio::channels::channel_mesh::{
     Full, FullMesh, MeshAdapter, MeshBuilder, Partial, PartialMesh, Receivers, Role, Senders,
 };
-use glommio::{
-    ExecutorJoinHandle, GlommioError, LocalExecutor, LocalExecutorBuilder,
-    LocalExecutorPoolBuilder, Placement, PoolPlacement, ResourceType, ShardExitPolicy, executor,
-    spawn_local,
-};
 
-use crate::common::polled::{Polled, operations};
-use crate::common::{Numbers, panic_of, run, watchdog, with_watchdog};
-
-fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
-where
-    F: Future<Output = T> + 'static,
-    T: Send + 'static,
-{
-    LocalExecutorBuilder::new(Placement::Unbound)
-        .spawn(make)
-        .unwrap()
-}
+use crate::common::prelude::*;
 
 /// Has `peers` executors join a mesh, and do something with what they get.
 fn on_full_mesh<F, T>(
@@ -45,7 +25,7 @@ where
     let executors: Vec<_> = (0..peers)
         .map(|_| {
             let (mesh, then) = (mesh.clone(), then.clone());
-            start(move || async move {
+            spawn_executor(move || async move {
                 let (senders, receivers) = mesh.join().await.unwrap();
                 then(senders, receivers).await
             })
@@ -193,7 +173,7 @@ fn a_peer_has_the_same_number_in_all_meshes() {
     let executors: Vec<_> = (0..4)
         .map(|index| {
             let (mut meshes, partial) = (meshes.clone(), partial.clone());
-            start(move || async move {
+            spawn_executor(move || async move {
                 if index % 2 == 0 {
                     meshes.reverse();
                 }
@@ -236,7 +216,7 @@ fn a_partial_mesh_leads_from_producers_to_consumers() {
         .into_iter()
         .map(|role| {
             let mesh = mesh.clone();
-            start(move || async move {
+            spawn_executor(move || async move {
                 let (senders, mut receivers) = mesh.join(role).await.unwrap();
                 let counts = (senders.nr_consumers(), receivers.nr_producers());
                 let ids = (senders.producer_id(), receivers.consumer_id());
@@ -321,14 +301,14 @@ fn giving_up_a_join_makes_room_for_another() {
     });
     let first = mesh.clone();
     let (gave_up, is_gone) = mpsc::channel();
-    let first = start(move || async move {
+    let first = spawn_executor(move || async move {
         assert!(poll_once(first.clone().join()).await.is_none());
         assert!(poll_once(first.clone().join()).await.is_none());
         gave_up.send(()).unwrap();
         first.join().await.unwrap().0.peer_id()
     });
     is_gone.recv().unwrap();
-    let second = start(move || async move { mesh.join().await.unwrap().0.peer_id() });
+    let second = spawn_executor(move || async move { mesh.join().await.unwrap().0.peer_id() });
     assert_eq!(first.join().unwrap() + second.join().unwrap(), 1);
 }
 
@@ -352,7 +332,7 @@ fn whatever_becomes_of_a_peer_the_others_end_too() {
         let executors: Vec<_> = (0..4)
             .map(|index| {
                 let (mesh, joined) = (mesh.clone(), Arc::clone(&joined));
-                start(move || async move {
+                spawn_executor(move || async move {
                     let mut numbers = Numbers::new(4 * seed + index);
                     // One of the four is too many, unless another has given up meanwhile. These
                     // give up for good only if there are enough others.
@@ -404,7 +384,7 @@ fn a_panic_at_any_await_of_a_peer_loses_nothing_that_was_sent() {
         let others: Vec<_> = (0..2)
             .map(|_| {
                 let mesh = mesh.clone();
-                start(move || exchange(mesh, Arc::default()))
+                spawn_executor(move || exchange(mesh, Arc::default()))
             })
             .collect();
         let lives = Arc::new(AtomicUsize::new(0));
@@ -525,8 +505,11 @@ fn a_join_does_not_wait_for_ever_for_a_peer_that_ended_before_it_joined() {
 
     let mesh: PartialMesh<u8> = MeshBuilder::partial(2, 1);
     let ended = mesh.clone();
-    let waiting = start(move || async move { is_incomplete(mesh.join(Role::Consumer).await) });
-    start(move || async move { drop(ended) }).join().unwrap();
+    let waiting =
+        spawn_executor(move || async move { is_incomplete(mesh.join(Role::Consumer).await) });
+    spawn_executor(move || async move { drop(ended) })
+        .join()
+        .unwrap();
     assert!(waiting.join().unwrap());
 }
 

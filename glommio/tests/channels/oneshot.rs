@@ -1,14 +1,8 @@
-use std::cell::Cell;
-use std::rc::Rc;
-use std::task::Poll;
-
 use glommio::channels::oneshot::{Receiver, Sender, oneshot, shared};
 use glommio::channels::storage::Storage;
-use glommio::spawn_local;
 use proptest::prelude::*;
 
-use crate::common::polled::{Polled, quiet_panic};
-use crate::common::run;
+use crate::common::prelude::*;
 use crate::payload::{Alive, Bomb, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);

@@ -1,12 +1,8 @@
 //! Values whose destructors count, and some of which panic.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
 
-use crate::common::polled::quiet_panic;
+use crate::common::prelude::*;
 
 /// How many of them are alive.
 #[derive(Clone, Default)]

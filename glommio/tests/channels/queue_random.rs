@@ -2,16 +2,12 @@
 //! order, and no task asleep that could go on.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
-use std::task::Poll;
 
-use glommio::GlommioError;
-use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
+use glommio::channels::local_channel::{LocalReceiver, LocalSender};
 use glommio::channels::shared_channel::{ConnectedReceiver, ConnectedSender};
 use proptest::prelude::*;
 
-use crate::common::polled::{Polled, at_once, operations, quiet_panic};
-use crate::common::{Numbers, watchdog};
+use crate::common::prelude::*;
 use crate::payload::{Alive, Payload, dropping};
 use crate::shared::connected;
 

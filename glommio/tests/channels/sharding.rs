@@ -1,20 +1,11 @@
 //! Messages routed between shards: to the right one, in order, all of them, and `close` as a
 //! barrier.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use futures_lite::future::poll_once;
-use futures_lite::{StreamExt, stream};
+use futures_lite::stream;
 use glommio::channels::channel_mesh::{FullMesh, MeshBuilder};
-use glommio::channels::local_channel;
 use glommio::channels::sharding::{Handler, HandlerResult, Sharded};
-use glommio::{GlommioError, LocalExecutorBuilder, Placement, ResourceType, executor, spawn_local};
 
-use crate::common::polled::operations;
-use crate::common::{run, watchdog};
+use crate::common::prelude::*;
 
 /// Notes what comes, with where it came from.
 #[derive(Clone, Default)]
@@ -65,9 +56,7 @@ where
                 let sharded = Sharded::new(mesh, route, notes.clone()).await.unwrap();
                 work(sharded, notes).await
             };
-            LocalExecutorBuilder::new(Placement::Unbound)
-                .spawn(run)
-                .unwrap()
+            spawn_executor(run)
         })
         .collect();
     executors.into_iter().map(|it| it.join().unwrap()).collect()

@@ -1,18 +1,13 @@
 //! Shared channels, polled by hand on one thread; between threads they are in `shared_threads`.
 
-use std::cell::Cell;
-use std::pin::Pin;
-use std::rc::Rc;
-
-use futures_lite::future::{poll_fn, zip};
-use futures_lite::{Stream, StreamExt};
+use futures_lite::Stream;
+use futures_lite::future::poll_fn;
 use glommio::channels::shared_channel::{
     ConnectedReceiver, ConnectedSender, ForeignSender, SharedReceiver, SharedSender, new_bounded,
 };
-use glommio::{GlommioError, LocalExecutor, ResourceType, spawn_local};
 
-use crate::common::polled::{Polled, at_once};
-use crate::common::{assert_not, panic_of, run};
+use crate::common::assert_not;
+use crate::common::prelude::*;
 
 /// Connected ends, which outlive their executor.
 pub fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedReceiver<T>) {

@@ -1,36 +1,12 @@
 //! Shared channels between executors on threads of their own: items arrive, sleepers are woken, and
 //! no end of one thread leaves the other waiting.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
-
-use futures_lite::future::{poll_once, zip};
 use glommio::channels::shared_channel::{
     ConnectedReceiver, ConnectedSender, SharedReceiver, SharedSender, new_bounded,
 };
-use glommio::timer::sleep;
-use glommio::{
-    ExecutorJoinHandle, LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local,
-};
 
-use crate::common::polled::operations;
-use crate::common::{Numbers, run, watchdog, with_watchdog};
+use crate::common::prelude::*;
 use crate::payload::{Alive, Payload};
-
-/// Starts an executor on a thread of its own.
-fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
-where
-    F: Future<Output = T> + 'static,
-    T: Send + 'static,
-{
-    LocalExecutorBuilder::new(Placement::Unbound)
-        .spawn(make)
-        .unwrap()
-}
 
 #[test]
 fn items_arrive_in_order() {
@@ -38,13 +14,13 @@ fn items_arrive_in_order() {
     for size in [1, 2, 64] {
         let count = operations() / 10;
         let (sender, receiver) = new_bounded(size);
-        let producer = start(move || async move {
+        let producer = spawn_executor(move || async move {
             let sender = sender.connect().await;
             for number in 0..count {
                 sender.send(number).await.unwrap();
             }
         });
-        let consumer = start(move || async move {
+        let consumer = spawn_executor(move || async move {
             let receiver = receiver.connect().await;
             let mut next = 0;
             while let Some(number) = receiver.recv().await {
@@ -64,7 +40,7 @@ fn items_go_there_and_back() {
     let _watchdog = (operations() <= 1_000_000).then(watchdog);
     let (there, here) = (new_bounded(1), new_bounded(1));
     let trips = operations() / 50;
-    let echo = start(move || async move {
+    let echo = spawn_executor(move || async move {
         let (receiver, sender) = zip(there.1.connect(), here.0.connect()).await;
         while let Some(number) = receiver.recv().await {
             sender.send(number).await.unwrap();
@@ -83,7 +59,7 @@ fn items_go_there_and_back() {
 #[test]
 fn a_receiver_that_sleeps_is_woken_by_a_sender_and_by_its_end() {
     let (sender, receiver) = new_bounded(4);
-    let producer = start(move || async move {
+    let producer = spawn_executor(move || async move {
         let sender = sender.connect().await;
         sleep(Duration::from_millis(20)).await;
         sender.try_send(1).unwrap();
@@ -100,7 +76,7 @@ fn a_receiver_that_sleeps_is_woken_by_a_sender_and_by_its_end() {
 #[test]
 fn a_sender_that_sleeps_is_woken_by_a_receiver_and_by_its_end() {
     let (sender, receiver) = new_bounded(1);
-    let consumer = start(move || async move {
+    let consumer = spawn_executor(move || async move {
         let receiver = receiver.connect().await;
         sleep(Duration::from_millis(20)).await;
         assert_eq!(receiver.recv().await, Some(0));
@@ -119,7 +95,7 @@ fn a_sender_that_sleeps_is_woken_by_a_receiver_and_by_its_end() {
 fn a_sleeping_sender_is_woken_for_less_than_half_of_the_capacity() {
     let sent = Arc::new(AtomicUsize::new(0));
     let (sender, receiver) = new_bounded(64);
-    let producer = start({
+    let producer = spawn_executor({
         let sent = sent.clone();
         move || async move {
             let sender = sender.connect().await;
@@ -173,7 +149,7 @@ fn an_executor_that_ends_takes_its_ends_along() {
     let _watchdog = (operations() <= 1_000_000).then(watchdog);
     let (sender, receiver) = new_bounded::<u8>(1);
     let (back_sender, back_receiver) = new_bounded(1);
-    let other = start(move || async move {
+    let other = spawn_executor(move || async move {
         let (receiver, sender) = zip(receiver.connect(), back_sender.connect()).await;
         spawn_local(async move { while receiver.recv().await.is_some() {} }).detach();
         sender.send(1).await.unwrap();
@@ -229,7 +205,7 @@ fn an_executor_that_is_left_owes_no_wake_up() {
     for _ in 0..operations() / 500 {
         let (sender, receiver) = new_bounded(1);
         let (back, answer) = new_bounded(1);
-        let other = start(move || async move {
+        let other = spawn_executor(move || async move {
             let (sender, answer) = zip(sender.connect(), answer.connect()).await;
             sender.send(0).await.unwrap();
             sender.send(1).await.unwrap();
@@ -251,8 +227,8 @@ fn an_executor_that_is_left_owes_no_wake_up() {
 fn a_foreign_sender_wakes_a_receiver_that_sleeps() {
     let (sender, receiver) = new_bounded(4);
     // It even outlives the executor that made it.
-    let foreign = start(move || async move { sender.connect().await.into_foreign() });
-    let receiving = start(move || async move {
+    let foreign = spawn_executor(move || async move { sender.connect().await.into_foreign() });
+    let receiving = spawn_executor(move || async move {
         let receiver = receiver.connect().await;
         let first = receiver.recv().await;
         (first, receiver.recv().await)
@@ -273,7 +249,7 @@ fn a_foreign_sender_loses_nothing() {
     let _watchdog = (operations() <= 1_000_000).then(watchdog);
     let (sender, receiver) = new_bounded(2);
     let count = operations() / 10;
-    let receiving = start(move || async move {
+    let receiving = spawn_executor(move || async move {
         let receiver = receiver.connect().await;
         let mut next = 0;
         while let Some(number) = receiver.recv().await {
@@ -397,7 +373,7 @@ fn whatever_becomes_of_one_end_the_other_ends_too() {
         let alive = Alive::default();
         let (sender, receiver) = new_bounded(1 << (seed % 3));
         let payloads = alive.clone();
-        let producer = start(move || async move {
+        let producer = spawn_executor(move || async move {
             let last = Cell::new(0);
             let mut fate = Fate {
                 numbers: Numbers::new(2 * seed),
@@ -405,7 +381,7 @@ fn whatever_becomes_of_one_end_the_other_ends_too() {
             fate.send(sender, &payloads, &last).await;
             last.get()
         });
-        let consumer = start(move || async move {
+        let consumer = spawn_executor(move || async move {
             let mut fate = Fate {
                 numbers: Numbers::new(2 * seed + 1),
             };

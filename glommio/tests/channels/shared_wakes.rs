@@ -1,32 +1,13 @@
 //! When shared channels wake, and what they leave behind: no task waits beside what it waits for,
 //! however long the other end works, and no item is kept that cannot be received.
 
-use std::future::Future;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
-use std::thread;
-use std::time::Duration;
-
-use futures_lite::future::{poll_once, zip};
 use glommio::channels::shared_channel::{ConnectedReceiver, ConnectedSender, new_bounded};
-use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement, spawn_local};
 
-use crate::common::{run, with_watchdog};
+use crate::common::prelude::*;
 
 async fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedReceiver<T>) {
     let (sender, receiver) = new_bounded(size);
     zip(sender.connect(), receiver.connect()).await
-}
-
-fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
-where
-    F: Future<Output = T> + 'static,
-    T: Send + 'static,
-{
-    LocalExecutorBuilder::new(Placement::Unbound)
-        .spawn(make)
-        .unwrap()
 }
 
 /// All in one poll: as a producer that works for long after each item.
@@ -34,7 +15,7 @@ where
 fn a_receiver_that_sleeps_has_each_item_while_the_poll_that_sends_goes_on() {
     let received = Arc::new(AtomicUsize::new(0));
     let (sender, receiver) = new_bounded(1024);
-    let consumer = start({
+    let consumer = spawn_executor({
         let received = Arc::clone(&received);
         move || async move {
             let receiver = receiver.connect().await;
@@ -65,7 +46,7 @@ fn a_receiver_that_sleeps_has_each_item_while_the_poll_that_sends_goes_on() {
 fn a_producer_that_sends_twice_and_blocks_for_the_answer_has_it() {
     let (sender, receiver) = new_bounded(1024);
     let (answer, answers) = mpsc::channel();
-    let consumer = start(move || async move {
+    let consumer = spawn_executor(move || async move {
         let receiver = receiver.connect().await;
         while let Some(number) = receiver.recv().await {
             if number % 2 == 1 {
@@ -91,7 +72,7 @@ fn a_request_that_is_sent_while_the_receiver_goes_is_not_kept() {
     for _ in 0..150 {
         let (sender, receiver) = new_bounded(1 << 14);
         let barrier = Arc::new(Barrier::new(2));
-        let consumer = start({
+        let consumer = spawn_executor({
             let barrier = Arc::clone(&barrier);
             move || async move {
                 let receiver = receiver.connect().await;

@@ -1,14 +1,12 @@
 //! The ring between two threads, and against a plain queue.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
 
 use glommio::channels::spsc_queue::{Consumer, Producer, make};
 use proptest::prelude::*;
 
-use crate::common::polled::operations;
-use crate::common::{assert_not, panic_of, with_watchdog};
+use crate::common::assert_not;
+use crate::common::prelude::*;
 use crate::payload::{Alive, Payload, dropping};
 
 #[test]

@@ -1,13 +1,8 @@
 //! The shared forms between executors and threads: values arrive, and sleepers are woken.
 
-use std::thread;
-use std::time::Duration;
+use glommio::channels::{broadcast, watch};
 
-use glommio::LocalExecutor;
-use glommio::channels::{broadcast, oneshot, watch};
-
-use crate::common::polled::operations;
-use crate::common::{Numbers, run, with_watchdog};
+use crate::common::prelude::*;
 
 /// Rounds of a test that crosses threads in each.
 fn rounds() -> u64 {

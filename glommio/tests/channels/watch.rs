@@ -1,12 +1,7 @@
-use std::cell::Cell;
-use std::rc::Rc;
-use std::sync::Arc;
-
 use glommio::channels::storage::Storage;
 use glommio::channels::watch::{Receiver, Sender, SharedReceiver, shared, watch};
 
-use crate::common::polled::{Polled, quiet_panic};
-use crate::common::{on_drop, panic_of};
+use crate::common::prelude::*;
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
 

@@ -1,18 +1,11 @@
 //! A watched value under random operations, against versions that are counted by hand, in both
 //! forms.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-
-use futures_lite::StreamExt;
 use glommio::channels::storage::Storage;
 use glommio::channels::watch::{Receiver, Sender, shared, watch};
 use proptest::prelude::*;
 
-use crate::common::hooks::on_wake;
-use crate::common::polled::{Polled, operations, quiet_panic};
-use crate::common::{Numbers, watchdog};
+use crate::common::prelude::*;
 use crate::payload::{Alive, Payload, dropping};
 
 type Ends<S> = (Sender<Payload, S>, Receiver<Payload, S>);

@@ -8,8 +8,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
-use std::future::Future;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -18,14 +18,19 @@ use std::rc::Rc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use glommio::{CpuSet, LocalExecutor, LocalExecutorBuilder};
+use glommio::net::TcpListener;
+use glommio::{
+    CpuSet, ExecutorJoinHandle, Latency, LocalExecutor, LocalExecutorBuilder, Shares, Task,
+    TaskQueueHandle, executor, spawn_local_into,
+};
 
 pub mod hooks;
 pub mod log;
 pub mod loud_clone;
 pub mod polled;
+pub mod prelude;
 pub mod rationed;
 pub mod seccomp;
 pub mod skipped;
@@ -67,6 +72,59 @@ pub fn with_watchdog<T>(test: impl FnOnce() -> T) -> T {
 /// Runs `future` on a new executor, with a watchdog.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     with_watchdog(|| LocalExecutor::default().run(future))
+}
+
+/// An executor on a thread of its own, which runs what `make` makes there.
+pub fn spawn_executor<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
+where
+    F: Future<Output = T> + 'static,
+    T: Send + 'static,
+{
+    let executor = LocalExecutorBuilder::default().spawn(make);
+    executor.expect("the system has a thread for it")
+}
+
+/// A task queue of the running executor, like the default one.
+pub fn queue(name: &str) -> TaskQueueHandle {
+    executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
+}
+
+/// A task in a queue that exists.
+#[track_caller]
+pub fn spawn_in<T: 'static>(
+    queue: TaskQueueHandle,
+    future: impl Future<Output = T> + 'static,
+) -> Task<T> {
+    spawn_local_into(future, queue).expect("the queue exists")
+}
+
+/// Awaits all, one after the other.
+pub async fn join_all(all: impl IntoIterator<Item = impl Future<Output = ()>>) {
+    for one in all {
+        one.await;
+    }
+}
+
+/// Keeps the thread for that time.
+pub fn compute(time: Duration) {
+    let started = Instant::now();
+    while started.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Keeps the thread until the running task should give it back.
+pub fn spin_until_preempted() {
+    while !executor().need_preempt() {
+        std::hint::spin_loop();
+    }
+}
+
+/// A listener on the loopback device, and its address.
+pub fn bound() -> glommio::Result<(TcpListener, SocketAddr), ()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 /// As [`run`], in a process of its own.
@@ -476,17 +534,46 @@ pub fn bomb() -> impl Send {
     on_drop(|| std::panic::panic_any(on_drop(|| panic!("a bomb went off twice"))))
 }
 
-/// A list that tasks of one thread write to.
-#[derive(Clone, Default)]
-pub struct Log(Rc<RefCell<Vec<String>>>);
+/// What happened, in order: a list that tasks of one thread write to.
+#[derive(Debug)]
+pub struct Log<T = String>(Rc<RefCell<Vec<T>>>);
+
+impl<T> Clone for Log<T> {
+    fn clone(&self) -> Self {
+        Log(Rc::clone(&self.0))
+    }
+}
+
+impl<T> Default for Log<T> {
+    fn default() -> Self {
+        Log(Rc::default())
+    }
+}
+
+impl<T> Log<T> {
+    pub fn push(&self, event: T) {
+        self.0.borrow_mut().push(event);
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub fn entries(&self) -> Vec<T>
+    where
+        T: Clone,
+    {
+        self.0.borrow().clone()
+    }
+
+    pub fn take(&self) -> Vec<T> {
+        self.0.take()
+    }
+}
 
 impl Log {
     pub fn note(&self, what: impl Into<String>) {
-        self.0.borrow_mut().push(what.into());
-    }
-
-    pub fn take(&self) -> Vec<String> {
-        self.0.take()
+        self.push(what.into());
     }
 }
 

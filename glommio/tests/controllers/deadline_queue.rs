@@ -1,16 +1,6 @@
-use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::{poll_once, zip};
 use glommio::controllers::{ControllerStatus, DeadlineQueue, DeadlineSource};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, executor, spawn_local};
 
-use crate::common::{Log, Parking, panic_of, run, with_watchdog};
+use crate::common::prelude::*;
 
 /// Work that is done when its parking is opened.
 struct Work {

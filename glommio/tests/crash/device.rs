@@ -1,18 +1,14 @@
 //! Devices that lose what was not synced: the file system of `fuse.rs`, or an ext4 on a loop device
 //! whose image is a file of that.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::{Child, Command};
 
 use nix::sched::{CloneFlags, unshare};
 use tempfile::TempDir;
 
+use crate::common::prelude::*;
 use crate::start;
 
 const IMAGE_BYTES: u64 = 32 << 20;

@@ -8,12 +8,10 @@
 //! It has one folder, and calls as in `linux/fuse.h`, of version 7.31.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
-use std::thread;
 
-use crate::common::Numbers;
+use crate::common::prelude::*;
 
 const SECTOR: usize = 512;
 const ROOT: u64 = 1;

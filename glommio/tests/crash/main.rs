@@ -9,15 +9,11 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::{Child, Command};
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -27,13 +23,12 @@ mod fuse;
 mod truth;
 mod work;
 
-use nix::sched::{CloneFlags, unshare};
-
 use common::polled::number;
-use common::skipped::skipped;
-use common::{Numbers, watchdog};
 use device::Device;
+use nix::sched::{CloneFlags, unshare};
 use truth::{End, Sum, Truth};
+
+use crate::common::prelude::*;
 
 const ROLE: &str = "GLOMMIO_CRASH_ROLE";
 const SOCKET: &str = "GLOMMIO_CRASH_SOCKET";

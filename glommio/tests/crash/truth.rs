@@ -1,10 +1,8 @@
 //! What a process said of its files before it was killed, and whether that is so.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs;
-use std::io;
-use std::path::Path;
+
+use crate::common::prelude::*;
 
 pub const PAGE: usize = 4096;
 const SECTOR: usize = 512;

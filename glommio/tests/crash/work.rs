@@ -1,21 +1,10 @@
 //! The process that is killed: it writes files in each of the ways that there are, and says after
 //! each step what is confirmed.
 
-use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::pin::pin;
-use std::rc::Rc;
-use std::time::Duration;
 
-use futures_lite::AsyncWriteExt;
-use futures_lite::future::poll_once;
-use glommio::io::{BufferedFile, Directory, DmaFile, DmaStreamWriterBuilder, OpenOptions};
-use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor, spawn_local};
-
-use crate::common::Numbers;
+use crate::common::prelude::*;
 use crate::truth::{PAGE, bytes_at, manifest_bytes, page_bytes};
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
@@ -84,9 +73,7 @@ pub fn process(folder: &Path, seed: u64, lies: bool, listener: UnixStream) {
             spawn_local(log(work.clone())),
             spawn_local(manifests(work.clone())),
         ];
-        for task in tasks {
-            task.await;
-        }
+        join_all(tasks).await;
         work.say("done", "all", 0);
         // Until it is killed, or the test has ended.
         let _ = work.listener.borrow_mut().read(&mut [0]);

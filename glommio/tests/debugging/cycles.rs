@@ -1,12 +1,8 @@
 //! Tasks that wait for each other in a circle.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use glommio::sync::Mutex;
-use glommio::{Task, executor};
 
-use crate::common::run;
+use crate::common::prelude::*;
 use crate::{named, settle, task};
 
 type Lock = Rc<Mutex<()>>;
@@ -41,9 +37,7 @@ async fn locks_that_are_free_again_are_no_cycle() {
         named("other", both(a.clone(), b.clone())),
     ];
     assert!(settle().await.cycles.is_empty());
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
     let [one, other] = [
         named("one", both(a.clone(), b.clone())),
         named("other", both(b, a)),

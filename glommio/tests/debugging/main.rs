@@ -10,10 +10,9 @@ mod requests;
 mod resources;
 mod tasks;
 
-use std::future::Future;
-
 use glommio::debugging::{Dump, Resource, TaskDump, TaskState, dump};
-use glommio::{Task, TaskBuilder, executor};
+
+use crate::common::prelude::*;
 
 /// Spawns a task of that name.
 fn named<T: 'static>(name: &'static str, future: impl Future<Output = T> + 'static) -> Task<T> {

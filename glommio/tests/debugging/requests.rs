@@ -1,15 +1,11 @@
 //! Dumps that other threads and signals ask for.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
 
 use glommio::debugging::{Resource, dump_all, dump_on_signal};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
 
-use crate::common::{run, with_watchdog};
+use crate::common::prelude::*;
 use crate::{named, resource};
 
 const LIMIT: Duration = Duration::from_secs(60);

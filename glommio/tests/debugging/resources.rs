@@ -1,20 +1,13 @@
 //! Each kind of thing that a task can wait for is named.
 
-use std::os::fd::AsRawFd;
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::channels::{broadcast, local_channel, oneshot, shared_channel, watch};
+use glommio::channels::{broadcast, shared_channel, watch};
 use glommio::debugging::{Dump, Resource};
-use glommio::io::{BufferedFile, OpenOptions, remove};
-use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
+use glommio::io::remove;
 use glommio::process::Command;
 use glommio::sync::{CancellationToken, Gate, Mutex, RwLock, Semaphore};
-use glommio::timer::{DelayQueue, sleep, timeout};
-use glommio::{GlommioError, Task, executor, spawn_local};
+use glommio::timer::{DelayQueue, timeout};
 
-use crate::common::run;
+use crate::common::prelude::*;
 use crate::{named, resource, settle, task};
 
 type Result<T> = std::result::Result<T, GlommioError<()>>;
@@ -58,8 +51,7 @@ async fn a_queue_of_delays_waits_for_its_first_item() {
 
 #[run_test]
 async fn a_stream_has_its_peer() -> Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
+    let (listener, address) = bound()?;
     let accepting = named("accepting", async move { listener.accept().await });
     let dump = settle().await;
     let resource_of = resource(&dump, "accepting");
@@ -80,7 +72,6 @@ async fn a_stream_has_its_peer() -> Result<()> {
     let resource_of = resource(&dump, "reading");
     let (_, target) = operation(&resource_of);
     assert_eq!(target, format!("socket {address} (peer {here})"));
-    Ok(())
 }
 
 /// After some waits the socket has one operation for all of them.
@@ -103,7 +94,6 @@ async fn a_stream_that_waits_often_has_its_peer() -> Result<()> {
     let resource_of = resource(&dump, "reading");
     let (_, target) = operation(&resource_of);
     assert!(target.ends_with(&format!("(peer {here})")), "{target}");
-    Ok(())
 }
 
 #[run_test]
@@ -124,7 +114,6 @@ async fn a_time_limit_is_there_beside_the_socket() -> Result<()> {
         text.contains("a timer in 36") || text.contains("a timer in 35"),
         "{text}"
     );
-    Ok(())
 }
 
 #[run_test]
@@ -136,7 +125,6 @@ async fn a_stream_that_is_full_waits_for_room() -> Result<()> {
     let dump = settle().await;
     let resource_of = resource(&dump, "writing");
     assert_eq!(operation(&resource_of).0, "room to write to");
-    Ok(())
 }
 
 #[run_test]
@@ -173,7 +161,6 @@ async fn a_file_has_its_path() -> Result<()> {
     let dump = glommio::debugging::dump();
     assert_eq!(operation(&resource(&dump, "opening")).0, "opening");
     assert!(opening.await.is_err(), "it was removed");
-    Ok(())
 }
 
 #[run_test]
@@ -192,7 +179,6 @@ async fn a_child_process_has_its_number() -> Result<()> {
         target.contains("child process") && target.contains(&number),
         "{target}"
     );
-    Ok(())
 }
 
 #[run_test]
@@ -300,7 +286,6 @@ async fn channels_say_which_end_waits() -> Result<()> {
         assert_eq!(channel(&resource(&dump, name)), what, "{dump}");
     }
     drop((receiver, idle, kept, watched, announcing, pass));
-    Ok(())
 }
 
 #[run_test]
@@ -423,5 +408,4 @@ async fn a_wait_that_was_given_up_is_not_named() -> Result<()> {
         }
     };
     assert!(!dump.to_string().contains(&format!("socket {number}")));
-    Ok(())
 }

@@ -1,23 +1,16 @@
 //! Which tasks are in a dump, and what it says of each.
 
-use std::time::{Duration, Instant};
-
 use glommio::debugging::{TaskState, dump};
 use glommio::sync::Gate;
 use glommio::task::JoinSet;
-use glommio::timer::sleep;
-use glommio::{
-    Latency, LocalExecutor, Shares, TaskBuilder, TaskQueueHandle, executor, spawn_local,
-    spawn_local_into,
-};
 
-use crate::common::{panic_of, run};
+use crate::common::prelude::*;
 use crate::{named, settle, task};
 
 #[run_test]
 async fn a_task_has_name_queue_place_and_age() {
     let before = Instant::now();
-    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "imports");
+    let queue = queue("imports");
     let builder = TaskBuilder::new().name("made");
     let (line, made) = (line!(), builder.spawn_local_into(parked(), queue));
     let _made = made.expect("the queue is there");
@@ -83,7 +76,7 @@ fn each_way_to_spawn_says_where() {
 
 #[run_test]
 async fn a_refused_spawn_leaves_its_place_to_no_other() {
-    let gone = executor().create_task_queue(Shares::default(), Latency::NotImportant, "gone");
+    let gone = queue("gone");
     executor().remove_task_queue(gone).expect("it is empty");
     assert!(spawn_local_into(parked(), gone).is_err());
     let line = line!() + 1;
@@ -186,7 +179,7 @@ async fn a_hundred_thousand_tasks_that_wait_in_a_row_are_dumped() {
     let mut last = spawn_local(parked());
     for _ in 1..TASKS {
         let before = last;
-        last = spawn_local_into(before, TaskQueueHandle::default()).expect("it is there");
+        last = spawn_in(TaskQueueHandle::default(), before);
     }
     settle().await;
     let before = Instant::now();

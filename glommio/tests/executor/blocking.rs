@@ -1,23 +1,8 @@
 //! `spawn_blocking`: lazy, in order, and no panic or drop upsets the pool.
 
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
-use std::thread;
-use std::time::Duration;
-
 use futures_lite::FutureExt as _;
-use futures_lite::future::{poll_once, yield_now};
-use glommio::timer::sleep;
-use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, PoolPlacement, Shares, executor, spawn_local,
-    spawn_local_into,
-};
 
-use crate::common::{
-    in_child, on_drop, panic_of, run, threads, wait_until, watchdog, with_watchdog,
-};
+use crate::common::prelude::*;
 
 pub(crate) fn with_threads(count: usize) -> LocalExecutor {
     LocalExecutorBuilder::default()
@@ -108,9 +93,7 @@ async fn a_call_that_waits_for_room_may_be_polled_often() {
     }
     go_on.store(true, Ordering::SeqCst);
     first.await;
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
     assert_eq!(waiting.await, 9);
 }
 
@@ -130,9 +113,7 @@ async fn a_place_that_a_call_gives_up_goes_to_the_next() {
     }
     go_on.store(true, Ordering::SeqCst);
     first.await;
-    for task in taken {
-        task.await;
-    }
+    join_all(taken).await;
     // All places are kept for those that waited longest, which are not polled.
     let last = waiting.split_off(PLACES);
     drop(waiting);
@@ -254,9 +235,7 @@ fn never_more_calls_run_at_once_than_there_are_threads() {
                 }))
             })
             .collect();
-        for task in tasks {
-            task.await;
-        }
+        join_all(tasks).await;
         assert!(most.load(Ordering::SeqCst) <= 2);
     });
 }
@@ -280,15 +259,11 @@ fn a_result_reaches_a_busy_executor() {
     ] {
         run(async {
             let queue = executor().create_task_queue(Shares::default(), latency, "waits");
-            let waits = spawn_local_into(
-                async {
-                    executor()
-                        .spawn_blocking(|| thread::sleep(Duration::from_millis(1)))
-                        .await
-                },
-                queue,
-            )
-            .expect("it was just made");
+            let waits = spawn_in(queue, async {
+                executor()
+                    .spawn_blocking(|| thread::sleep(Duration::from_millis(1)))
+                    .await
+            });
             let mut waits = std::pin::pin!(waits);
             // Computes without ever awaiting anything but the answer.
             let mut polls = 0_u64;
@@ -296,9 +271,7 @@ fn a_result_reaches_a_busy_executor() {
                 polls += 1;
                 let answer = waits.as_mut().poll(cx);
                 if answer.is_pending() {
-                    while !executor().need_preempt() {
-                        std::hint::spin_loop();
-                    }
+                    spin_until_preempted();
                     cx.waker().wake_by_ref();
                 }
                 answer

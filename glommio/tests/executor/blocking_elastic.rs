@@ -1,19 +1,11 @@
 //! Blocking calls that wait for each other, and those of the library beside the user's.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
-use std::time::Duration;
-
 use futures_lite::StreamExt as _;
-use futures_lite::future::{block_on, poll_once, yield_now};
-use glommio::io::{Directory, DmaFile};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::blocking::{occupy, with_threads};
 use crate::blocking_ends::{in_child_with_large_stacks, no_threads};
 use crate::common::log::{Heard, hearing_everywhere};
-use crate::common::{in_child, run, threads, wait_until, with_watchdog};
+use crate::common::prelude::*;
 
 /// Threads of a pool for which no placement is given, at most.
 const MOST: usize = 64;
@@ -87,9 +79,7 @@ fn at_the_limit_calls_wait_and_the_log_is_told_once() {
     assert_eq!(threads(), before + MOST);
     go_on.store(true, Ordering::SeqCst);
     executor.run(async {
-        for call in calls {
-            call.await;
-        }
+        join_all(calls).await;
         assert_eq!(last.await, 1);
     });
     assert_eq!(most.load(Ordering::SeqCst), MOST);
@@ -182,9 +172,7 @@ fn more_calls_meet_than_there_are_threads(is_running_when_refused: bool) {
     wait_until(is_refused);
     drop(no_threads);
     executor.run(async {
-        for call in calls {
-            call.await;
-        }
+        join_all(calls).await;
     });
 }
 
@@ -231,9 +219,7 @@ fn calls_of_the_library_do_not_wait_behind_those_of_the_user() {
                 assert!(poll_once(call).await.is_none(), "none has ended");
             }
             go_on.iter().for_each(|it| it.store(true, Ordering::SeqCst));
-            for call in calls {
-                call.await;
-            }
+            join_all(calls).await;
         });
     }
 }

@@ -1,27 +1,15 @@
 //! Blocking calls that end badly: with a panic that panics again, with their executor, or for want
 //! of a thread.
 
-use std::cell::RefCell;
-use std::future::Future;
 use std::panic::panic_any;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
-use std::time::Duration;
 
-use futures_lite::future::{block_on, poll_once, yield_now};
 use glommio::net::lookup_host;
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, executor, spawn_local};
 use nix::sys::resource::Resource;
 
 use crate::blocking::with_threads;
 use crate::common::log::panicking_log_everywhere;
-use crate::common::{
-    bomb, in_child, in_child_with, mapped_bytes, on_drop, panic_of, set_limit, wait_until,
-    with_watchdog,
-};
+use crate::common::mapped_bytes;
+use crate::common::prelude::*;
 
 type Call<R> = Pin<Box<dyn Future<Output = R>>>;
 
@@ -148,9 +136,7 @@ fn a_task_that_waits_for_a_discarded_call_is_woken_and_panics() {
         yield_now().await;
         assert!(panics.borrow().is_empty());
         drop(first);
-        for task in tasks {
-            task.await;
-        }
+        join_all(tasks).await;
         // The one that runs is not given up.
         go_on.send(()).expect("it waits");
         running.await;
@@ -201,9 +187,7 @@ fn calls_wait_in_line_while_the_system_has_no_thread() {
                 .collect();
             let set = Arc::clone(&has_ended);
             let all = spawn_local(async move {
-                for task in tasks {
-                    task.await;
-                }
+                join_all(tasks).await;
                 set.store(true, Ordering::SeqCst);
             });
             // Everything else goes on, also from one run to the next.

@@ -1,16 +1,8 @@
 //! Where the threads for blocking calls run: on the CPUs that were asked for, or on those of their
 //! executor, and never all on one by accident.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Barrier};
-use std::thread;
-
-use glommio::{
-    BuilderErrorKind, CpuSet, GlommioError, LocalExecutorBuilder, LocalExecutorPoolBuilder,
-    Placement, PoolPlacement, executor, spawn_local,
-};
-
-use crate::common::{cpus_of, permitted_cpus, set_of, with_watchdog};
+use crate::common::prelude::*;
+use crate::common::{cpus_of, permitted_cpus, set_of};
 
 /// The CPUs of the running executor's thread and those of each of the `count` threads of its pool.
 async fn cpus_of_all(count: usize) -> (Vec<usize>, Vec<Vec<usize>>) {

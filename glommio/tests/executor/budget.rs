@@ -1,17 +1,8 @@
 //! The cooperative budget itself; that each operation takes part is tested in `glommio/tests/budget`.
 
-use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::Duration;
+use glommio::{consume_budget, unconstrained};
 
-use futures_lite::future::{block_on, or, poll_once};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, consume_budget, executor, spawn_local, unconstrained};
-
-use crate::common::{run, with_watchdog};
+use crate::common::prelude::*;
 
 async fn endless() {
     loop {
@@ -21,9 +12,7 @@ async fn endless() {
 
 /// Returns when the slice of the running task is over.
 fn compute_until_preempted() {
-    while !executor().need_preempt() {
-        std::hint::spin_loop();
-    }
+    spin_until_preempted();
 }
 
 #[run_test]

@@ -1,16 +1,7 @@
 //! The builder's knobs, where executors run, and what `spawn` and `join` return.
 
-use std::time::Duration;
-use std::{io, thread};
-
-use futures_lite::future::yield_now;
-use glommio::timer::sleep;
-use glommio::{
-    BuilderErrorKind, CpuSet, GlommioError, LocalExecutor, LocalExecutorBuilder, Placement,
-    PoolPlacement, executor, spawn_local, yield_if_needed,
-};
-
-use crate::common::{cpus_of, panic_of, permitted_cpus, with_watchdog};
+use crate::common::prelude::*;
+use crate::common::{cpus_of, permitted_cpus};
 
 /// A bit of everything that goes through the reactor.
 async fn work() -> usize {

@@ -1,18 +1,13 @@
 //! io_uring or epoll: which one an executor gets. Most cases are processes of their own.
 
 use std::fs::File;
-use std::io;
-use std::time::Duration;
 
-use glommio::timer::sleep;
-use glommio::{
-    Driver, GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
-    PoolPlacement, executor,
-};
+use glommio::Driver;
 use nix::sys::resource::Resource;
 
+use crate::common::again_with;
 use crate::common::log::{Heard, hearing, hearing_everywhere};
-use crate::common::{again_with, in_child, in_child_with, set_limit, with_watchdog};
+use crate::common::prelude::*;
 use crate::faults::{basic_workload, deny};
 use crate::missing_calls::{a_connection_echoes, files_are_written_and_read};
 

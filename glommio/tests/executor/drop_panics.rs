@@ -1,29 +1,13 @@
 //! Panics in the middle of dropping an executor: all the rest is done, and the first of them goes
 //! on.
 
-use std::cell::Cell;
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
-use std::pin::{Pin, pin};
-use std::rc::Rc;
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::panic::panic_any;
 
 use futures_lite::AsyncRead as _;
-use futures_lite::future::{block_on, yield_now};
-use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::{Timer, sleep};
-use glommio::{
-    Latency, LocalExecutor, Shares, SharesManager, executor, spawn_local, spawn_local_into,
-};
 
 use crate::blocking::with_threads;
 use crate::common::log::with_panicking_log;
-use crate::common::{
-    DropCount, Parking, bomb, descriptors, in_child, on_drop, panic_of, threads, wait_until,
-    with_watchdog,
-};
+use crate::common::prelude::*;
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
@@ -272,12 +256,8 @@ fn add_queue(executor: &LocalExecutor, when_dropped: impl FnOnce() + 'static) {
     executor.run(async {
         let queue = queue(managed(when_dropped));
         // One that runs, and one that is left to be dropped.
-        spawn_local_into(yield_now(), queue)
-            .expect("it exists")
-            .await;
-        spawn_local_into(sleep(AN_HOUR), queue)
-            .expect("it exists")
-            .detach();
+        spawn_in(queue, yield_now()).await;
+        spawn_in(queue, sleep(AN_HOUR)).detach();
         yield_now().await;
     });
 }

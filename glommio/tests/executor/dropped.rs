@@ -1,13 +1,6 @@
 //! A kernel that has no memory for completions, and says that it has dropped some.
 
-use std::future::pending;
-use std::time::Duration;
-
-use glommio::net::UdpSocket;
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, spawn_local};
-
-use crate::common::{in_child_with, panic_of};
+use crate::common::prelude::*;
 use crate::faults::{ON_RING, deny};
 
 #[run_test(in_child_with(&ON_RING))]

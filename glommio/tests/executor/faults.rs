@@ -1,20 +1,14 @@
 //! What goes wrong at the start, and rings of older kernels. Each case is a process of its own.
 
 use std::fs::File;
-use std::io;
-use std::time::{Duration, Instant};
 
-use futures_lite::future::yield_now;
-use glommio::timer::sleep;
-use glommio::{
-    CpuSet, GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement,
-    PoolPlacement, ReactorErrorKind, executor, spawn_local,
-};
+use glommio::ReactorErrorKind;
 use nix::sys::resource::Resource;
 
 use crate::common::log::hearing;
+use crate::common::prelude::*;
 pub(crate) use crate::common::seccomp::{deny, forbid, install};
-use crate::common::{descriptors, in_child, in_child_with, permitted_cpus, set_limit, set_of};
+use crate::common::{permitted_cpus, set_of};
 
 /// For what only io_uring has.
 pub(crate) const ON_RING: [(&str, &str); 1] = [("GLOMMIO_DRIVER", "io_uring")];
@@ -300,9 +294,7 @@ pub(crate) fn basic_workload() {
         // Beside a task that only stops when it is told to.
         let busy = spawn_local(async {
             loop {
-                while !glommio::executor().need_preempt() {
-                    std::hint::spin_loop();
-                }
+                spin_until_preempted();
                 yield_now().await;
             }
         });
@@ -338,9 +330,7 @@ fn work_and_sleep() {
     // Slices end, and no sooner than they should.
     let before = Instant::now();
     executor.run(async {
-        while !glommio::executor().need_preempt() {
-            std::hint::spin_loop();
-        }
+        spin_until_preempted();
     });
     let slice = before.elapsed();
     assert!(slice >= Duration::from_millis(99), "{slice:?}");

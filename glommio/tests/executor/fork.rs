@@ -1,26 +1,14 @@
 //! Executors in children of `fork(2)`. Each case is a process of its own, which forks.
 
-use std::cell::Cell;
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, executor, spawn_local};
-
-use crate::common::{DropCount, FORK_ENDED_WELL, fork, in_child, on_drop, panic_of, wait_for_fork};
+use crate::common::prelude::*;
+use crate::common::{FORK_ENDED_WELL, fork, wait_for_fork};
 use crate::faults::{basic_workload, deny};
 
 const MESSAGE: &str = "belongs to the process that this one was forked from";
 
 /// Timers, sockets and blocking calls.
 async fn work() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("it is bound");
+    let (listener, address) = bound().expect("a port is free");
     let echo = spawn_local(async move {
         let mut stream = listener.accept().await.expect("a client connects");
         sleep(Duration::from_millis(1)).await;
@@ -48,9 +36,7 @@ fn busy_executor(drops: &DropCount) -> LocalExecutor {
         })
         .detach();
         spawn_local(sleep(Duration::from_secs(3600))).detach();
-        while !glommio::executor().need_preempt() {
-            std::hint::spin_loop();
-        }
+        spin_until_preempted();
         sleep(Duration::from_millis(1)).await;
     });
     executor

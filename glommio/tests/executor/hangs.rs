@@ -5,28 +5,9 @@
 //! by the watchdog. More of the kind, in bulk: foreign wakes in `storms.rs`, sleeps in
 //! `sleeping.rs`.
 
-use std::cell::Cell;
-use std::future::{Future, pending, poll_fn};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Poll, Waker};
-use std::thread;
-use std::time::{Duration, Instant};
+use futures_lite::future::FutureExt;
 
-use futures_lite::future::{FutureExt, yield_now};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::sleep;
-use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, PoolPlacement, Shares, Task, TaskQueueHandle,
-    executor, spawn_local, spawn_local_into, yield_if_needed,
-};
-
-use crate::common::{
-    Parking, in_child, panic_of, threads, wait_until, watchdog, with_slices_of, with_watchdog,
-};
+use crate::common::prelude::*;
 use crate::faults::forbid;
 use crate::storms::Counter;
 
@@ -77,7 +58,7 @@ fn an_executor_preempted_before_any_task_ran_went_to_sleep() {
 type KeepBusy = fn() -> Vec<Task<()>>;
 
 fn in_a_queue_of_its_own(busy: impl Future<Output = ()> + 'static) -> Task<()> {
-    spawn_local_into(busy, queue(1000)).expect("it was just made")
+    spawn_in(queue(1000), busy)
 }
 
 fn yields_the_queue() -> Vec<Task<()>> {
@@ -126,16 +107,12 @@ fn spawn_their_successors() -> Vec<Task<()>> {
     fn successor(is_over: Rc<Cell<bool>>) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
             if !is_over.get() {
-                spawn_local_into(successor(is_over), executor().current_task_queue())
-                    .expect("it is current")
-                    .detach();
+                spawn_in(executor().current_task_queue(), successor(is_over)).detach();
             }
         })
     }
     let is_over = Rc::new(Cell::new(false));
-    spawn_local_into(successor(Rc::clone(&is_over)), queue(1000))
-        .expect("it was just made")
-        .detach();
+    spawn_in(queue(1000), successor(Rc::clone(&is_over))).detach();
     vec![spawn_local(async move {
         let _ends = Successor(is_over);
         pending().await
@@ -156,9 +133,7 @@ fn yields_if_needed() -> Vec<Task<()>> {
 fn spins_until_preempted() -> Vec<Task<()>> {
     vec![in_a_queue_of_its_own(async {
         loop {
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
+            spin_until_preempted();
             yield_now().await;
         }
     })]
@@ -184,8 +159,7 @@ fn beside<F: Future<Output = ()>>(kinds: &[KeepBusy], wait: impl Fn() -> F) {
 
 /// Waits for a byte that another thread sends once this task is asleep.
 async fn wait_for_io() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("it is bound");
+    let (listener, address) = bound().expect("a port is free");
     let may_send = Arc::new(AtomicBool::new(false));
     let waits = Arc::clone(&may_send);
     let peer = thread::spawn(move || {
@@ -354,14 +328,12 @@ fn hand_over(producer_naps: Duration, consumer_naps: Duration) {
     let _watchdog = watchdog();
     let counter = Arc::new(Counter::default());
     let raising = Arc::clone(&counter);
-    let producer = LocalExecutorBuilder::default()
-        .spawn(move || async move {
-            for _ in 0..ROUNDS {
-                sleep(producer_naps).await;
-                raising.raise();
-            }
-        })
-        .expect("a thread starts");
+    let producer = spawn_executor(move || async move {
+        for _ in 0..ROUNDS {
+            sleep(producer_naps).await;
+            raising.raise();
+        }
+    });
     LocalExecutor::default().run(async {
         for round in 0..ROUNDS {
             sleep(consumer_naps).await;
@@ -441,7 +413,7 @@ fn run_hung_after_a_caught_panic() {
                         yield_now().await;
                     }
                 };
-                let behind = spawn_local_into(behind, queue).expect("it exists");
+                let behind = spawn_in(queue, behind);
                 panics.expect("it exists").detach();
                 behind.detach();
                 pending::<()>().await;
@@ -453,7 +425,7 @@ fn run_hung_after_a_caught_panic() {
             while progress.get() < before + 3 {
                 sleep(Duration::from_micros(10)).await;
             }
-            spawn_local_into(async {}, queue).expect("it exists").await;
+            spawn_in(queue, async {}).await;
         });
     }
 }
@@ -471,8 +443,7 @@ fn an_executor_slept_with_requests_that_it_had_not_submitted() {
             .make()
             .expect("an executor");
         executor.run(async {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-            let address = listener.local_addr().expect("it is bound");
+            let (listener, address) = bound().expect("a port is free");
             let mut tasks = Vec::new();
             for _ in 0..CONNECTIONS {
                 let client = TcpStream::connect(address).await.expect("it listens");

@@ -3,17 +3,8 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::time::Duration;
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::BufferedFile;
-use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, spawn_local};
-
-use crate::common::skipped::skipped;
-use crate::common::{in_child, wait_until};
+use crate::common::prelude::*;
 use crate::faults::install;
 
 /// `IORING_ENTER_NO_IOWAIT`.
@@ -92,8 +83,7 @@ fn a_sleeping_executor_does_not_count_as_waiting_for_a_device() {
     kill_sleeps(false);
     executor.run(async {
         sleep(Duration::from_millis(5)).await;
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = listener.local_addr().expect("it is bound");
+        let (listener, address) = bound().expect("a port is free");
         let echo = spawn_local(async move {
             let mut stream = listener.accept().await.expect("a client connects");
             sleep(Duration::from_millis(5)).await;

@@ -1,18 +1,9 @@
 //! Futures of many bytes, on a stack of the usual size.
 
-use std::cell::Cell;
-use std::future::Future;
-use std::rc::Rc;
-use std::thread;
-
-use futures_lite::future::yield_now;
+use glommio::spawn_scoped_local;
 use glommio::task::JoinSet;
-use glommio::{
-    LocalExecutor, TaskBuilder, TaskQueueHandle, executor, spawn_local, spawn_local_into,
-    spawn_scoped_local,
-};
 
-use crate::common::{Log, in_child};
+use crate::common::prelude::*;
 
 /// What a thread has if nothing else is said.
 const STACK_BYTES: usize = 2 << 20;
@@ -43,7 +34,7 @@ fn a_future_of_200_kilobytes_fits_the_stack_however_it_is_spawned() {
         local.run(async { assert_eq!(spawn_local(large::<BYTES>(2)).await, 2) });
         local.run(async { assert_eq!(executor().spawn_local(large::<BYTES>(3)).await, 3) });
         local.run(async {
-            let task = spawn_local_into(large::<BYTES>(4), queue).expect("it exists");
+            let task = spawn_in(queue, large::<BYTES>(4));
             assert_eq!(task.await, 4);
         });
         local.run(async {

@@ -1,19 +1,7 @@
 //! When `need_preempt` turns true, and how long others wait beside tasks that cooperate.
 
-use std::cell::Cell;
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::yield_now;
-use glommio::timer::sleep;
-use glommio::{Latency, Shares, executor, spawn_local_into, yield_if_needed};
-
-use crate::common::{best_of, run, with_slices_of, with_watchdog};
+use crate::common::best_of;
+use crate::common::prelude::*;
 
 /// Far above what a cooperative executor needs, and below what waiting for a slice of 100 ms takes.
 const PROMPT: Duration = Duration::from_millis(60);
@@ -24,9 +12,7 @@ fn a_lone_task_has_its_slice_to_itself() {
     let started = Instant::now();
     run(async {
         yield_now().await;
-        while !executor().need_preempt() {
-            std::hint::spin_loop();
-        }
+        spin_until_preempted();
         let slice = started.elapsed();
         assert!(slice >= Duration::from_millis(100), "{slice:?}");
         assert!(
@@ -43,9 +29,7 @@ fn a_lone_task_has_its_slice_to_itself() {
         let started = Instant::now();
         executor.run(async {
             yield_now().await;
-            while !glommio::executor().need_preempt() {
-                std::hint::spin_loop();
-            }
+            spin_until_preempted();
             started.elapsed()
         })
     });
@@ -66,9 +50,7 @@ fn a_latency_longer_than_the_default_lengthens_the_slice_of_a_queue_alone() {
             for _ in 0..10 {
                 sleep(Duration::from_millis(1)).await;
                 let started = Instant::now();
-                while !glommio::executor().need_preempt() {
-                    std::hint::spin_loop();
-                }
+                spin_until_preempted();
                 longest = longest.max(started.elapsed());
                 if longest >= PATIENCE / 2 {
                     break;
@@ -76,9 +58,7 @@ fn a_latency_longer_than_the_default_lengthens_the_slice_of_a_queue_alone() {
             }
             longest
         };
-        let longest = spawn_local_into(slices, patient)
-            .expect("it was just made")
-            .await;
+        let longest = spawn_in(patient, slices).await;
         assert!(longest >= PATIENCE / 2, "{longest:?}");
     });
 }
@@ -105,9 +85,7 @@ fn a_busy_task_gives_way_to_an_impatient_queue() {
             for expected in 1..=5 {
                 while turns.get() < expected {
                     // An inner loop that asks, and yields only when told to.
-                    while !executor().need_preempt() {
-                        std::hint::spin_loop();
-                    }
+                    spin_until_preempted();
                     yield_if_needed().await;
                 }
             }
@@ -120,15 +98,13 @@ async fn a_woken_queue_goes_before_the_next_turn_of_its_neighbour() {
     let due = Rc::new(Cell::new(None::<Instant>));
     let passed_over = Rc::new(Cell::new(0));
     let (sees, counts) = (Rc::clone(&due), Rc::clone(&passed_over));
-    let new_queue = || executor().create_task_queue(Shares::default(), Latency::NotImportant, "");
+    let new_queue = || queue("");
     let neighbour = async move {
         loop {
             if sees.get().is_some_and(|due| due <= Instant::now()) {
                 counts.set(counts.get() + 1);
             }
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
+            spin_until_preempted();
             yield_if_needed().await;
         }
     };
@@ -164,9 +140,7 @@ fn a_queue_that_becomes_impatient_in_the_middle_of_a_slice_cuts_it_short() {
                 assert!(!executor().need_preempt() || started.elapsed() > Duration::from_millis(1));
             }
             let _task = spawn_local_into(async {}, queue);
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
+            spin_until_preempted();
             started.elapsed()
         })
     });
@@ -183,9 +157,7 @@ async fn a_foreign_wake_asks_the_running_task_to_yield() {
         waker.wake();
         set.store(true, Ordering::SeqCst);
     });
-    while !executor().need_preempt() {
-        std::hint::spin_loop();
-    }
+    spin_until_preempted();
     thread.join().expect("it only wakes");
     assert!(is_done.load(Ordering::SeqCst));
 }

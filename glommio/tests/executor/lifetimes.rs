@@ -1,24 +1,7 @@
 //! Executors come and go without leaving anything behind.
 
-use std::cell::RefCell;
-use std::future::Future;
-use std::rc::Rc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Waker;
-use std::thread;
-use std::time::Duration;
-
-use futures_lite::future::{or, poll_once, yield_now};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
-use glommio::timer::sleep;
-use glommio::{Latency, LocalExecutor, Shares, Task, executor, spawn_local, spawn_local_into};
-
-use crate::common::polled::rounds;
-use crate::common::{
-    DropCount, Parking, descriptors, in_child_with, on_drop, resident_bytes, threads, wait_until,
-};
+use crate::common::prelude::*;
+use crate::common::resident_bytes;
 use crate::counting::Allocations;
 
 /// The address sanitizer keeps freed memory for a while: less of it, where memory is counted.
@@ -93,8 +76,7 @@ impl Endless {
 
     /// A read, a datagram and an accept, for each of which nothing is sent.
     async fn spawn_sockets(&mut self) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = listener.local_addr().expect("it is bound");
+        let (listener, address) = bound().expect("a port is free");
         let client = TcpStream::connect(address).await.expect("it listens");
         let server = listener.accept().await.expect("there is one");
         let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
@@ -111,15 +93,14 @@ impl Endless {
         let slots: [Rc<RefCell<Option<Task<()>>>>; 2] = Default::default();
         for i in 0..2 {
             let (own, other) = (Rc::clone(&slots[i]), Rc::clone(&slots[1 - i]));
-            let queue =
-                executor().create_task_queue(Shares::default(), Latency::NotImportant, "of one");
+            let queue = queue("of one");
             let waits = self.with_guard(async move {
                 let _own = own;
                 yield_now().await;
                 let task = other.borrow_mut().take().expect("taken once");
                 task.await;
             });
-            let task = spawn_local_into(waits, queue).expect("it was just made");
+            let task = spawn_in(queue, waits);
             *slots[i].borrow_mut() = Some(task);
         }
     }
@@ -210,12 +191,10 @@ fn executors_with_blocking_calls_under_way_leave_nothing_either() {
 #[run_test(in_child_with(&[KEEP_LITTLE]))]
 fn executors_on_threads_of_their_own_leave_nothing_either() {
     let live = || {
-        let handle = glommio::LocalExecutorBuilder::default()
-            .spawn(|| async {
-                spawn_local(sleep(AN_HOUR)).detach();
-                yield_now().await;
-            })
-            .expect("a thread starts");
+        let handle = glommio::spawn_executor(|| async {
+            spawn_local(sleep(AN_HOUR)).detach();
+            yield_now().await;
+        });
         handle.join().expect("it ends in good order");
     };
     let threads_before = threads();
@@ -255,8 +234,7 @@ fn many_tasks_one_after_the_other_leave_nothing_in_a_running_executor() {
 
 /// A sender and a reader that gives up all the time, at whatever moment.
 async fn read_in_fits_and_starts(bytes: usize) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("it is bound");
+    let (listener, address) = bound().expect("a port is free");
     let sender = spawn_local(async move {
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         for i in 0..bytes {
@@ -313,9 +291,7 @@ fn futures_of_sockets_dropped_at_any_moment_lose_nothing_and_leave_nothing() {
             let readers: Vec<_> = (0..4)
                 .map(|_| spawn_local(read_in_fits_and_starts(500)))
                 .collect();
-            for reader in readers {
-                reader.await;
-            }
+            join_all(readers).await;
         });
     };
     live();

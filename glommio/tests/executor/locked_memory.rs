@@ -2,21 +2,13 @@
 //! do. Each case is a process of its own, of a user of its own: the kernel counts by user.
 
 use std::io::ErrorKind;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use glommio::timer::sleep;
-use glommio::{
-    GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement,
-    ReactorErrorKind,
-};
+use glommio::ReactorErrorKind;
 use nix::sys::resource::Resource;
 
 use super::faults::{ON_RING, become_an_ordinary_user, deny};
 use crate::common::log::{Heard, hearing_everywhere};
-use crate::common::skipped::skipped;
-use crate::common::{in_child_with, set_limit, watchdog};
+use crate::common::prelude::*;
 
 /// What systemd gives a service.
 const USUAL: u64 = 8 << 20;

@@ -1,20 +1,13 @@
 //! System calls that an older kernel does not have, or a sandbox forbids: the library does without each of
 //! them. Each case is a process of its own.
 
-use std::time::Duration;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::io::{BufferedFile, Directory, DmaFile, OpenOptions, rename, stat};
-use glommio::net::{TcpListener, TcpStream};
+use glommio::DefaultStallDetectionHandler;
+use glommio::io::{rename, stat};
 use glommio::process::Command;
 use glommio::timer::interval;
-use glommio::{
-    DefaultStallDetectionHandler, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
-    PoolPlacement, executor, spawn_local,
-};
 use tempfile::tempdir;
 
-use crate::common::in_child_with;
+use crate::common::prelude::*;
 use crate::common::seccomp::{deny_all, deny_from};
 use crate::faults::basic_workload;
 
@@ -94,8 +87,7 @@ async fn times_are_kept() {
 }
 
 pub(crate) async fn a_connection_echoes() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("it is bound");
+    let (listener, address) = bound().expect("a port is free");
     let echo = spawn_local(async move {
         let mut stream = listener.accept().await.expect("a client connects");
         let mut bytes = [0; 4];

@@ -1,26 +1,8 @@
 //! Panics come out of `run`, never abort, and leave the executor in working order.
 
-use std::cell::Cell;
-use std::future::{pending, poll_fn};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::Duration;
-
-use futures_lite::future::yield_now;
-use glommio::timer::{Timer, sleep};
-use glommio::{
-    BuilderErrorKind, GlommioError, Latency, LocalExecutor, LocalExecutorBuilder, Shares,
-    SharesManager, Task, TaskQueueHandle, executor, spawn_local, spawn_local_into,
-};
-
-use crate::common::{DropCount, Parking, in_child, on_drop, panic_of, run, with_watchdog};
+use crate::common::prelude::*;
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
-
-fn queue(name: &str) -> TaskQueueHandle {
-    executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
-}
 
 /// All that a program may still want of an executor whose `run` panicked.
 fn assert_works(executor: &LocalExecutor, queues: &[TaskQueueHandle]) {
@@ -73,24 +55,18 @@ fn a_panic_of_a_task_in_another_queue_neither_aborts_nor_stops_that_queue() {
                     drops.guard(),
                     on_drop(|| assert!(glommio::executor().id() > 0)),
                 );
-                spawn_local_into(
-                    async move {
-                        let _guard = guard;
-                        if wait {
-                            sleep(AN_HOUR).await;
-                        }
-                        loop {
-                            yield_now().await;
-                        }
-                    },
-                    handle,
-                )
-                .expect("it exists")
+                spawn_in(handle, async move {
+                    let _guard = guard;
+                    if wait {
+                        sleep(AN_HOUR).await;
+                    }
+                    loop {
+                        yield_now().await;
+                    }
+                })
                 .detach();
             }
-            spawn_local_into(async { panic!("in another queue") }, handle)
-                .expect("it exists")
-                .detach();
+            spawn_in(handle, async { panic!("in another queue") }).detach();
             pending::<()>().await;
         });
     });
@@ -237,7 +213,7 @@ fn a_panic_of_a_shares_manager_does_not_put_its_queue_out_of_action() {
             handle = glommio::executor().create_task_queue(shares, Latency::NotImportant, "fails");
             manager.is_armed.set(true);
             std::thread::sleep(Duration::from_micros(10));
-            spawn_local_into(async {}, handle).expect("it exists").await;
+            spawn_in(handle, async {}).await;
         });
     });
     assert_eq!(message, "no shares today");
@@ -251,9 +227,7 @@ async fn a_shares_manager_may_use_the_executor() {
     impl SharesManager for Reenters {
         fn shares(&self) -> usize {
             let handle = queue("made by a shares manager");
-            spawn_local_into(async {}, handle)
-                .expect("it exists")
-                .detach();
+            spawn_in(handle, async {}).detach();
             assert!(executor().id() > 0);
             7
         }
@@ -307,12 +281,10 @@ fn the_current_queue_goes_on_after_a_panic_in_the_middle_of_its_turn() {
 
 #[run_test]
 fn panics_of_an_executors_thread_come_from_join() {
-    let handle = LocalExecutorBuilder::default()
-        .spawn(|| async {
-            yield_now().await;
-            panic!("on its own thread");
-        })
-        .expect("a thread starts");
+    let handle = spawn_executor(|| async {
+        yield_now().await;
+        panic!("on its own thread");
+    });
     match handle.join() {
         Err(GlommioError::BuilderError(BuilderErrorKind::ThreadPanic(panic))) => {
             assert_eq!(panic.message(), Some("on its own thread"));

@@ -1,23 +1,12 @@
 //! Pools of executors: each shard in its place, with all knobs turned alike, and no panic
 //! swallowed.
 
-use std::collections::BTreeSet;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::thread::ThreadId;
 
-use glommio::timer::sleep;
-use glommio::{
-    BuilderErrorKind, CpuSet, ExecutorJoinHandle, GlommioError, LocalExecutorBuilder,
-    LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, executor,
-};
+use glommio::PoolThreadHandles;
 
-use crate::common::{
-    assert_not, cpus_of, descriptors, in_child, permitted_cpus, set_of, thread_cpu, threads,
-    wait_until, with_watchdog,
-};
+use crate::common::prelude::*;
+use crate::common::{assert_not, cpus_of, permitted_cpus, set_of};
 
 pub fn unbound(shards: usize) -> LocalExecutorPoolBuilder {
     LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards))
@@ -160,9 +149,7 @@ fn every_knob_can_be_turned() {
             let before = std::time::Instant::now();
             sleep(Duration::from_micros(100)).await;
             // The slice has begun since.
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
+            spin_until_preempted();
             assert!(before.elapsed() >= Duration::from_millis(3));
             executor().spawn_blocking(|| 7).await
         })

@@ -1,23 +1,12 @@
 //! The start of a pool is all or nothing; only what a shard finds out on its own thread is its own
 //! affair.
 
-use std::collections::HashSet;
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::thread::ThreadId;
 
-use glommio::timer::sleep;
-use glommio::{
-    BuilderErrorKind, CpuSet, GlommioError, LocalExecutorPoolBuilder, PoolPlacement, executor,
-};
 use nix::sys::resource::Resource;
 
-use crate::common::{
-    descriptors, in_child, in_child_with, mapped_bytes, panic_of, permitted_cpus, set_limit,
-    threads, wait_until, with_watchdog,
-};
+use crate::common::prelude::*;
+use crate::common::{mapped_bytes, permitted_cpus};
 use crate::pool::{outputs, unbound};
 
 /// The error of a pool that must not come into being, on no thread but this one.

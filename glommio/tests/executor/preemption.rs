@@ -1,24 +1,11 @@
 //! How many polls begin after something has happened that the executor should look at, and how soon
 //! it looks.
 
-use std::cell::Cell;
-use std::future::{Future, poll_fn};
 use std::hint::spin_loop;
 use std::io::Write;
 use std::os::unix::net;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Poll, Waker};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use futures_lite::AsyncReadExt;
-use glommio::net::UnixStream;
-use glommio::timer::{Timer, sleep};
-use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into};
-
-use crate::common::{run, with_slices_of, with_watchdog};
+use crate::common::prelude::*;
 
 /// The shortest slice, and the time from which a round notices what the kernel has completed.
 const SHORTEST: Duration = Duration::from_micros(20);
@@ -85,7 +72,7 @@ async fn polls_after(
                 executor().yield_now().await;
             }
         };
-        spawn_local_into(work, busy).expect("it was just made")
+        spawn_in(busy, work)
     });
     let noted = waiting.expect("it was just made").await;
     drop(tasks);
@@ -184,11 +171,9 @@ fn no_poll_begins_after_a_task_was_asked_to_stop_and_before_the_executor_has_loo
                     executor().yield_now().await;
                 }
             };
-            spawn_local_into(work, busy).expect("it was just made")
+            spawn_in(busy, work)
         });
-        for task in tasks {
-            task.await;
-        }
+        join_all(tasks).await;
     });
 }
 
@@ -203,11 +188,7 @@ fn the_shortest_slice_is_no_shorter_whatever_is_asked_for() {
         let made = with_slices_of(Duration::from_nanos(1));
         made.run(async {
             let work = async move {
-                let wait_for_the_end = || {
-                    while !executor().need_preempt() {
-                        spin_loop();
-                    }
-                };
+                let wait_for_the_end = spin_until_preempted;
                 wait_for_the_end();
                 for _ in 0..100 {
                     // Before the round that begins once the executor has looked.

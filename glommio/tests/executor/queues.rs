@@ -1,17 +1,6 @@
 //! Task queues: yielding between them, removing them.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::future::yield_now;
-use glommio::timer::sleep;
-use glommio::{
-    ExecutorErrorKind, GlommioError, Latency, LocalExecutor, QueueErrorKind, Shares,
-    TaskQueueHandle, executor, spawn_local, spawn_local_into,
-};
-
-use crate::common::{Parking, run, with_watchdog};
+use crate::common::prelude::*;
 
 fn queue(shares: usize) -> TaskQueueHandle {
     executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, "a queue")
@@ -47,12 +36,10 @@ async fn tasks_of_a_queue_that_yield_it_alternate_strictly() {
                     executor().yield_task_queue_now().await;
                 }
             };
-            spawn_local_into(turns, TaskQueueHandle::default()).expect("it exists")
+            spawn_in(TaskQueueHandle::default(), turns)
         })
         .collect();
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
 }
 
 #[run_test]
@@ -67,12 +54,10 @@ async fn tasks_of_a_queue_that_yield_now_alternate_strictly() {
                     executor().yield_now().await;
                 }
             };
-            spawn_local_into(turns, TaskQueueHandle::default()).expect("it exists")
+            spawn_in(TaskQueueHandle::default(), turns)
         })
         .collect();
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
     assert!(order.borrow().chunks(3).all(|turn| turn == [0, 1, 2]));
 }
 
@@ -90,7 +75,7 @@ async fn an_empty_queue_is_removed_once() {
 async fn a_queue_with_unfinished_tasks_is_not_removed() {
     let handle = queue(1);
     let parking = Parking::default();
-    let waiting = spawn_local_into(parking.clone(), handle).expect("it exists");
+    let waiting = spawn_in(handle, parking.clone());
     assert_eq!(
         remove(handle),
         Some(QueueErrorKind::StillActive),
@@ -109,7 +94,7 @@ async fn a_queue_with_unfinished_tasks_is_not_removed() {
 #[run_test]
 async fn a_queue_is_not_removed_by_a_task_of_its_own() {
     let handle = queue(1);
-    let inside = spawn_local_into(async move { remove(handle) }, handle).expect("it exists");
+    let inside = spawn_in(handle, async move { remove(handle) });
     assert_eq!(inside.await, Some(QueueErrorKind::StillActive));
     assert_eq!(remove(handle), None);
 }
@@ -118,7 +103,7 @@ async fn a_queue_is_not_removed_by_a_task_of_its_own() {
 async fn a_queue_goes_once_its_cancelled_tasks_are_gone() {
     let handle = queue(1);
     let parking = Parking::default();
-    let task = spawn_local_into(parking.clone(), handle).expect("it exists");
+    let task = spawn_in(handle, parking.clone());
     yield_now().await;
     drop(task);
     assert_eq!(remove(handle), Some(QueueErrorKind::StillActive));
@@ -136,7 +121,7 @@ async fn a_queue_goes_once_its_cancelled_tasks_are_gone() {
 #[run_test]
 async fn an_output_outlives_the_queue_of_its_task() {
     let handle = queue(1000);
-    let task = spawn_local_into(async { String::from("output") }, handle).expect("it exists");
+    let task = spawn_in(handle, async { String::from("output") });
     while remove(handle).is_some() {
         executor().yield_task_queue_now().await;
     }
@@ -160,7 +145,7 @@ fn queues_are_removed_between_runs_too() {
     let parking = Parking::default();
     let (empty, waiting, task) = made.run(async {
         let (empty, waiting) = (queue(1), queue(2));
-        let task = spawn_local_into(parking.clone(), waiting).expect("it exists");
+        let task = spawn_in(waiting, parking.clone());
         while parking.waker().is_none() {
             executor().yield_task_queue_now().await;
         }
@@ -236,7 +221,7 @@ async fn queues_of_any_shares_and_latency_make_progress() {
                 }
                 queue
             };
-            tasks.push(spawn_local_into(work, queue).expect("it was just made"));
+            tasks.push(spawn_in(queue, work));
         }
     }
     for task in tasks {
@@ -258,7 +243,7 @@ async fn thousands_of_queues_come_and_go() {
                 yield_now().await;
                 executor().current_task_queue()
             };
-            spawn_local_into(work, handle).expect("it was just made")
+            spawn_in(handle, work)
         })
         .collect();
     for (task, queue) in tasks.into_iter().zip(&queues) {

@@ -1,19 +1,8 @@
 //! `run`: what it returns, what stays behind, and which executor is current.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
-use std::future::pending;
-use std::rc::Rc;
-use std::time::Duration;
+use glommio::ExecutorProxy;
 
-use futures_lite::future::{block_on, yield_now};
-use glommio::timer::sleep;
-use glommio::{
-    ExecutorProxy, Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares,
-    TaskQueueHandle, executor, spawn_local,
-};
-
-use crate::common::{DropCount, Log, Parking, in_child, panic_of, run, with_watchdog};
+use crate::common::prelude::*;
 
 #[run_test]
 fn returns_the_output_of_a_future_that_borrows() {

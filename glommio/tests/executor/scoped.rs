@@ -1,16 +1,11 @@
 //! Scoped tasks that are dropped where they must not be, and everywhere else.
 
-use std::cell::RefCell;
-use std::future::{Future, pending, poll_fn};
 use std::mem;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::Poll;
 
-use futures_lite::future::{poll_once, yield_now};
-use glommio::{LocalExecutor, ScopedTask, TaskQueueHandle, spawn_local, spawn_scoped_local_into};
+use glommio::{ScopedTask, spawn_scoped_local_into};
 
-use crate::common::{DropCount, aborts_in_child, in_child, on_drop, panic_of, run};
+use crate::common::aborts_in_child;
+use crate::common::prelude::*;
 
 /// Spawns `child`, which borrows, without polling it.
 ///

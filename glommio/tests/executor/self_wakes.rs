@@ -1,17 +1,9 @@
 //! Tasks that wake themselves while they are polled: those that yield, and those that the
 //! cooperative budget refuses.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use glommio::consume_budget;
 
-use glommio::timer::Timer;
-use glommio::{Task, TaskQueueHandle, consume_budget, executor, spawn_local_into, yield_if_needed};
-
-use crate::common::run;
+use crate::common::prelude::*;
 
 /// How a task wakes itself.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +50,7 @@ fn spawn(polled: impl Fn() + 'static, future: impl Future<Output = ()> + 'static
         polled();
         future.as_mut().poll(cx)
     });
-    spawn_local_into(polled, TaskQueueHandle::default()).expect("it exists")
+    spawn_in(TaskQueueHandle::default(), polled)
 }
 
 #[test]

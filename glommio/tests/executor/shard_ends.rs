@@ -1,25 +1,12 @@
 //! What the death of one shard means to the others, and in which order ends are told.
 
-use std::future::pending;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
-use std::time::Duration;
-
-use futures_lite::StreamExt;
 use glommio::channels::shared_channel;
-use glommio::timer::sleep;
-use glommio::{
-    BuilderErrorKind, GlommioError, LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement,
-    PoolThreadHandles, Result, ShardExitPolicy, executor, spawn_local,
-};
+use glommio::{PoolThreadHandles, Result, ShardExitPolicy};
 
 use super::pool::{outputs, unbound};
 use crate::common::log::hearing_everywhere;
-use crate::common::{
-    bomb, descriptors, in_child, permitted_cpus, set_of, threads, wait_until, with_watchdog,
-};
+use crate::common::prelude::*;
+use crate::common::{permitted_cpus, set_of};
 
 pub const AN_HOUR: Duration = Duration::from_secs(3600);
 

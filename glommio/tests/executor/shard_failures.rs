@@ -2,20 +2,13 @@
 //! learns of their ends while it does something else.
 
 use std::fmt;
-use std::future::pending;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
 
-use futures_lite::future::{or, poll_once};
-use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor, executor, spawn_local};
 use nix::sys::resource::{Resource, getrlimit};
 
 use super::pool::{outputs, unbound};
 use super::shard_ends::{AN_HOUR, counter, ending, message, restarting};
 use crate::common::log::hearing_everywhere;
-use crate::common::{in_child, set_limit, with_watchdog};
+use crate::common::prelude::*;
 
 /// What a hook for restarts was told.
 type Told = Arc<Mutex<Vec<String>>>;

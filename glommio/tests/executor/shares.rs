@@ -1,17 +1,6 @@
 //! How queues share the executor's time.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use glommio::channels::local_channel;
-use glommio::timer::sleep;
-use glommio::{
-    Latency, Shares, SharesManager, Task, TaskQueueHandle, executor, spawn_local_into,
-    yield_if_needed,
-};
-
-use crate::common::{patient, run, thread_cpu, watchdog, with_slices_of};
+use crate::common::prelude::*;
 
 /// Computes in turns of `turn`, each followed by a yield of the queue, and adds up its CPU time.
 struct Worker {
@@ -32,12 +21,8 @@ impl Worker {
 
     /// Computes until it is told to yield.
     fn cooperate(shares: usize) -> Worker {
-        let computes = || {
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
-        };
-        Worker::spawn(queue(shares), computes, async || yield_if_needed().await)
+        let yields = async || yield_if_needed().await;
+        Worker::spawn(queue(shares), spin_until_preempted, yields)
     }
 
     fn spawn(
@@ -57,15 +42,8 @@ impl Worker {
         };
         Worker {
             time,
-            _task: spawn_local_into(work, queue).expect("it was just made"),
+            _task: spawn_in(queue, work),
         }
-    }
-}
-
-fn compute(turn: Duration) {
-    let started = Instant::now();
-    while started.elapsed() < turn {
-        std::hint::spin_loop();
     }
 }
 
@@ -167,20 +145,14 @@ async fn longest_wait(
         }
         longest
     };
-    spawn_local_into(waits, light)
-        .expect("it was just made")
-        .await
+    spawn_in(light, waits).await
 }
 
 #[test]
 fn a_queue_of_few_shares_runs_several_times_a_second() {
     run(sooner_or_later(async || {
         let heavy = Worker::cooperate(1000);
-        let computes = || {
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
-        };
+        let computes = spin_until_preempted;
         let most = 3 * A_SECOND / 10;
         let longest = longest_wait(queue(10), computes, Rc::clone(&heavy.time), most).await;
         if longest <= most {
@@ -218,7 +190,7 @@ async fn queues_that_run_in_turn_do_not_keep_a_third_from_running() {
                 _ = other.try_send(());
             }
         };
-        spawn_local_into(work, queue(1000)).expect("it was just made")
+        spawn_in(queue(1000), work)
     });
     // Ten milliseconds at weight 100, each time.
     let computes = || compute(Duration::from_millis(1));
@@ -302,14 +274,14 @@ async fn shares_are_read_when_the_queue_is_made_and_again_when_the_period_is_ove
 /// Uses much more of the time than weight 1 is due: one turn of `turn` beside a competitor.
 async fn run_into_debt(light: TaskQueueHandle, turn: Duration) {
     // Ends with its turn, so the queue goes away with all its debt.
-    let task = spawn_local_into(async move { compute(turn) }, light).expect("it was just made");
+    let task = spawn_in(light, async move { compute(turn) });
     task.await;
 }
 
 /// How long a task of `queue` waits for its turn.
 async fn wait_for_a_turn(queue: TaskQueueHandle) -> Duration {
     let started = Instant::now();
-    spawn_local_into(async {}, queue).expect("it exists").await;
+    spawn_in(queue, async {}).await;
     started.elapsed()
 }
 
@@ -358,9 +330,7 @@ async fn a_queue_whose_thread_stood_still_is_not_held_back_for_as_long() {
     let (light, heavy) = (queue(100), queue(900));
     let _competitor = Worker::start_in(heavy, SHORT);
     let stands_still = async { std::thread::sleep(Duration::from_secs(3)) };
-    spawn_local_into(stands_still, light)
-        .expect("it was just made")
-        .await;
+    spawn_in(light, stands_still).await;
     let cpu = thread_cpu();
     wait_for_a_turn(light).await;
     let waited = thread_cpu() - cpu;

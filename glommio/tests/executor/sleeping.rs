@@ -1,26 +1,15 @@
 //! A sleeping executor: what it costs, and what wakes it.
 
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use futures_lite::future::or;
-use glommio::timer::{Timer, sleep};
-use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, executor, spawn_local_into,
-};
-
-use crate::common::{run, thread_cpu, voluntary_switches, watchdog, with_watchdog};
+use crate::common::prelude::*;
+use crate::common::voluntary_switches;
 
 #[run_test]
 async fn an_idle_executor_uses_no_cpu_and_does_not_wake_up() {
     let impatient = Latency::Matters(Duration::from_millis(1));
     let queue = executor().create_task_queue(Shares::default(), impatient, "impatient");
-    spawn_local_into(std::future::pending::<()>(), queue)
-        .expect("it was just made")
-        .detach();
+    spawn_in(queue, std::future::pending::<()>()).detach();
     let mut least = (Duration::MAX, u64::MAX);
     for _ in 0..3 {
         let (cpu, switches) = (thread_cpu(), voluntary_switches());

@@ -1,20 +1,8 @@
 //! Spawning: when a task is first polled, in which queue, and what happens to scoped tasks.
 
-use std::cell::Cell;
-use std::future::pending;
-use std::rc::Rc;
+use glommio::{spawn_scoped_local, spawn_scoped_local_into};
 
-use futures_lite::future::yield_now;
-use glommio::{
-    GlommioError, Latency, LocalExecutor, Shares, TaskQueueHandle, executor, spawn_local,
-    spawn_local_into, spawn_scoped_local, spawn_scoped_local_into,
-};
-
-use crate::common::{DropCount, Log, on_drop, run, with_watchdog};
-
-fn queue(name: &str) -> TaskQueueHandle {
-    executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
-}
+use crate::common::prelude::*;
 
 /// A handle of a queue that this executor does not have.
 fn unknown_queue() -> TaskQueueHandle {
@@ -108,8 +96,7 @@ async fn spawning_into_a_queue_never_polls_inside_the_call() {
     for handle in [other, executor().current_task_queue()] {
         let count = Rc::clone(&polled);
         let before = polled.get();
-        let task = spawn_local_into(async move { count.set(count.get() + 1) }, handle)
-            .expect("the queue exists");
+        let task = spawn_in(handle, async move { count.set(count.get() + 1) });
         assert_eq!(polled.get(), before);
         task.await;
         assert_eq!(polled.get(), before + 1);
@@ -122,25 +109,21 @@ async fn tasks_run_in_the_queue_of_their_spawner_or_in_the_one_they_are_sent_to(
     let (first, second) = (queue("first"), queue("second"));
     assert_eq!((first.index(), second.index()), (1, 2));
     let here = || executor().current_task_queue();
-    let inherited = spawn_local_into(
-        async move {
-            let during_first_poll = spawn_local(async move { here() });
+    let inherited = spawn_in(second, async move {
+        let during_first_poll = spawn_local(async move { here() });
+        yield_now().await;
+        let spawned_later = spawn_local(async move {
             yield_now().await;
-            let spawned_later = spawn_local(async move {
-                yield_now().await;
-                here()
-            });
-            let sent_on = spawn_local_into(async move { here() }, first).expect("it exists");
-            [
-                during_first_poll.await,
-                spawned_later.await,
-                sent_on.await,
-                here(),
-            ]
-        },
-        second,
-    )
-    .expect("it exists");
+            here()
+        });
+        let sent_on = spawn_in(first, async move { here() });
+        [
+            during_first_poll.await,
+            spawned_later.await,
+            sent_on.await,
+            here(),
+        ]
+    });
     assert_eq!(inherited.await, [second, second, first, second]);
     assert_eq!(here(), TaskQueueHandle::default());
 }
@@ -180,9 +163,7 @@ fn a_handle_of_another_executor_names_the_queue_of_that_number_here() {
     let here = second.run(async {
         let own = queue("second's");
         assert_eq!(own, foreign);
-        spawn_local_into(async { executor().current_task_queue() }, foreign)
-            .expect("the number is taken here, too")
-            .await
+        spawn_in(foreign, async { executor().current_task_queue() }).await
     });
     assert_eq!(here, foreign);
 }

@@ -1,32 +1,10 @@
 //! Statistics: what is counted, for which queue, and until when.
 
-use std::cell::Cell;
-use std::future::Future;
 use std::io::{Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
-use std::time::{Duration, Instant};
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::TcpListener;
-use glommio::timer::{Timer, sleep};
-use glommio::{
-    ExecutorErrorKind, GlommioError, Latency, LocalExecutor, LocalExecutorBuilder, Placement,
-    QueueErrorKind, RingIoStats, Shares, SharesManager, TaskQueueHandle, TaskQueueStats, executor,
-    spawn_local, spawn_local_into,
-};
+use glommio::{RingIoStats, TaskQueueStats};
 
-use crate::common::{run, with_watchdog};
-
-fn compute(time: Duration) {
-    let started = Instant::now();
-    while started.elapsed() < time {
-        std::hint::spin_loop();
-    }
-}
+use crate::common::prelude::*;
 
 fn queue() -> TaskQueueHandle {
     executor().create_task_queue(Shares::default(), Latency::NotImportant, "a queue")
@@ -104,7 +82,7 @@ fn the_time_of_a_queue_that_runs_alone_is_its_own() {
                     executor().yield_task_queue_now().await;
                 }
             };
-            spawn_local_into(work, queue).expect("it exists").await;
+            spawn_in(queue, work).await;
         }
         let stats = executor().executor_stats();
         let elapsed = started.elapsed();
@@ -137,12 +115,10 @@ fn the_time_of_queues_that_compete_is_divided_without_a_rest() {
                         executor().yield_task_queue_now().await;
                     }
                 };
-                spawn_local_into(work, queue).expect("it exists")
+                spawn_in(queue, work)
             })
             .collect();
-        for task in tasks {
-            task.await;
-        }
+        join_all(tasks).await;
         let all = executor().all_task_queue_stats(Vec::new());
         let stats = executor().executor_stats();
         assert!(stats.total_runtime() <= started.elapsed());
@@ -190,7 +166,7 @@ async fn loop_takes_long_beside(other: TaskQueueHandle) -> bool {
             executor().yield_task_queue_now().await;
         }
     };
-    let competitor = spawn_local_into(competitor, other).expect("it exists");
+    let competitor = spawn_in(other, competitor);
     reset();
     timer.reset(Duration::from_millis(1));
     let is_fair = loop {
@@ -262,7 +238,7 @@ async fn the_poll_inside_spawn_local_is_not_counted() {
     assert!(has_run.get());
     assert_eq!(executor().executor_stats().tasks_executed(), 0);
     let queued = async {};
-    let task = spawn_local_into(queued, TaskQueueHandle::default()).expect("it exists");
+    let task = spawn_in(TaskQueueHandle::default(), queued);
     task.await;
     let stats = executor().executor_stats();
     assert_eq!(
@@ -277,7 +253,7 @@ async fn reading_resets_all_but_number_and_shares() {
     let queue =
         executor().create_task_queue(Shares::Static(5000), Latency::NotImportant, "immodest");
     let work = async { compute(Duration::from_millis(1)) };
-    spawn_local_into(work, queue).expect("it exists").await;
+    spawn_in(queue, work).await;
     let mut read = executor().task_queue_stats(queue).expect("it exists");
     assert!(read.runtime() >= Duration::from_millis(1));
     assert_eq!(read.queue_selected(), 1);
@@ -318,7 +294,7 @@ async fn the_shares_are_those_of_the_last_look() {
     manager.0.set(0);
     assert_eq!(current(), 7, "it was not read");
     sleep(Duration::from_millis(1)).await;
-    spawn_local_into(async {}, queue).expect("it exists").await;
+    spawn_in(queue, async {}).await;
     assert_eq!(current(), 1);
 }
 
@@ -451,8 +427,7 @@ fn sockets_are_not_counted_and_a_queue_without_files_has_zeros() {
         .make()
         .expect("io_uring is there");
     executor.run(async {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
-        let address = listener.local_addr().expect("it is bound");
+        let (listener, address) = bound().expect("loopback is there");
         let client = std::thread::spawn(move || {
             let mut stream = std::net::TcpStream::connect(address).expect("the listener is bound");
             stream.write_all(b"ping").expect("it is connected");

@@ -1,19 +1,6 @@
 //! Wakes from foreign threads in storms: none is lost, whatever the executor is doing.
 
-use std::cell::Cell;
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Poll, Waker};
-use std::thread;
-use std::time::Duration;
-
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
-
-use crate::common::polled::rounds;
-use crate::common::{Parking, run, with_watchdog};
+use crate::common::prelude::*;
 
 /// What another thread raises and a task acknowledges.
 #[derive(Default)]
@@ -80,9 +67,7 @@ fn storm(executor: LocalExecutor, hunters: usize, times: usize) {
                 spawn_local(async move { counter.serve(times).await })
             })
             .collect();
-        for task in tasks {
-            task.await;
-        }
+        join_all(tasks).await;
     });
     for thread in threads {
         thread.join().expect("all were answered");
@@ -153,14 +138,12 @@ fn two_executors_wake_each_other() {
     const ROUNDS: usize = 20_000;
     let (ping, pong) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
     let (other_ping, other_pong) = (Arc::clone(&ping), Arc::clone(&pong));
-    let other = LocalExecutorBuilder::default()
-        .spawn(move || async move {
-            for round in 0..ROUNDS {
-                poll_fn(|cx| other_ping.poll_beyond(round, cx)).await;
-                other_pong.raise();
-            }
-        })
-        .expect("a thread starts");
+    let other = spawn_executor(move || async move {
+        for round in 0..ROUNDS {
+            poll_fn(|cx| other_ping.poll_beyond(round, cx)).await;
+            other_pong.raise();
+        }
+    });
     run(async {
         for round in 0..ROUNDS {
             ping.raise();
@@ -219,7 +202,5 @@ async fn thousands_of_tasks_woken_at_once_from_elsewhere_all_run() {
         receiver.try_iter().for_each(Waker::wake);
     });
     thread.join().expect("waking does not panic");
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
 }

@@ -1,32 +1,19 @@
 //! What a panic of a task does where the policy is not to unwind: one task ends, or the process.
 
-use std::cell::Cell;
-use std::future::pending;
 use std::panic::panic_any;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Mutex;
 
-use futures_lite::future::yield_now;
 use glommio::task::{JoinHandle, JoinSet};
-use glommio::{
-    GlommioError, Latency, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
-    PanicPolicy, PoolPlacement, QueueErrorKind, Shares, Task, TaskBuilder, TaskQueueHandle,
-    executor, spawn_local, spawn_local_into, spawn_scoped_local,
-};
+use glommio::{PanicPolicy, spawn_scoped_local};
 
+use crate::common::aborts_in_child;
 use crate::common::log::{hearing_everywhere, panicking_log_everywhere};
-use crate::common::{DropCount, aborts_in_child, bomb, in_child, on_drop, panic_of, with_watchdog};
+use crate::common::prelude::*;
 
 fn isolating() -> LocalExecutor {
     LocalExecutorBuilder::default()
         .on_task_panic(PanicPolicy::Isolate)
         .make()
         .expect("an executor can be made")
-}
-
-fn queue(name: &str) -> TaskQueueHandle {
-    executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
 }
 
 fn panicked() -> u64 {
@@ -72,9 +59,7 @@ fn an_isolated_panic_ends_its_task_and_no_other() {
             panic!("in another queue");
         };
         let other_queue = queue("other");
-        spawn_local_into(fails, other_queue)
-            .expect("it exists")
-            .detach();
+        spawn_in(other_queue, fails).detach();
         let mut sum = 0;
         for other in others {
             sum += other.await;
@@ -222,9 +207,7 @@ fn a_queue_has_a_policy_of_its_own() {
             executor()
                 .on_task_panic(isolated, PanicPolicy::Unwind)
                 .expect("it exists");
-            spawn_local_into(fails(), isolated)
-                .expect("it exists")
-                .detach();
+            spawn_in(isolated, fails()).detach();
             pending::<()>().await;
         });
     });

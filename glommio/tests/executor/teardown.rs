@@ -1,28 +1,7 @@
 //! Dropping an executor: every future is dropped once, here and now, with the executor current.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, pending};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Wake, Waker};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::{block_on, poll_once, yield_now};
-use glommio::timer::{Timer, sleep};
-use glommio::{
-    Latency, LocalExecutor, Shares, Task, TaskQueueHandle, executor, spawn_local, spawn_local_into,
-};
-
 use crate::blocking::with_threads;
-use crate::common::polled::rounds;
-use crate::common::{DropCount, Parking, on_drop, panic_of, patient, run, watchdog, with_watchdog};
-
-fn queue(name: &str) -> TaskQueueHandle {
-    executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
-}
+use crate::common::prelude::*;
 
 /// Sees whether it is dropped once, on its thread, with its executor current.
 #[derive(Clone)]
@@ -72,9 +51,7 @@ fn tasks_of_every_kind_are_dropped_once_with_the_executor_current() {
         spawn_local(witness.with_guard(pending::<()>())).detach();
         spawn_local(witness.with_guard(Parking::default())).detach();
         let parking = Parking::default();
-        spawn_local_into(witness.with_guard(parking.clone()), other)
-            .expect("it exists")
-            .detach();
+        spawn_in(other, witness.with_guard(parking.clone())).detach();
         let call = glommio::executor().spawn_blocking(|| thread::sleep(Duration::from_millis(20)));
         spawn_local(witness.with_guard(call)).detach();
         spawn_local(witness.with_guard(async {
@@ -83,11 +60,10 @@ fn tasks_of_every_kind_are_dropped_once_with_the_executor_current() {
             }
         }))
         .detach();
-        spawn_local_into(
-            witness.with_guard(async { unreachable!("not polled") }),
+        spawn_in(
             other,
+            witness.with_guard(async { unreachable!("not polled") }),
         )
-        .expect("it exists")
         .detach();
         // Woken, and not run any more.
         poll_once(yield_now()).await;
@@ -188,9 +164,7 @@ fn destructors_may_spawn_what_is_then_dropped_unpolled() {
                 .detach();
             }
             let handle = queue("made by a destructor");
-            spawn_local_into(inner.with_guard(async {}), handle)
-                .expect("it was just made")
-                .detach();
+            spawn_in(handle, inner.with_guard(async {})).detach();
         });
         spawn_local(async move {
             let _spawns = spawns;
@@ -298,9 +272,7 @@ fn destructors_at_the_end_belong_to_the_default_queue() {
             })
             .detach();
             // The last task that runs is one of another queue.
-            spawn_local_into(async { panic!("the end") }, queue("other"))
-                .expect("it was just made")
-                .await;
+            spawn_in(queue("other"), async { panic!("the end") }).await;
         });
     });
     assert_eq!(message, "the end");

@@ -4,17 +4,8 @@
 //! A panic in there aborts the process, so each case is a process of its own. The locals of a
 //! thread are destroyed in the reverse order of their first uses.
 
-use std::cell::RefCell;
-use std::future::pending;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
-
-use futures_lite::future::yield_now;
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, Task, executor, spawn_local};
-
-use crate::common::{Parking, ending_child, in_child, on_drop};
+use crate::common::ending_child;
+use crate::common::prelude::*;
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 

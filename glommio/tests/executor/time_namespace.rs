@@ -1,16 +1,8 @@
 //! Executors in a time namespace, whose monotonic clock is not the host's. A kernel that takes the
 //! one for the other is an hour late, or at once done with each wait.
 
-use std::future::pending;
-use std::time::{Duration, Instant};
-use std::{fs, io};
-
-use futures_lite::future::or;
-use glommio::LocalExecutor;
-use glommio::timer::sleep;
-
-use crate::common::skipped::skipped;
-use crate::common::{fork, in_child, in_time_namespace, with_slices_of};
+use crate::common::prelude::*;
+use crate::common::{fork, in_time_namespace};
 
 const HOUR: i64 = 3600;
 

@@ -1,19 +1,6 @@
 //! Wakers: where they may go, how long they may live, and what they do there.
 
-use std::cell::Cell;
-use std::future::{pending, poll_fn};
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Poll, Waker};
-use std::thread;
-use std::time::Duration;
-
-use futures_lite::future::yield_now;
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, executor, spawn_local};
-
-use crate::common::{DropCount, Parking, on_drop, run, watchdog, with_watchdog};
+use crate::common::prelude::*;
 
 #[run_test]
 async fn a_waker_works_by_value_and_by_reference() {

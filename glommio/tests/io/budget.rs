@@ -1,24 +1,16 @@
 //! What is served at once takes part in the cooperative budget of the task.
 
-use std::future::poll_fn;
 use std::io::{Write, pipe};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use futures_lite::AsyncRead;
-use futures_lite::future::yield_now;
-use glommio::io::{BufferedFile, PollState, PollableFd, StreamReaderBuilder};
-use glommio::{consume_budget, executor};
+use glommio::consume_budget;
+use glommio::io::{PollState, PollableFd};
 
 use super::*;
-use crate::common::hooks::counting;
-use crate::common::skipped::skipped;
 
 /// Returns when the slice of the running task is over.
 fn compute_until_preempted() {
-    while !executor().need_preempt() {
-        std::hint::spin_loop();
-    }
+    spin_until_preempted();
 }
 
 /// How often the poll under way has leave to go on, with its slice over.
@@ -41,9 +33,8 @@ pub(super) async fn is_refused<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll
     yield_now().await;
 }
 
-#[run_test]
-async fn a_read_from_the_page_cache_is_refused_when_the_budget_is_spent() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_read_from_the_page_cache_is_refused_when_the_budget_is_spent(path: PathBuf) {
     filled(&path, 8192);
     let file = BufferedFile::open(&path).await?;
     assert_eq!(file.read_at(0, 4096).await?.len(), 4096);
@@ -63,9 +54,8 @@ async fn a_read_from_the_page_cache_is_refused_when_the_budget_is_spent() {
     reader.close().await
 }
 
-#[run_test]
-async fn a_read_from_the_page_cache_is_taken_from_the_budget() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_read_from_the_page_cache_is_taken_from_the_budget(path: PathBuf) {
     filled(&path, 8192);
     let file = BufferedFile::open(&path).await?;
     // The slice of the first poll may be over before they are done.

@@ -1,12 +1,6 @@
 //! `BufferedFile`: through the page cache.
 
-use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
-
-use glommio::io::{BufferedFile, OpenOptions};
-
 use super::*;
-use crate::common::skipped::skipped;
 
 #[run_test(in_each_place)]
 async fn a_read_brings_the_bytes_that_the_file_has(path: PathBuf) {
@@ -22,7 +16,6 @@ async fn a_read_brings_the_bytes_that_the_file_has(path: PathBuf) {
         }
     }
     file.close().await?;
-    Ok(())
 }
 
 /// The cache holds a part of what is asked for, or nothing.
@@ -43,12 +36,10 @@ async fn what_is_not_in_the_page_cache_is_waited_for(path: PathBuf) {
         assert_eq!(*file.read_at(100, LEN).await?, pattern(100, LEN - 100));
     }
     file.close().await?;
-    Ok(())
 }
 
-#[run_test]
-async fn a_cached_read_is_done_at_the_first_poll_and_still_yields_now_and_then() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_cached_read_is_done_at_the_first_poll_and_still_yields_now_and_then(path: PathBuf) {
     filled(&path, 8192);
     let file = BufferedFile::open(&path).await?;
     assert_eq!(file.read_at(0, 4096).await?.len(), 4096);
@@ -102,12 +93,10 @@ async fn what_is_written_is_seen_by_others_and_grows_the_file() {
         file.fdatasync().await?;
         file.close().await?;
     }
-    Ok(())
 }
 
-#[run_test]
-async fn positions_that_no_file_has_are_errors() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn positions_that_no_file_has_are_errors(folder: TempDir) {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
     let file = options.buffered_open(folder.path().join("file")).await?;
@@ -120,9 +109,8 @@ async fn positions_that_no_file_has_are_errors() {
     file.close().await
 }
 
-#[run_test]
-async fn errors_say_what_and_where() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn errors_say_what_and_where(folder: TempDir) {
     let path = folder.path().join("file");
     let mut file = BufferedFile::create(&path).await?;
     let expected = ("Reading", Some(path.clone()), Some(libc::EBADF));
@@ -147,9 +135,8 @@ async fn a_full_device_is_told() {
     file.close().await
 }
 
-#[run_test]
-async fn a_descriptor_becomes_a_file() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_descriptor_becomes_a_file(path: PathBuf) {
     filled(&path, 100);
     let fd = fs::File::open(&path)?.into_raw_fd();
     // SAFETY: it was given up above.
@@ -175,9 +162,8 @@ async fn a_descriptor_becomes_a_file() {
     pipe.close().await
 }
 
-#[run_test]
-async fn files_made_of_descriptors_are_the_same_only_if_they_are() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn files_made_of_descriptors_are_the_same_only_if_they_are(folder: TempDir) {
     let paths = ["one", "other"].map(|name| folder.path().join(name));
     let of_path = |path| {
         let fd = fs::File::create(path)
@@ -191,5 +177,4 @@ async fn files_made_of_descriptors_are_the_same_only_if_they_are() {
     assert!(one.is_same(&again) && one.is_same(&one));
     let opened = BufferedFile::open(&paths[0]).await?;
     assert!(opened.is_same(&one) && !opened.is_same(&other));
-    Ok(())
 }

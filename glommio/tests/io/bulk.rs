@@ -1,17 +1,11 @@
 //! `read_many`: many requests, few reads.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
-use std::fs;
-use std::rc::Rc;
-use std::task::Poll;
 
-use futures_lite::{Stream, StreamExt, stream};
-use glommio::executor;
-use glommio::io::{DmaFile, IoVec, MergedBufferLimit, ReadAmplificationLimit};
+use futures_lite::{Stream, stream};
+use glommio::io::{IoVec, MergedBufferLimit, ReadAmplificationLimit};
 
 use super::*;
-use crate::common::panic_of;
 
 type Requests = Vec<(u64, usize)>;
 
@@ -72,12 +66,10 @@ async fn each_request_gets_its_bytes_whatever_is_merged(folder: TempDir) {
         }
     }
     file.close_rc().await?;
-    Ok(())
 }
 
-#[run_test]
-async fn neighbours_are_one_read_and_equal_reads_are_done_once() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn neighbours_are_one_read_and_equal_reads_are_done_once(folder: TempDir) {
     let file = opened(&folder, 4096).await?;
     let blocks = 4096 / file.alignment();
     let small: Requests = (0..511).map(|at| (8 * at + 1, 7)).collect();
@@ -91,23 +83,19 @@ async fn neighbours_are_one_read_and_equal_reads_are_done_once() {
     assert_eq!(read_all(&file, apart.clone(), whole, any).await?, 1);
     assert!(read_all(&file, apart, whole, none).await? >= 2.min(blocks));
     file.close_rc().await?;
-    Ok(())
 }
 
-#[run_test]
-async fn beyond_the_end_there_is_nothing() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn beyond_the_end_there_is_nothing(folder: TempDir) {
     let file = opened(&folder, 1000).await?;
     let requests = vec![(900, 400), (1000, 10), (1 << 40, 10), (0, 0), (999, 1)];
     let whole = MergedBufferLimit::default();
     read_all(&file, requests, whole, ReadAmplificationLimit::NoLimit).await?;
     file.close_rc().await?;
-    Ok(())
 }
 
-#[run_test]
-async fn an_error_is_for_each_of_its_requests_and_the_stream_goes_on() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn an_error_is_for_each_of_its_requests_and_the_stream_goes_on(folder: TempDir) {
     let file = opened(&folder, 10_000).await?;
     let far = u64::MAX - 100;
     let requests = vec![
@@ -130,7 +118,6 @@ async fn an_error_is_for_each_of_its_requests_and_the_stream_goes_on() {
     assert!(reads.next().await.is_none());
     drop(reads);
     file.close_rc().await?;
-    Ok(())
 }
 
 /// Gives requests only when it is told to.
@@ -154,9 +141,8 @@ impl Stream for Slow {
     }
 }
 
-#[run_test]
-async fn a_slow_stream_of_requests_holds_nothing_up_and_spins_not() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_slow_stream_of_requests_holds_nothing_up_and_spins_not(folder: TempDir) {
     let file = opened(&folder, 10_000).await?;
     let allowed = Rc::new(Cell::new(0));
     let slow = Slow {
@@ -182,13 +168,11 @@ async fn a_slow_stream_of_requests_holds_nothing_up_and_spins_not() {
     assert!(reads.next().await.is_none());
     drop(reads);
     file.close_rc().await?;
-    Ok(())
 }
 
 /// Requests that never end, some of which are all the same.
-#[run_test]
-async fn requests_without_an_end_are_read_as_far_as_they_are_taken() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn requests_without_an_end_are_read_as_far_as_they_are_taken(folder: TempDir) {
     let file = opened(&folder, 100_000).await?;
     let asked = Rc::new(Cell::new(0));
     let count = Rc::clone(&asked);
@@ -207,7 +191,6 @@ async fn requests_without_an_end_are_read_as_far_as_they_are_taken() {
     assert!(asked.get() < 20_000, "{}", asked.get());
     drop(reads);
     file.close_rc().await?;
-    Ok(())
 }
 
 #[run_test(in_each_folder)]
@@ -245,12 +228,10 @@ async fn limits_bound_what_is_under_way(folder: TempDir) {
         }
     }
     file.close_rc().await?;
-    Ok(())
 }
 
-#[run_test]
-async fn limits_of_zero_and_limits_that_come_late_are_refused() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn limits_of_zero_and_limits_that_come_late_are_refused(folder: TempDir) {
     let file = opened(&folder, 100).await?;
     let reads = || {
         let requests = stream::iter(vec![(0_u64, 10_usize)]);
@@ -270,7 +251,6 @@ async fn limits_of_zero_and_limits_that_come_late_are_refused() {
     panic_of(move || polled.with_memory_limit(None));
     assert_eq!(reads().size_hint(), (1, Some(1)));
     file.close_rc().await?;
-    Ok(())
 }
 
 /// What users ask with need be no pair.
@@ -305,12 +285,12 @@ async fn requests_of_any_type_come_back() {
         assert_eq!(*data, pattern(row.at as usize, data.len()));
     }
     file.close_rc().await?;
-    Ok(())
 }
 
-#[run_test]
-async fn a_stream_that_is_dropped_gives_its_reads_up_and_keeps_the_file_until_then() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_stream_that_is_dropped_gives_its_reads_up_and_keeps_the_file_until_then(
+    folder: TempDir,
+) {
     let file = opened(&folder, 1 << 20).await?;
     let requests = stream::iter((0..200).map(|at| (at * 4096, 4096)));
     let mut reads = file.read_many(
@@ -325,5 +305,4 @@ async fn a_stream_that_is_dropped_gives_its_reads_up_and_keeps_the_file_until_th
     drop(reads);
     assert_eq!(*kept, pattern(0, 4096));
     assert!(fs::metadata(path).is_ok());
-    Ok(())
 }

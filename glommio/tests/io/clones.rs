@@ -1,10 +1,6 @@
 //! Clones of files, weak handles, and files on their way to other threads.
 
-use std::fs;
-use std::os::fd::{AsFd, AsRawFd};
-
-use glommio::io::{DmaFile, OwnedDmaFile, WeakDmaFile};
-use glommio::{GlommioError, LocalExecutorBuilder, ResourceType};
+use glommio::io::{OwnedDmaFile, WeakDmaFile};
 
 use super::*;
 
@@ -14,9 +10,8 @@ async fn opened(folder: &TempDir) -> Result<DmaFile> {
     DmaFile::open(path).await
 }
 
-#[run_test]
-async fn a_clone_shares_the_descriptor_and_the_last_one_closes() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_clone_shares_the_descriptor_and_the_last_one_closes(folder: TempDir) {
     let file = opened(&folder).await?;
     let clone = file.clone();
     assert_eq!(file.as_raw_fd(), clone.as_raw_fd());
@@ -36,9 +31,8 @@ async fn a_clone_shares_the_descriptor_and_the_last_one_closes() {
     clone.close().await
 }
 
-#[run_test]
-async fn a_duplicate_has_a_descriptor_of_its_own() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_duplicate_has_a_descriptor_of_its_own(folder: TempDir) {
     let file = opened(&folder).await?;
     let copy = file.dup()?;
     assert_ne!(file.as_raw_fd(), copy.as_raw_fd());
@@ -52,9 +46,8 @@ async fn a_duplicate_has_a_descriptor_of_its_own() {
     copy.close().await
 }
 
-#[run_test]
-async fn a_weak_handle_keeps_nothing_open() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_weak_handle_keeps_nothing_open(folder: TempDir) {
     let file = opened(&folder).await?;
     let weak = file.downgrade();
     assert_eq!(weak.strong_count(), 1);
@@ -73,12 +66,10 @@ async fn a_weak_handle_keeps_nothing_open() {
     assert_eq!(weak.path(), Some(&*path));
     assert!(WeakDmaFile::new().upgrade().is_none());
     assert!(WeakDmaFile::default().path().is_none());
-    Ok(())
 }
 
-#[run_test]
-async fn the_last_clone_is_taken_away_from_weak_handles() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn the_last_clone_is_taken_away_from_weak_handles(folder: TempDir) {
     let file = opened(&folder).await?;
     let weak = file.downgrade();
     let clone = file.clone();
@@ -106,15 +97,13 @@ fn a_file_goes_to_other_threads_and_comes_back() {
     let copy = owned.dup().expect("a descriptor is free");
     assert_ne!(copy.as_raw_fd(), owned.as_raw_fd());
     let threads = [owned.clone(), owned, copy].map(|owned| {
-        LocalExecutorBuilder::default()
-            .spawn(|| async move {
-                let file = DmaFile::from(owned);
-                for at in 0..50 {
-                    assert_eq!(*file.read_at(at, 100).await?, pattern(at as usize, 100));
-                }
-                Ok::<_, GlommioError<()>>(OwnedDmaFile::from(file))
-            })
-            .expect("threads are free")
+        spawn_executor(|| async move {
+            let file = DmaFile::from(owned);
+            for at in 0..50 {
+                assert_eq!(*file.read_at(at, 100).await?, pattern(at as usize, 100));
+            }
+            Ok::<_, GlommioError<()>>(OwnedDmaFile::from(file))
+        })
     });
     let owned = threads.map(|it| it.join().expect("no panic").expect("reads succeed"));
     assert_eq!(weak.strong_count(), 2);

@@ -1,15 +1,10 @@
 //! Directories.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
-use futures_lite::StreamExt;
-use glommio::io::{Directory, EntryKind};
+use glommio::io::EntryKind;
 
 use super::*;
-use crate::common::in_child;
 
 #[run_test(in_each_folder)]
 async fn directories_are_made_opened_and_listed(folder: TempDir) {
@@ -33,7 +28,6 @@ async fn directories_are_made_opened_and_listed(folder: TempDir) {
     directory.close().await?;
     clone.open_file("a").await?.close().await?;
     clone.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_folder)]
@@ -75,12 +69,10 @@ async fn a_large_directory_is_listed_without_blocking(folder: TempDir) {
     assert!(gone.next().await.is_none_or(|it| it.is_err()));
     assert!(gone.next().await.is_none());
     directory.close().await?;
-    Ok(())
 }
 
-#[run_test]
-async fn files_are_those_of_the_directory_wherever_it_is() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn files_are_those_of_the_directory_wherever_it_is(folder: TempDir) {
     let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
     let directory = Directory::create(&old).await?;
     fs::rename(&old, &new)?;
@@ -93,9 +85,8 @@ async fn files_are_those_of_the_directory_wherever_it_is() {
     directory.close().await
 }
 
-#[run_test]
-async fn a_name_is_one_component() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_name_is_one_component(folder: TempDir) {
     let directory = Directory::open(folder.path()).await?;
     fs::create_dir(folder.path().join("below"))?;
     for name in ["a/b", ".", "..", "/x", "", "below/../x"] {
@@ -109,9 +100,8 @@ async fn a_name_is_one_component() {
     directory.close().await
 }
 
-#[run_test]
-async fn what_is_no_directory_is_refused() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn what_is_no_directory_is_refused(folder: TempDir) {
     let path = folder.path().join("file");
     filled(&path, 1);
     let enotdir = Some(libc::ENOTDIR);

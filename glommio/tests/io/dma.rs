@@ -1,12 +1,9 @@
 //! `DmaFile`: what is read is what was written, no more and no less.
 
-use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
 
 use glommio::allocate_dma_buffer_global;
-use glommio::io::{CloseResult, DmaBuffer, DmaFile, OpenOptions};
+use glommio::io::{CloseResult, DmaBuffer};
 
 use super::*;
 
@@ -51,7 +48,6 @@ async fn a_read_brings_the_bytes_that_the_file_has_and_no_others(path: PathBuf) 
         }
     }
     file.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -67,7 +63,6 @@ async fn an_aligned_read_ends_where_the_file_does(path: PathBuf) {
     assert!(file.read_at_aligned(8192, 4096).await?.is_empty());
     assert!(file.read_at_aligned(0, 0).await?.is_empty());
     file.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -95,12 +90,10 @@ async fn buffers_are_written_whole_trimmed_and_shared(path: PathBuf) {
     expected.extend_from_within(12_288..16_384);
     expected.extend(pattern(0, 4096));
     assert_eq!(fs::read(&path)?, expected);
-    Ok(())
 }
 
-#[run_test]
-async fn what_was_read_is_written_again_without_a_copy() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn what_was_read_is_written_again_without_a_copy(path: PathBuf) {
     filled(&path, 8192);
     let file = for_both(&mut OpenOptions::new()).dma_open(&path).await?;
     let read = file.read_at(0, 4096).await?;
@@ -110,7 +103,6 @@ async fn what_was_read_is_written_again_without_a_copy() {
     assert_eq!(file.write_at(again, 4096).await?, 4096);
     file.close().await?;
     assert_eq!(fs::read(&path)?[4096..], pattern(0, 4096));
-    Ok(())
 }
 
 /// Where there is direct I/O, and only there.
@@ -140,7 +132,6 @@ async fn what_is_not_aligned_is_an_error_of_direct_io_and_none_of_a_tmpfs() {
         }
         file.close().await?;
     }
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -156,7 +147,6 @@ async fn positions_that_no_file_has_are_errors(path: PathBuf) {
     }
     assert_eq!(file.file_size().await?, 0);
     file.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -178,7 +168,6 @@ async fn the_wrong_way_is_an_error_of_the_system(path: PathBuf) {
     assert_eq!(told(file.truncate(1).await).0, "Truncating");
     assert_eq!(told(file.deallocate(0, 4096).await).0, "Deallocate range");
     file.close().await?;
-    Ok(())
 }
 
 #[run_test]
@@ -209,7 +198,6 @@ async fn space_is_allocated_and_given_back() {
         file.close().await?;
         assert_eq!(fs::read(&path)?[10..], [0, 0]);
     }
-    Ok(())
 }
 
 #[run_test(in_each_folder)]
@@ -226,7 +214,6 @@ async fn a_hint_at_extents_is_taken_or_refused(folder: TempDir) {
     let error = plain(file.hint_extent_size(1 << 32).await);
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     file.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_folder)]
@@ -257,7 +244,6 @@ async fn ranges_are_copied_within_the_kernel_and_counted(folder: TempDir) {
     source.close().await?;
     target.close().await?;
     assert_eq!(fs::read(&to)?, pattern(4096, copied));
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -275,7 +261,6 @@ async fn a_file_that_is_cut_below_a_reader_reads_as_what_is_left(path: PathBuf) 
     other.write_all_at(b"more", 0)?;
     assert_eq!(&*file.read_at(0, 100).await?, b"more");
     file.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -297,18 +282,15 @@ async fn many_operations_at_once_on_one_file(path: PathBuf) {
     }
     assert_eq!(file.close_rc().await?, CloseResult::Closed);
     assert_eq!(fs::read(&path)?, pattern(0, 300 * 4096));
-    Ok(())
 }
 
-#[run_test]
-async fn the_last_reference_closes() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn the_last_reference_closes(path: PathBuf) {
     let file = Rc::new(DmaFile::create(&path).await?);
     let other = Rc::clone(&file);
     assert_eq!(file.close_rc().await?, CloseResult::Unreferenced);
     assert_eq!(other.file_size().await?, 0);
     assert_eq!(other.close_rc().await?, CloseResult::Closed);
-    Ok(())
 }
 
 #[test]

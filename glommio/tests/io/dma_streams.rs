@@ -1,14 +1,6 @@
 //! `DmaStreamReader` and `DmaStreamWriter`.
 
-use std::fs;
-use std::rc::Rc;
-
-use futures_lite::future::zip;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::{
-    DmaFile, DmaStreamReaderBuilder, DmaStreamWriter, DmaStreamWriterBuilder, OpenOptions,
-};
-use glommio::spawn_local;
+use glommio::io::DmaStreamWriter;
 
 use super::*;
 
@@ -65,12 +57,10 @@ async fn a_reader_gives_the_bytes_between_start_and_end(path: PathBuf) {
             }
         }
     }
-    Ok(())
 }
 
-#[run_test]
-async fn buffers_end_where_blocks_do() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn buffers_end_where_blocks_do(path: PathBuf) {
     filled(&path, 16_384);
     let mut reader = reader(&path).await?.with_buffer_size(4096).build();
     reader.skip(4094);
@@ -89,12 +79,10 @@ async fn buffers_end_where_blocks_do() {
     assert!(reader.get_buffer_aligned(1).await?.is_empty());
     reader.close().await?;
     assert_eq!(*two, pattern(4094, 2));
-    Ok(())
 }
 
-#[run_test]
-async fn reading_past_the_end_says_so() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn reading_past_the_end_says_so(path: PathBuf) {
     filled(&path, 5000);
     let mut reader = reader(&path).await?.with_end_pos(4000).build();
     let mut buf = vec![0; 4001];
@@ -104,9 +92,8 @@ async fn reading_past_the_end_says_so() {
     reader.close().await
 }
 
-#[run_test]
-async fn readers_of_one_file_have_positions_of_their_own() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn readers_of_one_file_have_positions_of_their_own(path: PathBuf) {
     filled(&path, 50_000);
     let file = Rc::new(DmaFile::open(&path).await?);
     let builder = DmaStreamReaderBuilder::from_rc(Rc::clone(&file)).with_buffer_size(4096);
@@ -123,12 +110,10 @@ async fn readers_of_one_file_have_positions_of_their_own() {
     other.close().await?;
     assert_eq!(*file.read_at(0, 3).await?, pattern(0, 3));
     file.close_rc().await?;
-    Ok(())
 }
 
-#[run_test]
-async fn an_error_comes_after_the_data_before_it_and_again() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn an_error_comes_after_the_data_before_it_and_again(folder: TempDir) {
     // One that can only be written.
     let path = folder.path().join("file");
     let file = DmaFile::create(&path).await?;
@@ -146,7 +131,6 @@ async fn an_error_comes_after_the_data_before_it_and_again() {
     sleep(Duration::from_millis(20)).await;
     let (op, _, errno) = told(reader.close().await);
     assert_eq!((op, errno), ("Reading", Some(libc::EBADF)));
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -173,7 +157,6 @@ async fn a_flush_pads_the_last_buffer_and_the_end_cuts_it(path: PathBuf) {
     drop(writer);
     assert_eq!(size(&path), 5100);
     assert_eq!(fs::read(&path)?, pattern(0, 5100));
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -184,12 +167,10 @@ async fn a_writer_that_is_dropped_leaves_what_was_flushed(path: PathBuf) {
     writer.write_all(&pattern(5000, 10)).await?;
     drop(writer);
     assert_eq!(fs::read(&path)?, pattern(0, 5000));
-    Ok(())
 }
 
-#[run_test]
-async fn nothing_is_written_twice_or_out_of_order() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn nothing_is_written_twice_or_out_of_order(path: PathBuf) {
     let mut writer = writer(&path, 4096).await?;
     writer.write_all(&pattern(0, 4096)).await?;
     writer.flush().await?;
@@ -202,7 +183,6 @@ async fn nothing_is_written_twice_or_out_of_order() {
     );
     assert_eq!(writer.write(&[]).await?, 0);
     writer.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -241,12 +221,10 @@ async fn several_tasks_write_and_flush_at_once(path: PathBuf) {
     for (task, part) in written.chunks(20 * 777).enumerate() {
         assert!(part.iter().all(|byte| usize::from(*byte) == task));
     }
-    Ok(())
 }
 
-#[run_test]
-async fn after_close_everything_is_an_error() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn after_close_everything_is_an_error(path: PathBuf) {
     let mut writer = writer(&path, 4096).await?;
     writer.write_all(b"content").await?;
     writer.close().await?;
@@ -258,7 +236,6 @@ async fn after_close_everything_is_an_error() {
     assert_closed(writer.flush_aligned().await.map_err(io::Error::from));
     assert_eq!((writer.current_pos(), writer.current_flushed_pos()), (7, 7));
     assert_eq!(fs::read(&path)?, b"content");
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -271,7 +248,6 @@ async fn a_close_that_is_given_up_goes_on(path: PathBuf) {
         sleep(Duration::from_millis(1)).await;
     }
     assert!(fs::read(&path)? == pattern(0, 50_001));
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -296,12 +272,10 @@ async fn whatever_is_given_up_the_writer_goes_on(path: PathBuf) {
     }
     writer.close().await?;
     assert!(fs::read(&path)? == pattern(0, accepted));
-    Ok(())
 }
 
-#[run_test]
-async fn an_error_of_a_write_stays() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn an_error_of_a_write_stays(path: PathBuf) {
     filled(&path, 10);
     // One that can only be read.
     let file = OpenOptions::new().read(true).dma_open(&path).await?;
@@ -328,12 +302,10 @@ async fn an_error_of_a_write_stays() {
     assert!(is_expected(writer.close().await.unwrap_err()));
     assert_closed(writer.close().await);
     assert_eq!(fs::read(&path)?, pattern(0, 10));
-    Ok(())
 }
 
-#[run_test]
-async fn the_rest_of_a_longer_file_goes_with_the_last_buffer() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn the_rest_of_a_longer_file_goes_with_the_last_buffer(path: PathBuf) {
     for (len, expected) in [(4096, 20_000), (5000, 5000)] {
         filled(&path, 20_000);
         let file = OpenOptions::new().write(true).dma_open(&path).await?;
@@ -344,5 +316,4 @@ async fn the_rest_of_a_longer_file_goes_with_the_last_buffer() {
         writer.close().await?;
         assert_eq!(size(&path), expected, "{len}");
     }
-    Ok(())
 }

@@ -1,20 +1,10 @@
 //! `DmaStreamWriter`: flushes beside writers, and what is in the file when it is given up.
 
-use std::cell::Cell;
-use std::fs;
-use std::pin::Pin;
-use std::rc::Rc;
-
-use futures_lite::AsyncWriteExt;
-use futures_lite::future::{or, zip};
-use glommio::io::{
-    DmaFile, DmaStreamWriter, DmaStreamWriterBuilder, ImmutableFileBuilder, OpenOptions,
-};
-use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into};
+use glommio::io::DmaStreamWriter;
 
 use super::*;
 use crate::common::log::{Heard, hearing_so_far};
-use crate::common::{descriptors, in_child, run as run_plain, with_watchdog};
+use crate::common::run as run_plain;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
@@ -96,9 +86,7 @@ async fn flushes_end(
         }
         Ok(true)
     };
-    let ended = spawn_local_into(flushes, queue)
-        .expect("it is there")
-        .await?;
+    let ended = spawn_in(queue, flushes).await?;
     stops.set(true);
     for task in tasks {
         task.await?;
@@ -118,7 +106,6 @@ async fn a_flush_ends_though_other_tasks_write_without_end(path: PathBuf) {
             (&*writer).close().await?;
         }
     }
-    Ok(())
 }
 
 /// A task that flushes has its turn long after its flush has ended, in which others write: its queue has few
@@ -136,15 +123,14 @@ async fn a_flush_ends_in_a_queue_of_few_shares_though_others_compute(folder: Tem
             executor().yield_task_queue_now().await;
         }
     };
-    let computes = spawn_local_into(computes, many).expect("it is there");
+    let computes = spawn_in(many, computes);
     let shared = Rc::clone(&writer);
     let flushes = async move { flushes_end(&shared, 2, 5, few, 100_000).await };
-    let flushes = spawn_local_into(flushes, many).expect("it is there");
+    let flushes = spawn_in(many, flushes);
     assert!(flushes.await?, "flushes starve");
     stops.set(true);
     computes.await;
     (&*writer).close().await?;
-    Ok(())
 }
 
 /// In whatever order they are polled.
@@ -171,7 +157,6 @@ async fn a_flush_ends_beside_writes_of_the_same_task(path: PathBuf) {
         assert!(accepted <= 100_000, "{accepted} bytes beside one flush");
         (&writer).close().await?;
     }
-    Ok(())
 }
 
 /// Where its slice is over, a task whose writes come first in each poll has no budget left for its
@@ -203,7 +188,6 @@ async fn a_flush_begins_behind_writes_that_use_up_the_budget(folder: TempDir) {
     flush.await?;
     assert_eq!(writer.current_flushed_pos(), accepted as u64);
     (&writer).close().await?;
-    Ok(())
 }
 
 /// Writes wait for a task that flushes to see the end of its flush, for a millisecond. That they may
@@ -230,7 +214,6 @@ async fn writes_go_on_when_a_flush_is_looked_after_late(path: PathBuf) {
         waits.await?;
         (&*writer).close().await?;
     }
-    Ok(())
 }
 
 /// None of these keeps the writes waiting.
@@ -264,7 +247,6 @@ async fn flushes_that_are_given_up_keep_no_writer_waiting(path: PathBuf) {
         assert_eq!(writer.current_flushed_pos(), (round + 1) * 300);
     }
     (&*writer).close().await?;
-    Ok(())
 }
 
 /// An existing file: nothing was handed over, or all, or part of it.
@@ -301,7 +283,6 @@ async fn a_flush_that_is_given_up_does_not_empty_the_file() {
             assert_eq!(size(&path), LEN as u64, "after {polls} polls");
         }
     }
-    Ok(())
 }
 
 /// A file that ends within what a flush fills.
@@ -318,7 +299,6 @@ async fn a_file_is_cut_where_it_ended_if_that_is_behind_what_was_flushed(path: P
     drop(writer);
     assert_eq!(size(&path), 6000);
     assert_eq!(fs::read(&path)?[..5000], [1; 5000]);
-    Ok(())
 }
 
 /// Also where the kernel was at it when the writer was dropped.
@@ -344,7 +324,6 @@ async fn padding_does_not_stay_when_a_flush_is_given_up_with_its_writer() {
             assert!([0, 4096, 5000].contains(&left), "{left} in round {round}");
         }
     }
-    Ok(())
 }
 
 #[run_test(in_each_folder)]
@@ -363,7 +342,6 @@ async fn padding_does_not_stay_when_a_seal_is_given_up(folder: TempDir) {
     assert_eq!(size(&path), 8192);
     drop(seal);
     assert_eq!(fs::read(&path)?, pattern(0, 5000));
-    Ok(())
 }
 
 /// Whatever the close has come to.

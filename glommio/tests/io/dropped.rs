@@ -1,19 +1,11 @@
 //! Futures and files that are given up: no descriptor and no memory stays behind, and nothing
 //! happens to others.
 
-use std::fs;
-use std::rc::Rc;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
-use glommio::io::{
-    BufferedFile, Directory, DmaBuffer, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder,
-    ImmutableFileBuilder, MergedBufferLimit, OpenOptions, OwnedDmaFile, ReadAmplificationLimit,
-    StreamReaderBuilder, StreamWriterBuilder, stat,
-};
+use futures_lite::stream;
+use glommio::io::{DmaBuffer, MergedBufferLimit, OwnedDmaFile, ReadAmplificationLimit, stat};
 
 use super::*;
-use crate::common::polled::rounds;
-use crate::common::{Numbers, descriptors, in_child, in_child_with, leaves_no_descriptor};
+use crate::common::leaves_no_descriptor;
 
 /// Waits until what is closed in the background is closed.
 async fn settle(open: usize) {
@@ -92,7 +84,6 @@ async fn closes_that_are_given_up_close_all_the_same() {
         }
     }
     settle(before).await;
-    Ok(())
 }
 
 /// Whatever is under way when an executor ends.
@@ -169,7 +160,6 @@ async fn reads_and_writes_that_are_given_up_harm_nothing(path: PathBuf) {
     assert!(*whole == pattern(0, LEN));
     file.close().await?;
     buffered.close().await?;
-    Ok(())
 }
 
 /// Has the kernel get what was started, and lets it go on for a while.
@@ -211,7 +201,6 @@ async fn reads_that_are_given_up_do_not_write_into_the_memory_of_others(path: Pa
         }
     }
     file.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -240,7 +229,6 @@ async fn writes_that_are_given_up_do_not_write_the_memory_of_others(path: PathBu
     // It waits for all of them.
     file.close().await?;
     assert!(fs::read(&path)? == pattern(0, 10 * 65_536));
-    Ok(())
 }
 
 /// What was given up may go on in the kernel, but not beyond the close.
@@ -263,12 +251,10 @@ async fn nothing_is_written_to_a_file_that_is_closed() {
             assert_eq!(length()?, closed);
         }
     }
-    Ok(())
 }
 
-#[run_test]
-async fn futures_that_are_forgotten_leak_no_more_than_themselves() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn futures_that_are_forgotten_leak_no_more_than_themselves(path: PathBuf) {
     filled(&path, 100_000);
     let mut options = OpenOptions::new();
     options.read(true).write(true);

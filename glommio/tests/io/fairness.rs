@@ -1,16 +1,10 @@
 //! Streams that never wait, beside other tasks.
 
-use futures_lite::future::yield_now;
-use futures_lite::{AsyncBufReadExt, AsyncReadExt};
-use glommio::io::{BufferedFile, StreamReaderBuilder};
-use glommio::spawn_local;
-
 use super::*;
 
 /// `fill_buf` of the trait asks twice in a row, and panics if the second answer is none.
-#[run_test]
-async fn the_end_of_a_file_is_shown_as_often_as_it_is_asked_for() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn the_end_of_a_file_is_shown_as_often_as_it_is_asked_for(path: PathBuf) {
     filled(&path, 4096);
     let file = BufferedFile::open(&path).await?;
     let mut reader = StreamReaderBuilder::new(file).build();
@@ -27,5 +21,4 @@ async fn the_end_of_a_file_is_shown_as_often_as_it_is_asked_for() {
     }
     other.cancel().await;
     reader.close().await?;
-    Ok(())
 }

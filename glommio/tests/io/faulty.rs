@@ -2,19 +2,11 @@
 //! file that gives `EIO` where nothing is mapped, also for root; devices that lose their
 //! end take a loop device.
 
-use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::rc::Rc;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
-use glommio::io::{
-    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder,
-    ImmutableFileBuilder, MergedBufferLimit, OpenOptions, ReadAmplificationLimit,
-    StreamReaderBuilder, StreamWriterBuilder,
-};
+use futures_lite::stream;
+use glommio::io::{MergedBufferLimit, ReadAmplificationLimit};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::*;
@@ -88,7 +80,6 @@ async fn a_write_that_fails_says_so_and_a_stream_keeps_to_it() {
     assert_eq!(told(writer.sync().await), expected, "{wrote:?}");
     assert_eq!(writer.current_flushed_pos(), 0, "nothing of it is safe");
     assert!(writer.close().await.is_err());
-    Ok(())
 }
 
 /// Of a device that takes all and cannot be synced.
@@ -116,7 +107,6 @@ async fn a_sync_that_fails_says_so_and_the_stream_keeps_to_it() {
     writer.write_all(&[1; 10]).await?;
     let error = writer.close().await.expect_err("it brings the data there");
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-    Ok(())
 }
 
 /// A block device over a file, taken down when it is dropped.
@@ -270,7 +260,6 @@ async fn a_close_that_fails_says_so() {
     let directory = Directory::open(folder.path()).await?;
     taken(&directory);
     assert_eq!(told(directory.close().await).2, expected.2);
-    Ok(())
 }
 
 /// The name of a device is on a tmpfs, its data is not: it has direct I/O, in blocks of its own.

@@ -1,22 +1,12 @@
 //! Files in children of `fork(2)`: a child has the open files of its parent, but not what the parent
 //! has made of them. Each case is a process of its own, which forks.
 
-use std::fs;
-use std::os::fd::AsFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-
 use futures_lite::future::try_zip;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::{BufferedFile, DmaFile, DmaStreamWriterBuilder, ImmutableFileBuilder};
-use glommio::net::{TcpListener, TcpStream};
-use glommio::{
-    DefaultStallDetectionHandler, Driver, LocalExecutorBuilder, Placement, executor, spawn_local,
-};
+use glommio::{DefaultStallDetectionHandler, Driver};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::*;
-use crate::common::{FORK_ENDED_WELL, fork, in_child, panic_of, wait_for_fork};
+use crate::common::{FORK_ENDED_WELL, fork, wait_for_fork};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
@@ -80,7 +70,6 @@ async fn a_writer_that_a_forked_child_drops_does_not_cut_the_file() {
         }
         assert!(fs::read(&path)? == pattern(0, 55_000));
     }
-    Ok(())
 }
 
 /// In the middle of sealing it, and after the executor of the parent is gone.
@@ -156,7 +145,6 @@ async fn a_lock_whose_guard_a_forked_child_drops_is_held() {
         drop(locks.await?);
         assert!(!is_locked().await);
     }
-    Ok(())
 }
 
 #[run_test(run_in_child)]
@@ -192,7 +180,6 @@ async fn a_socket_stays_nonblocking_when_a_forked_child_drops_what_is_sent() {
     assert!(!is_nonblocking());
     stream.shutdown(std::net::Shutdown::Write).await?;
     assert!(reads.await? == pattern(0, sent));
-    Ok(())
 }
 
 /// The child that goes on in a task of its parent, and unwinds out of `run`.

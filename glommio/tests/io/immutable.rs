@@ -1,13 +1,7 @@
 //! `ImmutableFile`: written once, and equal reads are done once.
 
-use std::fs;
-use std::rc::Rc;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
-use glommio::io::{
-    DmaFile, ImmutableFile, ImmutableFileBuilder, MergedBufferLimit, ReadAmplificationLimit,
-};
-use glommio::{GlommioError, executor};
+use futures_lite::stream;
+use glommio::io::{ImmutableFile, MergedBufferLimit, ReadAmplificationLimit};
 
 use super::*;
 
@@ -46,21 +40,18 @@ async fn what_is_written_is_sealed_and_read(folder: TempDir) {
         assert_eq!(fs::read(&path)?, pattern(0, len));
         file.close().await?;
     }
-    Ok(())
 }
 
-#[run_test]
-async fn a_file_that_is_there_is_not_written_again() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_file_that_is_there_is_not_written_again(path: PathBuf) {
     filled(&path, 10);
     let sink = ImmutableFileBuilder::new(&path).build_sink().await;
     assert_eq!(told(sink), ("Creating", Some(path), Some(libc::EEXIST)));
     Ok(())
 }
 
-#[run_test]
-async fn a_sink_that_was_closed_cannot_be_sealed() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_sink_that_was_closed_cannot_be_sealed(path: PathBuf) {
     let mut sink = ImmutableFileBuilder::new(&path)
         .with_sync_on_close_disabled(true)
         .build_sink()
@@ -75,7 +66,6 @@ async fn a_sink_that_was_closed_cannot_be_sealed() {
         inner.starts_with("Bad file descriptor (os error 9)"),
         "{inner}"
     );
-    Ok(())
 }
 
 #[run_test(in_each_folder)]
@@ -110,7 +100,6 @@ async fn a_read_within_another_takes_part_in_it_also_from_another_open(folder: T
     );
     other.close().await?;
     file.close().await?;
-    Ok(())
 }
 
 async fn alignment(path: &Path) -> Result<u64> {
@@ -120,9 +109,8 @@ async fn alignment(path: &Path) -> Result<u64> {
     Ok(alignment)
 }
 
-#[run_test]
-async fn reads_at_the_same_time_are_one_and_each_waiter_is_woken() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn reads_at_the_same_time_are_one_and_each_waiter_is_woken(path: PathBuf) {
     filled(&path, 1 << 20);
     let file = existing(&path).await?;
     reads();
@@ -147,9 +135,8 @@ async fn reads_at_the_same_time_are_one_and_each_waiter_is_woken() {
 }
 
 /// The number of an inode goes to the next file that is created.
-#[run_test]
-async fn results_of_a_file_that_is_gone_are_not_taken_for_those_of_another() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn results_of_a_file_that_is_gone_are_not_taken_for_those_of_another(path: PathBuf) {
     let mut kept = Vec::new();
     for round in 0..20_u8 {
         fs::write(&path, vec![round; 4096])?;
@@ -163,12 +150,10 @@ async fn results_of_a_file_that_is_gone_are_not_taken_for_those_of_another() {
     for (round, read) in kept.iter().enumerate() {
         assert_eq!(**read, vec![round as u8; 4096]);
     }
-    Ok(())
 }
 
-#[run_test]
-async fn a_read_that_failed_is_not_taken_part_in() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_read_that_failed_is_not_taken_part_in(path: PathBuf) {
     filled(&path, 4096);
     let file = existing(&path).await?;
     for _ in 0..2 {
@@ -179,9 +164,8 @@ async fn a_read_that_failed_is_not_taken_part_in() {
     file.close().await
 }
 
-#[run_test]
-async fn plain_files_always_read() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn plain_files_always_read(path: PathBuf) {
     filled(&path, 4096);
     let file = DmaFile::open(&path).await?;
     reads();
@@ -192,9 +176,8 @@ async fn plain_files_always_read() {
     file.close().await
 }
 
-#[run_test]
-async fn streams_and_bulk_reads_of_it_share_too() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn streams_and_bulk_reads_of_it_share_too(path: PathBuf) {
     filled(&path, 100_000);
     let file = ImmutableFileBuilder::new(&path)
         .with_buffer_size(8192)
@@ -234,9 +217,8 @@ async fn streams_and_bulk_reads_of_it_share_too() {
     file.close().await
 }
 
-#[run_test]
-async fn closing_is_for_the_last_of_all_that_use_it() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn closing_is_for_the_last_of_all_that_use_it(path: PathBuf) {
     filled(&path, 5000);
     let file = existing(&path).await?;
     let clone = file.clone();
@@ -249,12 +231,10 @@ async fn closing_is_for_the_last_of_all_that_use_it() {
     executor().io_stats();
     stream.close().await?;
     assert_eq!(executor().io_stats().all_rings().files_closed(), 1);
-    Ok(())
 }
 
-#[run_test]
-async fn readers_of_a_file_that_changes_get_what_there_is() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn readers_of_a_file_that_changes_get_what_there_is(path: PathBuf) {
     filled(&path, 10_000);
     let file = existing(&path).await?;
     fs::OpenOptions::new()
@@ -267,9 +247,8 @@ async fn readers_of_a_file_that_changes_get_what_there_is() {
     file.close().await
 }
 
-#[run_test]
-async fn renamed_and_removed() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn renamed_and_removed(folder: TempDir) {
     let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
     filled(&old, 10);
     let file = Rc::new(existing(&old).await?);
@@ -282,5 +261,4 @@ async fn renamed_and_removed() {
         missing,
         Err(GlommioError::EnhancedIoError { op: "Opening", .. })
     ));
-    Ok(())
 }

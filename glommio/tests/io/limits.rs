@@ -1,15 +1,8 @@
 //! Full disks, limits of the process, and files that may not be written: in processes of their own.
 
-use std::fs;
-
-use futures_lite::AsyncWriteExt;
-use glommio::io::{
-    BufferedFile, DmaFile, DmaStreamWriterBuilder, ImmutableFileBuilder, StreamWriterBuilder,
-};
 use nix::sys::resource::Resource;
 
 use super::*;
-use crate::common::{in_child, set_limit};
 
 /// Files may have so many bytes: a multiple of every block.
 const MOST: u64 = 64 << 10;

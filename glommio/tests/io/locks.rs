@@ -1,10 +1,8 @@
 //! Advisory locks.
 
-use glommio::io::{AdvisoryLockGuard, DmaFile, WeakAdvisoryLockGuard};
-use glommio::{GlommioError, ResourceType};
+use glommio::io::{AdvisoryLockGuard, WeakAdvisoryLockGuard};
 
 use super::*;
-use crate::common::panic_of;
 
 #[track_caller]
 fn assert_would_block(result: Result<AdvisoryLockGuard>) {
@@ -33,12 +31,10 @@ async fn shared_locks_share_and_exclusive_ones_do_not(folder: TempDir) {
     assert_would_block(one.try_lock_exclusive().await);
     drop(exclusive);
     drop(one.try_lock_exclusive().await?);
-    Ok(())
 }
 
-#[run_test]
-async fn clones_and_duplicates_have_one_lock_together() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn clones_and_duplicates_have_one_lock_together(folder: TempDir) {
     let (file, _) = two(&folder).await?;
     let (clone, copy) = (file.clone(), file.dup()?);
     let lock = file.try_lock_shared().await?;
@@ -48,12 +44,10 @@ async fn clones_and_duplicates_have_one_lock_together() {
     let lock = copy.try_lock_exclusive().await?;
     assert_would_block(file.try_lock_shared().await);
     drop(lock);
-    Ok(())
 }
 
-#[run_test]
-async fn a_lock_is_held_by_all_of_its_clones() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_lock_is_held_by_all_of_its_clones(folder: TempDir) {
     let (one, other) = two(&folder).await?;
     let lock = one.try_lock_exclusive().await?;
     let weak = lock.downgrade();
@@ -71,12 +65,10 @@ async fn a_lock_is_held_by_all_of_its_clones() {
     last.unlock().await?;
     drop(other.try_lock_exclusive().await?);
     assert!(WeakAdvisoryLockGuard::new().upgrade().is_none());
-    Ok(())
 }
 
-#[run_test]
-async fn a_lock_keeps_the_file_open() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_lock_keeps_the_file_open(folder: TempDir) {
     let (one, other) = two(&folder).await?;
     let lock = one.try_lock_exclusive().await?;
     match one.close().await {
@@ -86,12 +78,10 @@ async fn a_lock_keeps_the_file_open() {
     assert_would_block(other.try_lock_shared().await);
     drop(lock);
     drop(other.try_lock_shared().await?);
-    Ok(())
 }
 
-#[run_test]
-async fn the_last_clone_is_taken_with_its_lock() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn the_last_clone_is_taken_with_its_lock(folder: TempDir) {
     let (one, other) = two(&folder).await?;
     let lock = one.try_lock_exclusive().await?;
     let clone = one.clone();
@@ -129,9 +119,8 @@ fn a_guard_of_another_file_is_a_mistake() {
     assert!(message.contains("another file"), "{message}");
 }
 
-#[run_test]
-async fn a_lock_that_is_given_up_while_it_is_asked_for_is_not_held() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_lock_that_is_given_up_while_it_is_asked_for_is_not_held(folder: TempDir) {
     let (one, other) = two(&folder).await?;
     for polls in 0..3 {
         for _ in 0..20 {
@@ -148,12 +137,10 @@ async fn a_lock_that_is_given_up_while_it_is_asked_for_is_not_held() {
     while one.try_lock_exclusive().await.is_err() {
         sleep(Duration::from_millis(1)).await;
     }
-    Ok(())
 }
 
-#[run_test]
-async fn locks_go_to_other_threads() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn locks_go_to_other_threads(folder: TempDir) {
     let (one, other) = two(&folder).await?;
     let lock = one.try_lock_exclusive().await?;
     let weak = lock.downgrade();
@@ -162,5 +149,4 @@ async fn locks_go_to_other_threads() {
         .expect("it is dropped");
     assert!(weak.upgrade().is_none());
     drop(other.try_lock_exclusive().await?);
-    Ok(())
 }

@@ -1,15 +1,12 @@
 //! Reads and writes of more than the kernel moves at once, and of all that was asked for.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
 
-use futures_lite::{StreamExt, stream};
-use glommio::executor;
-use glommio::io::{BufferedFile, DmaFile, MergedBufferLimit, OpenOptions, ReadAmplificationLimit};
+use futures_lite::stream;
+use glommio::io::{MergedBufferLimit, ReadAmplificationLimit};
 
 use super::*;
-use crate::common::skipped::skipped;
 
 const GIB: u64 = 1 << 30;
 
@@ -35,9 +32,8 @@ fn has_memory(bytes: u64) -> bool {
     has
 }
 
-#[run_test]
-async fn requests_that_are_gigabytes_apart_each_get_their_bytes() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn requests_that_are_gigabytes_apart_each_get_their_bytes(path: PathBuf) {
     let far = 5 * GIB / 2;
     sparse(&path, 3 * GIB, &[(0, b"first"), (far, b"second")]);
     let file = Rc::new(DmaFile::open(&path).await?);
@@ -182,7 +178,6 @@ async fn exactly_what_was_asked_for_or_an_error(path: PathBuf) {
     }
     dma.close().await?;
     buffered.close().await?;
-    Ok(())
 }
 
 #[run_test]
@@ -271,7 +266,6 @@ async fn a_buffer_of_the_callers_is_read_into_and_comes_back(path: PathBuf) {
         .await;
     assert_eq!((read?, none.len()), (0, 0));
     buffered.close().await?;
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -287,5 +281,4 @@ async fn reads_into_buffers_that_are_given_up_harm_nothing(path: PathBuf) {
     let (read, back) = file.read_at_into(file.alloc_dma_buffer(4096), 8192).await;
     assert_eq!((read?, back.as_bytes()), (4096, &pattern(8192, 4096)[..]));
     file.close().await?;
-    Ok(())
 }

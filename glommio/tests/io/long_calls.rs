@@ -2,16 +2,9 @@
 //! on is cut into pieces, or done by others.
 
 use std::fs::File;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::Poll;
 
-use futures_lite::{AsyncReadExt, Stream, StreamExt, stream};
-use glommio::io::{
-    BufferedFile, Directory, DmaFile, ImmutableFileBuilder, MergedBufferLimit,
-    ReadAmplificationLimit, StreamReaderBuilder,
-};
+use futures_lite::{Stream, stream};
+use glommio::io::{MergedBufferLimit, ReadAmplificationLimit};
 use nix::sys::statvfs::statvfs;
 use nix::time::ClockId;
 
@@ -97,7 +90,6 @@ async fn a_long_read_leaves_the_thread_to_others() {
         drop(many);
         file.close_rc().await?;
     }
-    Ok(())
 }
 
 #[run_test(run_in_child)]
@@ -117,12 +109,10 @@ async fn a_long_write_leaves_the_thread_to_others() {
         assert_eq!(is_done_elsewhere("write", write).await?, LONG);
         file.close().await?;
     }
-    Ok(())
 }
 
-#[run_test]
-async fn a_directory_of_many_names_is_listed_with_turns_between_them() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_directory_of_many_names_is_listed_with_turns_between_them(folder: TempDir) {
     for number in 0..100 {
         File::create(folder.path().join(number.to_string()))?;
     }
@@ -140,9 +130,8 @@ async fn a_directory_of_many_names_is_listed_with_turns_between_them() {
     directory.close().await
 }
 
-#[run_test]
-async fn reads_of_a_block_that_is_in_memory_are_refused_when_the_budget_is_spent() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn reads_of_a_block_that_is_in_memory_are_refused_when_the_budget_is_spent(path: PathBuf) {
     filled(&path, 8192);
     let file = Rc::new(DmaFile::open(&path).await?);
     let requests = stream::iter((0..100).map(|at| (at, 10)));

@@ -3,16 +3,7 @@
 //! none.
 
 use std::fmt::Display;
-use std::future::Future;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::pin::pin;
-use std::sync::Mutex;
-use std::time::Duration;
 
-use futures_lite::future::poll_once;
-use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor};
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use nix::sys::stat::Mode;
@@ -53,8 +44,9 @@ mod stdin;
 mod streams;
 mod without_features;
 
-use common::skipped::skipped;
-use common::{in_child, run as run_plain};
+use common::run as run_plain;
+
+use crate::common::prelude::*;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
 
@@ -84,6 +76,17 @@ fn in_each_place(test: impl AsyncFn(PathBuf) -> Result) {
         let (_folder, path) = place_in(folder);
         test(path).await
     });
+}
+
+/// As [`run`], with a [`folder`].
+fn in_folder(test: impl AsyncFnOnce(TempDir) -> Result) {
+    run(test(folder()));
+}
+
+/// As [`run`], with a [`place`].
+fn in_place(test: impl AsyncFnOnce(PathBuf) -> Result) {
+    let (_folder, path) = place();
+    run(test(path));
 }
 
 /// A folder on the disk.

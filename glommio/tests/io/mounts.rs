@@ -4,23 +4,14 @@
 //! test is left out.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::rc::Rc;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
-use glommio::io::{
-    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder,
-    ImmutableFileBuilder, OpenOptions, StreamWriterBuilder,
-};
+use futures_lite::stream;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};
 
 use super::*;
-use crate::common::in_child;
 use crate::common::log::hearing;
 
 /// Runs `test` in a process whose mounts end with it. It gets a folder.

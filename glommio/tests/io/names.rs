@@ -1,16 +1,13 @@
 //! What is done to files and directories by their paths.
 
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink as std_symlink};
 
-use futures_lite::future::yield_now;
 use glommio::io::{
-    OpenOptions, create_dir_all, hard_link, read_link, remove_dir, remove_dir_all, set_permissions,
-    symlink,
+    create_dir_all, hard_link, read_link, remove_dir, remove_dir_all, set_permissions, symlink,
 };
 
 use super::*;
-use crate::common::in_child;
 
 #[run_test(in_each_folder)]
 async fn links_are_made_and_read(folder: TempDir) {
@@ -54,9 +51,8 @@ async fn links_are_made_and_read(folder: TempDir) {
     Ok(())
 }
 
-#[run_test]
-async fn permissions_are_set() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn permissions_are_set(folder: TempDir) {
     let path = folder.path().join("file");
     fs::write(&path, "")?;
     for mode in [0o600, 0o444, 0o755] {
@@ -69,7 +65,6 @@ async fn permissions_are_set() {
         error,
         ("Setting permissions", Some(missing), Some(libc::ENOENT))
     );
-    Ok(())
 }
 
 #[run_test]
@@ -119,7 +114,6 @@ async fn a_file_without_a_name_gets_one_when_it_is_complete() {
         assert!(!at("never").exists());
         unlinkable.close().await?;
     }
-    Ok(())
 }
 
 #[run_test(in_each_folder)]
@@ -152,7 +146,6 @@ async fn directories_are_made_from_the_first_that_is_missing(folder: TempDir) {
     assert!(!at("a/b/c").exists());
     let error = told(remove_dir(at("file")).await);
     assert_eq!(error, ("Removing", Some(at("file")), Some(libc::ENOTDIR)));
-    Ok(())
 }
 
 #[run_test(in_each_folder)]
@@ -187,7 +180,6 @@ async fn a_tree_is_removed_and_what_its_links_lead_to_is_not(folder: TempDir) {
     let error = told(remove_dir_all(at("missing")).await);
     assert_eq!(error, ("Removing", Some(at("missing")), Some(libc::ENOENT)));
     assert!(at("file").exists());
-    Ok(())
 }
 
 #[run_test(in_child)]
@@ -248,9 +240,8 @@ fn a_removal_that_is_given_up_stops() {
 }
 
 /// Names come and go while a tree is removed: no error but that it is not empty in the end.
-#[run_test]
-async fn a_tree_that_changes_meanwhile_is_removed_or_not_empty() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_tree_that_changes_meanwhile_is_removed_or_not_empty(folder: TempDir) {
     let tree = folder.path().join("tree");
     for round in 0..20 {
         for number in 0..50 {
@@ -279,5 +270,4 @@ async fn a_tree_that_changes_meanwhile_is_removed_or_not_empty() {
     // Nothing changes it any more.
     let _ = remove_dir_all(&tree).await;
     assert!(!tree.exists());
-    Ok(())
 }

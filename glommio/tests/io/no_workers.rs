@@ -2,15 +2,10 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::rc::Rc;
-use std::thread;
 
-use futures_lite::AsyncReadExt;
 use glommio::io::{
-    BufferedFile, Directory, DmaFile, create_dir_all, hard_link, remove, remove_dir, rename,
-    set_permissions, stat, symlink,
+    create_dir_all, hard_link, remove, remove_dir, rename, set_permissions, stat, symlink,
 };
-use glommio::net::{TcpListener, TcpStream};
 use nix::sys::resource::{Resource, setrlimit};
 
 use super::*;

@@ -1,23 +1,17 @@
 //! Opening, closing, and the names of files.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::thread;
 
-use glommio::io::{BufferedFile, DmaFile, OpenOptions, remove, rename, stat};
-use glommio::spawn_local;
+use glommio::io::{remove, rename, stat};
 use nix::unistd::mkfifo;
 
 use super::*;
 use crate::common::seccomp::deny_all;
-use crate::common::{descriptors, in_child_with, panic_of, threads, wait_until};
 
-#[run_test]
-async fn what_cannot_be_opened_says_what_was_attempted_on_what() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn what_cannot_be_opened_says_what_was_attempted_on_what(folder: TempDir) {
     let missing = folder.path().join("missing");
     let enoent = Some(libc::ENOENT);
     let expected = ("Opening", Some(missing.clone()), enoent);
@@ -36,9 +30,8 @@ async fn what_cannot_be_opened_says_what_was_attempted_on_what() {
     Ok(())
 }
 
-#[run_test]
-async fn options_that_contradict_each_other_are_refused_before_anything_happens() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn options_that_contradict_each_other_are_refused_before_anything_happens(path: PathBuf) {
     let mut nothing = OpenOptions::new();
     nothing.create(true);
     let error = plain(nothing.dma_open(&path).await);
@@ -51,9 +44,8 @@ async fn options_that_contradict_each_other_are_refused_before_anything_happens(
     Ok(())
 }
 
-#[run_test]
-async fn nothing_happens_before_the_first_poll() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn nothing_happens_before_the_first_poll(path: PathBuf) {
     drop(DmaFile::create(&path));
     sleep(Duration::from_millis(5)).await;
     assert!(!path.exists());
@@ -80,9 +72,8 @@ async fn a_path_with_a_zero_byte_is_invalid_wherever_it_is() {
     Ok(())
 }
 
-#[run_test]
-async fn names_may_have_any_other_byte_and_paths_their_greatest_length() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn names_may_have_any_other_byte_and_paths_their_greatest_length(folder: TempDir) {
     let odd = OsStr::from_bytes(b"line\nbreak \xff and \"quotes\"");
     let path = folder.path().join(odd);
     BufferedFile::create(&path).await?.close().await?;
@@ -108,7 +99,6 @@ async fn names_may_have_any_other_byte_and_paths_their_greatest_length() {
     deep.set_extension("g");
     let (_, _, errno) = told(DmaFile::create(&deep).await);
     assert_eq!(errno, Some(libc::ENAMETOOLONG));
-    Ok(())
 }
 
 #[run_test(run_in_child)]
@@ -144,9 +134,8 @@ async fn a_file_that_is_created_has_the_mode_less_the_mask_and_is_not_inherited(
     file.close().await
 }
 
-#[run_test]
-async fn truncating_empties_and_appending_goes_to_the_end() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn truncating_empties_and_appending_goes_to_the_end(path: PathBuf) {
     filled(&path, 100);
     let mut append = OpenOptions::new();
     append.append(true);
@@ -158,7 +147,6 @@ async fn truncating_empties_and_appending_goes_to_the_end() {
     truncate.write(true).truncate(true);
     truncate.buffered_open(&path).await?.close().await?;
     assert_eq!(fs::metadata(&path)?.len(), 0);
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -173,7 +161,6 @@ async fn flags_survive_the_switch_to_direct_io(path: PathBuf) {
     assert_ne!(flags & libc::O_APPEND, 0);
     assert_ne!(flags & libc::O_NOATIME, 0);
     file.close().await?;
-    Ok(())
 }
 
 #[run_test]
@@ -196,7 +183,6 @@ async fn a_file_without_a_name_is_a_file_of_its_own() {
         assert_eq!(fs::read_dir(folder.path())?.count(), 0);
         file.close().await?;
     }
-    Ok(())
 }
 
 #[run_test]
@@ -220,12 +206,10 @@ async fn a_linkable_file_gets_a_name_later() {
     .expect("procfs is mounted");
     file.close().await?;
     assert_eq!(fs::read(&path)?, b"content");
-    Ok(())
 }
 
-#[run_test]
-async fn the_same_file_by_whichever_path() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn the_same_file_by_whichever_path(folder: TempDir) {
     let [a, b, hard, soft] = ["a", "b", "hard", "soft"].map(|name| folder.path().join(name));
     filled(&a, 1);
     filled(&b, 1);
@@ -250,9 +234,8 @@ async fn the_same_file_by_whichever_path() {
     file.close().await
 }
 
-#[run_test]
-async fn renaming_replaces_and_removing_leaves_the_handle() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn renaming_replaces_and_removing_leaves_the_handle(folder: TempDir) {
     let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
     filled(&old, 10);
     filled(&new, 20);
@@ -279,7 +262,6 @@ async fn renaming_replaces_and_removing_leaves_the_handle() {
     assert_eq!(plain(remove(&new).await).raw_os_error(), Some(libc::ENOENT));
     let error = plain(remove(folder.path()).await);
     assert_eq!(error.raw_os_error(), Some(libc::EISDIR));
-    Ok(())
 }
 
 #[run_test]
@@ -302,7 +284,6 @@ async fn sizes_are_those_of_the_open_file() {
         plain(stat("/nowhere").await).raw_os_error(),
         Some(libc::ENOENT)
     );
-    Ok(())
 }
 
 /// Opens a FIFO that has no other end, in a process of its own for each driver. Whatever is given up leaves nothing

@@ -2,22 +2,15 @@
 //! are closed.
 
 use std::fs::File;
-use std::future::poll_fn;
-use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
-use std::os::fd::{AsRawFd, RawFd};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 
-use futures_lite::future::yield_now;
+use glommio::Driver;
 use glommio::io::{PollState, PollableFd};
-use glommio::{Driver, LocalExecutorBuilder, executor, spawn_local};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::*;
-use crate::common::hooks::on_wake;
-use crate::common::{descriptors, in_child, in_child_with};
 
 /// Both ends of a pipe, of which neither blocks.
 fn pipe_ends() -> (PipeReader, PipeWriter) {
@@ -51,7 +44,6 @@ async fn a_pipe_is_readable_when_there_is_data() {
         assert_eq!(byte, [round]);
     }
     assert!(reader.get_mut().read(&mut [0]).is_err(), "it would block");
-    Ok(())
 }
 
 #[run_test]
@@ -86,7 +78,6 @@ async fn the_end_of_the_other_side_is_readiness() {
     waiting.await?;
     let error = writer.get_ref().write(&[0]).expect_err("no reader is left");
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-    Ok(())
 }
 
 #[run_test]
@@ -107,7 +98,6 @@ async fn an_eventfd_wakes_all_that_wait() {
     }
     assert_eq!(event.get_ref().read(), Ok(3));
     assert!(poll_once(event.readable()).await.is_none());
-    Ok(())
 }
 
 /// A timer of the kernel, whose type of nix tells its number in another way.
@@ -134,7 +124,6 @@ async fn a_timer_of_the_kernel_is_never_early() {
         assert!(begin.elapsed() >= DELAY);
         timer.get_ref().0.wait().map_err(io::Error::from)?;
     }
-    Ok(())
 }
 
 #[run_test]
@@ -215,7 +204,6 @@ async fn dropped_waits_leave_no_descriptor() {
     }
     sleep(Duration::from_millis(1)).await;
     assert_eq!(descriptors(), before);
-    Ok(())
 }
 
 /// The other side need not wait until the executor comes round to telling the kernel.
@@ -270,7 +258,6 @@ async fn closed_descriptors_are_errors() {
     assert!(error.to_string().contains("Polling"), "{error}");
     assert_eq!(errno_of(number.writable().await), Some(libc::EBADF));
     drop(writer);
-    Ok(())
 }
 
 /// Epoll forgets the file, as `docs/guide/drivers.md` says.
@@ -330,7 +317,6 @@ async fn a_forgotten_wait_ends_with_its_executor() {
     drop(writer);
     reader.readable().await?;
     drop(std::mem::ManuallyDrop::into_inner(forgotten));
-    Ok(())
 }
 
 /// The number of a wait that the kernel has not got yet stands for another file by then.
@@ -360,7 +346,6 @@ async fn a_queued_wait_does_not_watch_the_next_file_of_that_number() {
         assert_eq!(other_reader.read(&mut [0])?, 0, "no writer is left");
         drop(state);
     }
-    Ok(())
 }
 
 #[run_test]
@@ -392,7 +377,6 @@ async fn a_wait_that_is_kept_does_not_keep_the_descriptor_open() {
         assert_eq!(read.expect("no writer is left")?, 0);
         drop(state);
     }
-    Ok(())
 }
 
 #[run_test]
@@ -418,5 +402,4 @@ async fn a_task_whose_wait_has_ended_with_its_descriptor_is_woken() {
     assert!(reader.poll_readable(&mut cx, &mut state).is_pending());
     drop(reader);
     assert_eq!(woken.get(), 3);
-    Ok(())
 }

@@ -6,15 +6,11 @@
 //! a failure prints.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
 
-use futures_lite::AsyncWriteExt;
-use glommio::io::{BufferedFile, Directory, DmaFile, DmaStreamWriterBuilder, OwnedDmaFile};
+use glommio::io::OwnedDmaFile;
 
 use super::*;
-use crate::common::Numbers;
 use crate::common::polled::{number, operations_or};
 
 const BLOCK: usize = 4096;

@@ -1,13 +1,8 @@
 //! Streams against a vector: any history of writes, flushes, seeks and reads.
 
-use std::fs;
 use std::io::SeekFrom;
 
-use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
-use glommio::io::{
-    BufferedFile, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, StreamReaderBuilder,
-    StreamWriterBuilder,
-};
+use futures_lite::AsyncSeekExt;
 use proptest::prelude::*;
 
 use super::*;

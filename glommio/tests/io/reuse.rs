@@ -1,17 +1,9 @@
 //! Descriptors of files that are closed while operations on them wait, or are in flight: the number
 //! belongs to no other file before these are over.
 
-use std::fs;
-use std::os::fd::{AsRawFd, RawFd};
-use std::path::Path;
-
-use futures_lite::AsyncWriteExt;
-use glommio::io::{
-    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, OwnedDmaFile,
-};
+use glommio::io::OwnedDmaFile;
 
 use super::*;
-use crate::common::{descriptors, in_child};
 
 const BYTES: usize = 4096;
 
@@ -68,12 +60,10 @@ async fn a_forgotten_write_goes_to_its_own_file_though_that_is_dropped() {
             sleep(Duration::from_millis(1)).await;
         }
     }
-    Ok(())
 }
 
-#[run_test]
-async fn a_file_is_opened_in_its_directory_though_the_handle_is_gone() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_file_is_opened_in_its_directory_though_the_handle_is_gone(folder: TempDir) {
     let [old, other] = ["old", "other"].map(|name| folder.path().join(name));
     fs::create_dir(&other)?;
     let directory = Directory::create(&old).await?;
@@ -88,7 +78,6 @@ async fn a_file_is_opened_in_its_directory_though_the_handle_is_gone() {
         sleep(Duration::from_micros(100)).await;
     }
     assert!(!other.join("file").exists());
-    Ok(())
 }
 
 #[run_test(in_child)]
@@ -139,7 +128,6 @@ async fn a_close_that_waits_and_is_given_up_closes_all_the_same() {
             sleep(Duration::from_millis(1)).await;
         }
     }
-    Ok(())
 }
 
 #[run_test(in_child)]
@@ -163,9 +151,8 @@ fn an_executor_that_ends_closes_what_operations_had_open() {
     }
 }
 
-#[run_test]
-async fn a_clone_count_is_of_handles_and_not_of_operations() {
-    let folder = folder();
+#[run_test(in_folder)]
+async fn a_clone_count_is_of_handles_and_not_of_operations(folder: TempDir) {
     let file = DmaFile::create(folder.path().join("file")).await?;
     forget_a_write(&file).await;
     assert_eq!(file.strong_count(), 1);

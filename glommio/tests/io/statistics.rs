@@ -1,13 +1,6 @@
 //! What files count.
 
-use std::rc::Rc;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::{
-    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, OpenOptions, StreamReaderBuilder,
-    StreamWriterBuilder,
-};
-use glommio::{Latency, LocalExecutorBuilder, RingIoStats, Shares, executor, spawn_local_into};
+use glommio::RingIoStats;
 
 use super::*;
 
@@ -64,12 +57,10 @@ async fn operations_are_counted_when_they_have_succeeded(folder: TempDir) {
     drop(buffered);
     sleep(Duration::from_millis(5)).await;
     assert_eq!(stats().files_closed(), 2, "not those by drop");
-    Ok(())
 }
 
-#[run_test]
-async fn streams_count_what_they_move() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn streams_count_what_they_move(path: PathBuf) {
     stats();
     let mut writer = StreamWriterBuilder::new(BufferedFile::create(&path).await?).build();
     writer.write_all(&pattern(0, 10_000)).await?;
@@ -106,9 +97,8 @@ async fn streams_count_what_they_move() {
     reader.close().await
 }
 
-#[run_test]
-async fn a_task_queue_has_the_operations_of_its_tasks() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_task_queue_has_the_operations_of_its_tasks(path: PathBuf) {
     filled(&path, 10_000);
     let queue = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "files");
     let file = Rc::new(DmaFile::open(&path).await?);
@@ -134,7 +124,6 @@ async fn a_task_queue_has_the_operations_of_its_tasks() {
     assert_eq!(again.files_opened(), 0, "reading resets");
     let all = stats();
     assert_eq!((all.files_opened(), all.file_reads().0), (2, 2));
-    Ok(())
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::thread;
 
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, StreamExt};
 use glommio::io::stdin;
 
 use super::*;

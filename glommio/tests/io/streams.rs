@@ -1,13 +1,9 @@
 //! `StreamReader` and `StreamWriter`, through the page cache.
 
-use std::fs;
 use std::io::SeekFrom;
 
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, StreamExt};
-use glommio::executor;
-use glommio::io::{
-    BufferedFile, OpenOptions, StreamReader, StreamReaderBuilder, StreamWriter, StreamWriterBuilder,
-};
+use futures_lite::AsyncSeekExt;
+use glommio::io::{StreamReader, StreamWriter};
 
 use super::*;
 
@@ -48,12 +44,10 @@ async fn a_reader_gives_the_bytes_between_start_and_end(path: PathBuf) {
             reader.close().await?;
         }
     }
-    Ok(())
 }
 
-#[run_test]
-async fn lines_and_reads_take_turns() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn lines_and_reads_take_turns(path: PathBuf) {
     let long = "x".repeat(10_000);
     fs::write(&path, format!("first\n\n{long}\nlast without an end"))?;
     let mut reader = reader(&path).await?;
@@ -67,12 +61,10 @@ async fn lines_and_reads_take_turns() {
     assert_eq!(lines.next().await.unwrap()?, long);
     assert_eq!(lines.next().await.unwrap()?, "last without an end");
     assert!(lines.next().await.is_none());
-    Ok(())
 }
 
-#[run_test]
-async fn a_file_that_grows_is_followed() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_file_that_grows_is_followed(path: PathBuf) {
     fs::write(&path, "")?;
     let mut reader = reader(&path).await?;
     let mut file = fs::OpenOptions::new().append(true).open(&path)?;
@@ -122,13 +114,11 @@ async fn a_seek_is_from_the_byte_that_comes_next(path: PathBuf) {
     }
     assert_eq!(reader.seek(SeekFrom::Current(0)).await?, 10_100);
     reader.close().await?;
-    Ok(())
 }
 
 /// The end that a reader was told does not move with it.
-#[run_test]
-async fn a_reader_can_seek_past_its_end_and_back() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn a_reader_can_seek_past_its_end_and_back(path: PathBuf) {
     filled(&path, 1000);
     let file = BufferedFile::open(&path).await?;
     let mut reader = StreamReaderBuilder::new(file)
@@ -146,9 +136,8 @@ async fn a_reader_can_seek_past_its_end_and_back() {
     reader.close().await
 }
 
-#[run_test]
-async fn an_error_of_a_read_is_told_and_the_next_read_tries_again() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn an_error_of_a_read_is_told_and_the_next_read_tries_again(path: PathBuf) {
     let file = BufferedFile::create(&path).await?;
     let mut reader = StreamReaderBuilder::new(file).build();
     for _ in 0..2 {
@@ -179,7 +168,6 @@ async fn what_is_written_is_in_the_file_in_few_writes(path: PathBuf) {
             assert!(fs::read(&path)? == pattern(0, len));
         }
     }
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -198,19 +186,16 @@ async fn seeking_writes_what_was_accepted_where_it_belongs(path: PathBuf) {
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     writer.close().await?;
     assert_eq!(fs::read(&path)?, b"01ab4c6789d\0\0\0\0e");
-    Ok(())
 }
 
-#[run_test]
-async fn after_close_all_but_close_is_an_error() {
-    let (_folder, path) = place();
+#[run_test(in_place)]
+async fn after_close_all_but_close_is_an_error(path: PathBuf) {
     let mut writer = writer(&path, 4096).await?;
     writer.close().await?;
     writer.close().await?;
     assert_closed(writer.write(b"more").await);
     assert_closed(writer.flush().await);
     assert_closed(writer.seek(SeekFrom::Start(0)).await);
-    Ok(())
 }
 
 #[run_test]
@@ -244,7 +229,6 @@ async fn an_error_of_a_write_stays_and_close_tells_it() {
         io::ErrorKind::StorageFull
     );
     assert_closed(writer.write(b"more").await);
-    Ok(())
 }
 
 #[run_test(in_each_place)]
@@ -282,5 +266,4 @@ async fn whatever_is_given_up_the_writer_goes_on(path: PathBuf) {
     drop(poll_once(writer.close()).await);
     writer.close().await?;
     assert!(fs::read(&path)? == content);
-    Ok(())
 }

@@ -1,13 +1,6 @@
 //! `#[glommio::main]` and `#[glommio::test]`.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::time::Duration;
-
-use glommio::timer::sleep;
-use glommio::{GlommioError, executor, spawn_local};
-
-use crate::common::panic_of;
+use crate::common::prelude::*;
 
 /// The crate by another name.
 mod facade {

@@ -1,17 +1,8 @@
 //! `join!` and `try_join!`.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, pending, poll_fn, ready};
-use std::pin::pin;
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::{poll_once, yield_now};
-use glommio::timer::sleep;
 use glommio::{join, try_join};
 
-use crate::common::{DropCount, Log, Parking, on_drop, panic_of, run};
+use crate::common::prelude::*;
 
 #[run_test]
 async fn one_and_many_outputs() {

@@ -1,20 +1,10 @@
 //! `select!`.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, pending, poll_fn, ready};
-use std::pin::{Pin, pin};
-use std::rc::Rc;
-use std::task::{Context, Poll};
-use std::time::Duration;
-
-use futures_lite::future::{poll_once, yield_now};
-use glommio::channels::local_channel;
+use glommio::select;
 use glommio::task::JoinSet;
-use glommio::timer::sleep;
-use glommio::{executor, select, spawn_local};
 use proptest::prelude::*;
 
-use crate::common::{DropCount, Log, Parking, on_drop, panic_of, run};
+use crate::common::prelude::*;
 
 #[run_test]
 async fn one_branch_and_many() {

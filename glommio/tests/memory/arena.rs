@@ -1,13 +1,11 @@
 //! When the I/O memory of an executor comes and goes. Each test has a process of its own, whose
 //! address space no other test changes.
 
+use glommio::allocate_dma_buffer;
 use glommio::io::DmaBuffer;
-use glommio::{
-    LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement,
-    allocate_dma_buffer,
-};
 
-use crate::common::{in_child, mapped_bytes, resident_bytes};
+use crate::common::prelude::*;
+use crate::common::{mapped_bytes, resident_bytes};
 
 /// So large that everything else that a process maps is small beside it.
 const ARENA_BYTES: usize = 1 << 30;

@@ -1,22 +1,15 @@
 //! Buffers for direct I/O: `glommio::io::DmaBuffer` and the two functions that make them.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::thread;
-
 use glommio::io::DmaBuffer;
-use glommio::{
-    ByteSliceExt, ByteSliceMutExt, LocalExecutor, LocalExecutorBuilder, allocate_dma_buffer,
-    allocate_dma_buffer_global, spawn_local,
-};
+use glommio::{ByteSliceExt, ByteSliceMutExt, allocate_dma_buffer, allocate_dma_buffer_global};
+
+use crate::common::prelude::*;
 
 mod arena;
 #[macro_use(run_test)]
 extern crate glommio_macros;
 #[path = "../common/mod.rs"]
 mod common;
-
-use common::{on_drop, panic_of, run};
 
 const ALIGNMENT: usize = 4096;
 

@@ -1,13 +1,9 @@
 //! The list of executors in children of `fork(2)`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use glommio::metrics;
 
-use futures_lite::future::yield_now;
-use glommio::{LocalExecutor, metrics};
-
-use crate::common::{fork, in_child};
+use crate::common::fork;
+use crate::common::prelude::*;
 
 fn listed() -> Vec<usize> {
     metrics::executors().iter().map(|it| it.id()).collect()

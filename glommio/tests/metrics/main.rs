@@ -1,20 +1,13 @@
 //! What executors count, as other threads read it.
 
-use std::future::{Future, poll_fn};
 use std::io::Write;
-use std::task::Poll;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use futures_lite::future::{poll_once, yield_now};
-use glommio::channels::oneshot;
 use glommio::io::PollableFd;
 use glommio::metrics::{self, ExecutorMetrics, Histogram, Snapshot};
-use glommio::net::{DatagramPool, Segments, TcpListener, TcpStream, UdpSocket};
-use glommio::timer::{DelayQueue, Timer, sleep, sleep_until};
-use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, Shares, executor, spawn_local, spawn_local_into,
-};
+use glommio::net::{DatagramPool, Segments};
+use glommio::timer::{DelayQueue, sleep_until};
+
+use crate::common::prelude::*;
 
 #[macro_use(run_test)]
 extern crate glommio_macros;
@@ -22,8 +15,6 @@ extern crate glommio_macros;
 mod common;
 mod fork;
 mod prometheus;
-
-use common::{watchdog, with_watchdog};
 
 const FAR: Duration = Duration::from_secs(3600);
 
@@ -72,9 +63,7 @@ fn timers_are_counted_by_what_becomes_of_them() {
         let sleeping: Vec<_> = (0..300)
             .map(|_| spawn_local(sleep_until(deadline)))
             .collect();
-        for sleeping in sleeping {
-            sleeping.await;
-        }
+        join_all(sleeping).await;
         let now = executor().metrics().snapshot();
         assert_eq!((now.timers_armed, now.timers_fired), (310, 300));
         assert_eq!(now.timer_lateness.count(), 300);

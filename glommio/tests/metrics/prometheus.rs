@@ -1,18 +1,9 @@
 //! The text that Prometheus reads.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
 use glommio::metrics::prometheus_text;
-use glommio::timer::sleep;
-use glommio::{
-    Driver, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy,
-    executor,
-};
+use glommio::{Driver, ShardExitPolicy};
 
-use crate::common::with_watchdog;
+use crate::common::prelude::*;
 
 /// The labels and values of `row`, of the executors whose name contains `name`.
 fn rows(text: &str, row: &str, name: &str) -> Vec<(String, f64)> {

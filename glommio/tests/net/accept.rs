@@ -1,22 +1,11 @@
 //! Many tasks that accept from one listener, and some that give up.
 
-use std::collections::HashSet;
-use std::future::poll_fn;
 use std::io::Write;
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, StreamExt};
-use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::{sleep, timeout};
-use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, spawn_local};
+use glommio::timer::timeout;
 
 use super::{PATIENCE, run};
-use crate::common::in_child_with;
+use crate::common::prelude::*;
 
 /// `count` clients, each of which sends its number. They are connected, and open, when the returned
 /// thread is joined.
@@ -58,7 +47,6 @@ async fn a_poller_that_never_returns_takes_nothing_from_the_others() {
     let task = spawn_local(async move { waiting.accept().await });
     let client = TcpStream::connect(listener.local_addr()?).await?;
     assert_eq!(task.await?.peer_addr()?, client.local_addr()?);
-    Ok(())
 }
 
 #[run_test]
@@ -73,7 +61,6 @@ async fn a_waiter_that_leaves_when_woken_passes_the_wake_on() {
     sleep(Duration::from_millis(20)).await;
     drop(first);
     assert_eq!(second.await?.peer_addr()?, client.local_addr()?);
-    Ok(())
 }
 
 #[run_test]
@@ -93,7 +80,6 @@ async fn a_waiter_that_is_kept_and_not_polled_keeps_no_connection() {
     assert_eq!(timeout(PATIENCE, async { Ok(last.await) }).await?, 0);
     clients.join().expect("it connects");
     drop(kept);
-    Ok(())
 }
 
 #[run_test]
@@ -115,19 +101,16 @@ async fn a_connection_accepted_for_a_dropped_future_goes_to_the_next() {
         let server = listener.accept().await?;
         assert_eq!(server.peer_addr()?, client.local_addr()?);
     }
-    Ok(())
 }
 
 /// A listener whose accept waits is gone at once when it is dropped, although the task goes on.
 #[run_test]
 async fn a_dropped_listener_gives_its_port_back_at_once() {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
+    let (listener, address) = bound()?;
     super::abandon(listener.accept()).await;
     drop(listener);
     // Without SO_REUSEPORT: refused as long as the other one listens.
     std::net::TcpListener::bind(address)?;
-    Ok(())
 }
 
 /// Each connection goes to one of the listeners on the address.
@@ -143,27 +126,25 @@ fn listeners_on_one_address_share_the_connections() {
         .map(|_| {
             let (numbers, listening) = (numbers.clone(), listening.clone());
             let is_over = Arc::clone(&is_over);
-            LocalExecutorBuilder::default()
-                .spawn(move || async move {
-                    let listener = TcpListener::bind(address).expect("the port is shared");
-                    listening.send(()).expect("the test waits for it");
-                    let mut accepted = 0;
-                    while !is_over.load(Ordering::Acquire) {
-                        // Given up, over and over, whether a connection comes or not.
-                        let waiting = timeout(Duration::from_millis(1), listener.accept());
-                        match waiting.await {
-                            Ok(server) => {
-                                let number = number_of(server).await;
-                                numbers.send(number).expect("the test waits for it");
-                                accepted += 1;
-                            }
-                            Err(GlommioError::TimedOut(_)) => {}
-                            Err(error) => panic!("accepting failed: {error}"),
+            spawn_executor(move || async move {
+                let listener = TcpListener::bind(address).expect("the port is shared");
+                listening.send(()).expect("the test waits for it");
+                let mut accepted = 0;
+                while !is_over.load(Ordering::Acquire) {
+                    // Given up, over and over, whether a connection comes or not.
+                    let waiting = timeout(Duration::from_millis(1), listener.accept());
+                    match waiting.await {
+                        Ok(server) => {
+                            let number = number_of(server).await;
+                            numbers.send(number).expect("the test waits for it");
+                            accepted += 1;
                         }
+                        Err(GlommioError::TimedOut(_)) => {}
+                        Err(error) => panic!("accepting failed: {error}"),
                     }
-                    accepted
-                })
-                .expect("an executor can be started")
+                }
+                accepted
+            })
         })
         .collect();
     (0..LISTENERS).for_each(|_| all_listen.recv().expect("each comes to listen"));
@@ -228,7 +209,6 @@ async fn all_tasks_that_poll_get_connections() {
     }
     assert_eq!(numbers, (0..TASKS * EACH).collect());
     clients.join().expect("the clients do not panic");
-    Ok(())
 }
 
 /// Also if the environment names unknown features.

@@ -3,14 +3,12 @@
 use std::io::Write;
 use std::net::TcpStream as StdStream;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::time::Duration;
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, pin};
-use glommio::net::{ConnectionLimit, TcpListener, UnixListener};
-use glommio::timer::sleep;
+use futures_lite::pin;
+use glommio::net::ConnectionLimit;
 
 use super::{give_up, run};
+use crate::common::prelude::*;
 
 const PLACES: usize = 3;
 const CLIENTS: usize = 20;
@@ -45,7 +43,6 @@ async fn clients_beyond_the_limit_are_left_in_the_backlog() {
     }
     drop(served);
     assert_eq!(limit.taken(), 0);
-    Ok(())
 }
 
 #[run_test]
@@ -66,7 +63,6 @@ async fn none_is_accepted_before_it_has_a_place() {
     let left = std::iter::from_fn(|| socket.accept().ok()).count();
     assert_eq!(left, CLIENTS - PLACES);
     drop(clients);
-    Ok(())
 }
 
 #[run_test]
@@ -84,7 +80,6 @@ async fn an_accept_that_is_given_up_gives_its_place_back() {
     let (_stream, _place) = listener.accept_within(&limit).await?;
     sleep(Duration::from_millis(1)).await;
     assert_eq!(limit.taken(), 1);
-    Ok(())
 }
 
 /// One that waits for a client takes no place.
@@ -107,7 +102,6 @@ async fn a_listener_without_clients_does_not_starve_another() {
     }
     let client = StdStream::connect(idle.local_addr()?)?;
     assert_eq!(waits.await?.0.peer_addr()?, client.local_addr()?);
-    Ok(())
 }
 
 /// The client that a listener waits to have a place for is accepted by another owner of the socket.
@@ -128,7 +122,6 @@ async fn a_place_for_a_client_that_another_has_accepted_is_given_back() {
     let _client = StdStream::connect(own.local_addr()?)?;
     let (_stream, _place) = own.accept_within(&limit).await?;
     assert_eq!(limit.taken(), 1);
-    Ok(())
 }
 
 /// Polls it until it has asked the kernel. Whether it waits.
@@ -157,5 +150,4 @@ async fn listeners_share_a_limit() {
     assert!(give_up(tcp.accept_within(&limit.clone())).await);
     drop((stream, place));
     let _ = tcp.accept_within(&limit).await?;
-    Ok(())
 }

@@ -1,23 +1,13 @@
 //! A listener of several executors that gives each connection to the least loaded.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::pin::pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Wake, Waker};
-use std::thread;
-use std::time::Duration;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::AtomicU64;
 
-use futures_lite::future::{or, poll_once};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{BalancedTcpListener, ConnectionGuard, ShardListener, ShardLoad};
-use glommio::timer::sleep;
-use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, spawn_local};
 
 use super::{PATIENCE, Result, abandon, run};
-use crate::common::in_child_with;
+use crate::common::prelude::*;
 
 const SHARDS: usize = 4;
 
@@ -69,9 +59,7 @@ impl Server {
                     spawn_local(serving).detach();
                 }
             };
-            LocalExecutorBuilder::default()
-                .spawn(run)
-                .expect("an executor starts")
+            spawn_executor(run)
         });
         let executors = executors.collect();
         while joined.load(Ordering::SeqCst) < SHARDS {
@@ -252,7 +240,6 @@ async fn an_executor_is_woken_for_what_another_has_accepted() {
     };
     let served = or(waiting, hands_on).await.expect("the other has fewer");
     assert_eq!(served?.0.peer_addr()?, client.local_addr()?);
-    Ok(())
 }
 
 /// The kernel tells one of those that wait of a connection: the first of them here, which computes, and then
@@ -333,7 +320,6 @@ async fn an_accept_that_is_dropped_loses_no_connection() {
     expected.sort();
     assert_eq!(served, expected);
     assert!(one.connections().abs_diff(other.connections()) <= 1);
-    Ok(())
 }
 
 /// A weight that panics does so where the connection was accepted, and breaks nothing else.
@@ -395,7 +381,6 @@ async fn a_waker_that_panics_stops_no_other_shard() {
     }
     let (stream, _guard) = second.accept().await?;
     assert_eq!(stream.peer_addr()?, client.local_addr()?);
-    Ok(())
 }
 
 /// Each is closed before the next comes, so that all executors have equally many: none.
@@ -466,5 +451,4 @@ async fn an_executor_that_does_not_take_what_it_is_given_gets_no_more() {
     while served.len() < CLIENTS {
         served.push(one.accept().await?);
     }
-    Ok(())
 }

@@ -2,20 +2,12 @@
 
 use std::io::Read;
 use std::net::TcpStream;
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
-use futures_lite::AsyncWriteExt;
-use futures_lite::future::poll_once;
 use glommio::net::BalancedTcpListener;
-use glommio::timer::sleep;
-use glommio::{ExecutorJoinHandle, LocalExecutorBuilder};
 
 use super::balance::{accept_for_a_while, client_of, hand_on, two_on_one};
 use super::{PATIENCE, leaves_no_descriptor, run};
+use crate::common::prelude::*;
 
 /// It was given a connection that it never asked for.
 #[run_test]
@@ -31,7 +23,6 @@ async fn what_an_executor_has_not_taken_when_it_goes_is_served_by_another() {
     assert_eq!(one.connections(), 2);
     let (stream, _guard) = one.accept().await?;
     assert_eq!(stream.peer_addr()?, second.local_addr()?);
-    Ok(())
 }
 
 #[run_test(leaves_no_descriptor)]
@@ -80,9 +71,7 @@ impl Pool {
                 }
                 count
             };
-            LocalExecutorBuilder::default()
-                .spawn(run)
-                .expect("an executor starts")
+            spawn_executor(run)
         });
         let executors = executors.collect();
         Pool { leaves, executors }
@@ -165,7 +154,6 @@ async fn what_the_last_executor_has_not_taken_is_returned_or_waits_for_the_next(
         assert_eq!(waits.len(), usize::from(way < 2));
         drop(served);
     }
-    Ok(())
 }
 
 /// The kernel is accepting for it at that moment.
@@ -186,5 +174,4 @@ async fn an_executor_that_is_dropped_while_it_accepts_loses_no_connection() {
         one = listener.join(0)?;
         let _served = one.accept().await?;
     }
-    Ok(())
 }

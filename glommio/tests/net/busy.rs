@@ -2,15 +2,10 @@
 //! reads holds for the thousandth.
 
 use std::io::{IoSliceMut, Write};
-use std::time::Duration;
-
-use futures_lite::AsyncReadExt;
-use futures_lite::future::poll_once;
-use glommio::executor;
-use glommio::timer::sleep;
 
 use super::{aged_pair, run, wait_often};
 use crate::common::again_with;
+use crate::common::prelude::*;
 
 /// Many more waits than it takes.
 const OFTEN: usize = 40;
@@ -34,7 +29,6 @@ async fn nothing_is_left_behind_by_reads_of_any_size() {
         }
     }
     assert!(poll_once(stream.read(&mut [0; 8])).await.is_none());
-    Ok(())
 }
 
 /// Each event of the socket is there before the next step: none comes later that would make up for it.
@@ -96,7 +90,6 @@ async fn what_does_not_fit_into_the_slices_of_one_call_is_read() {
         assert_eq!(buf[..count], [7; 1500][..count]);
         received += count;
     }
-    Ok(())
 }
 
 /// Data that comes while no task reads causes no events after a while, and is read all the same.
@@ -118,7 +111,6 @@ async fn a_reader_that_stays_away_misses_nothing() {
         }
         assert!(poll_once(stream.read(&mut [0; 8])).await.is_none());
     }
-    Ok(())
 }
 
 /// The same where each wait is a submission of its own.

@@ -1,20 +1,10 @@
 //! Connecting.
 
-use std::future::{Future, poll_fn};
-use std::io;
-use std::net::SocketAddr;
-use std::sync::mpsc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::poll_once;
-use glommio::net::{TcpListener, TcpStream, UdpSocket, lookup_host};
-use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, executor, spawn_local};
+use glommio::net::lookup_host;
 
 use super::deaf::Deaf;
 use super::{PATIENCE, closed_port, io_kind, run};
-use crate::common::with_watchdog;
+use crate::common::prelude::*;
 
 #[run_test]
 async fn a_closed_port_refuses() {
@@ -34,7 +24,6 @@ async fn every_address_is_tried() {
     assert_eq!(client.peer_addr()?, addresses[1]);
     let client = TcpStream::connect_timeout(&addresses[..], PATIENCE).await?;
     assert_eq!(client.peer_addr()?, addresses[1]);
-    Ok(())
 }
 
 #[run_test]
@@ -59,13 +48,11 @@ async fn what_is_no_address_is_an_error_and_no_panic() {
     assert!(error.to_string().contains("empty address"), "{error}");
     let unresolvable = socket.send_to(b"x", "no address").await;
     unresolvable.expect_err("that cannot be resolved");
-    Ok(())
 }
 
 #[run_test]
 async fn a_timeout_that_is_not_needed_does_no_harm() {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
+    let (listener, address) = bound()?;
     let client = TcpStream::connect_timeout(address, Duration::MAX).await?;
     assert_eq!(client.read_timeout(), None);
     assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
@@ -73,7 +60,6 @@ async fn a_timeout_that_is_not_needed_does_no_harm() {
         .await
         .expect_err("no socket listens");
     assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
-    Ok(())
 }
 
 #[run_test]
@@ -119,7 +105,6 @@ async fn connects_given_up_do_not_disturb_others() {
             assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
         }
     }
-    Ok(())
 }
 
 #[run_test]
@@ -164,7 +149,6 @@ async fn host_names_do_not_wait_for_blocking_calls() {
     TcpStream::connect_timeout(format!("localhost:{port}"), PATIENCE).await?;
     go_on.send(()).expect("the call waits to be told");
     call.await;
-    Ok(())
 }
 
 #[run_test]
@@ -180,5 +164,4 @@ async fn a_host_is_looked_up_to_all_of_its_addresses() {
     let found: Vec<_> = lookup_host(("localhost", 80)).await?.collect();
     assert_eq!(found, expected);
     assert!(lookup_host("no port and no address").await.is_err());
-    Ok(())
 }

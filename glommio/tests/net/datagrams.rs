@@ -3,19 +3,13 @@
 mod refused;
 mod sending;
 
-use std::cell::RefCell;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime};
+use std::net::IpAddr;
+use std::time::SystemTime;
 
-use futures_lite::future::{poll_once, yield_now, zip};
-use glommio::net::{DatagramPool, Ecn, ReceivedDatagrams, Segments, UdpSocket};
-use glommio::spawn_local;
-use glommio::timer::sleep;
+use glommio::net::{DatagramPool, Ecn, ReceivedDatagrams, Segments};
 
 use super::{Result, abandon, io_kind, run};
-use crate::common::skipped::skipped;
+use crate::common::prelude::*;
 
 /// A receiver, and a sender that has it as its peer.
 async fn pair() -> Result<(UdpSocket, UdpSocket)> {
@@ -78,7 +72,6 @@ async fn many_datagrams_are_received_at_a_time_and_in_order() {
         assert_eq!(buffer.from(), sender.local_addr()?);
         assert_eq!(buffer.segments().len(), 1);
     }
-    Ok(())
 }
 
 #[run_test]
@@ -101,7 +94,6 @@ async fn coalesced_datagrams_are_told_apart() {
     }
     let expected = (bytes.chunks(1200)).chain([&b""[..], &b"single"[..]]);
     assert!(expected.eq(all.iter().map(Vec::as_slice)));
-    Ok(())
 }
 
 #[run_test]
@@ -121,7 +113,6 @@ async fn short_buffers_and_coalescing_do_not_go_together() {
     }
     receiver.set_gro(false)?;
     assert_eq!(one(&receiver, &short).await?.bytes(), b"kept");
-    Ok(())
 }
 
 #[run_test]
@@ -205,7 +196,6 @@ async fn marks_times_and_destinations_are_received_when_asked_for() {
             }
         }
     }
-    Ok(())
 }
 
 #[run_test]
@@ -239,7 +229,6 @@ async fn without_a_free_buffer_nothing_is_received_until_one_comes_back() {
     drop((received, more));
     assert_eq!(datagrams(&receiver, &pool, 2).await?, [[3], [4]]);
     assert_eq!(pool.available(), 2);
-    Ok(())
 }
 
 #[run_test]
@@ -271,7 +260,6 @@ async fn sockets_that_share_a_pool_all_go_on_when_buffers_come_back() {
         task.await?;
     }
     assert_eq!(pool.available(), 1);
-    Ok(())
 }
 
 #[test]
@@ -300,7 +288,6 @@ async fn a_receive_that_waits_for_long_ends_with_the_read_timeout() {
     assert!(start.elapsed() >= limit);
     sender.send(b"x").await?;
     assert_eq!(one(&receiver, &pool).await?.bytes(), b"x");
-    Ok(())
 }
 
 #[run_test]
@@ -317,7 +304,6 @@ async fn a_refusal_is_reported_and_the_socket_goes_on() {
     let receiver = UdpSocket::bind(address)?;
     receiver.send_to(b"back", sender.local_addr()?).await?;
     assert_eq!(one(&sender, &pool).await?.bytes(), b"back");
-    Ok(())
 }
 
 #[run_test]
@@ -336,7 +322,6 @@ async fn drops_of_the_kernel_are_counted() {
         100 - drops
     );
     abandon(receiver.recv_many(&pool, &mut Vec::new())).await;
-    Ok(())
 }
 
 #[run_test]
@@ -373,7 +358,6 @@ async fn several_tasks_receive_each_datagram_once() {
     let mut numbers = numbers.take();
     numbers.sort_unstable();
     assert!(numbers.iter().copied().eq(0..200));
-    Ok(())
 }
 
 #[run_test]
@@ -392,7 +376,6 @@ async fn multicasts_are_received_with_their_group() {
     assert_eq!(received.bytes(), b"all");
     let destination = received.destination().expect("it was asked for");
     assert_eq!(destination.address, group);
-    Ok(())
 }
 
 #[run_test]
@@ -434,5 +417,4 @@ async fn both_ends_at_full_rate_lose_nothing_that_the_kernel_took() {
     let (sent, count) = zip(send, receive).await;
     sent?;
     assert!(count? > 0);
-    Ok(())
 }

@@ -1,18 +1,14 @@
 //! Connections in use that move to another executor.
 
 use std::io::Write;
-use std::time::Duration;
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use glommio::LocalExecutorBuilder;
-use glommio::net::{
-    DetachedTcpStream, DetachedUnixStream, Preallocated, RxBuf, TcpStream, UnixStream,
+use glommio::net::{DetachedTcpStream, DetachedUnixStream, Preallocated, RxBuf};
+
+use super::{
+    PATIENCE, Result, abandon, aged_pair, at_each_age, io_kind, leaves_no_descriptor, pair,
+    pair_with_std, run,
 };
-use glommio::timer::sleep;
-
-use super::{PATIENCE, Result, abandon, aged_pair, at_each_age, io_kind};
-use super::{leaves_no_descriptor, pair, pair_with_std, run};
+use crate::common::prelude::*;
 
 /// What `work` gives of the connection on an executor of its own.
 fn elsewhere<B, T, F>(
@@ -93,7 +89,6 @@ async fn a_read_given_up_before_the_move_swallows_nothing(age: usize) {
     peer.write_all(b"after")?;
     drop(peer);
     assert_eq!(worker.join()??, "before during after");
-    Ok(())
 }
 
 /// Also if there is something already: a connection whose waits the kernel reports once and for all
@@ -116,7 +111,6 @@ async fn a_connection_that_waited_often_is_woken_by_its_new_executor() {
         assert_eq!(read.await?, 1);
         assert_eq!(byte, [round]);
     }
-    Ok(())
 }
 
 /// The kernel reports the error of a connection once: to a peek that had bytes to return.
@@ -139,7 +133,6 @@ async fn an_error_that_a_peek_has_found_moves_along() {
     assert_eq!(left[0], b'b');
     let error = stream.read(&mut left).await.expect_err("it was reset");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
-    Ok(())
 }
 
 #[run_test(leaves_no_descriptor)]
@@ -184,7 +177,6 @@ async fn a_connection_that_was_reset_says_so() {
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     let error = stream.detach().peer_addr().expect_err("it is gone");
     assert_eq!(io_kind(&error), std::io::ErrorKind::NotConnected);
-    Ok(())
 }
 
 #[run_test]
@@ -208,5 +200,4 @@ async fn a_unix_connection_moves_with_its_unread_bytes() {
         there.read_to_string(&mut rest).await.map(|_| rest)
     })?;
     assert_eq!(worker.join()??, "two\nthree\n");
-    Ok(())
 }

@@ -1,25 +1,16 @@
 //! Sockets that are always ready: a task that uses one gives the thread back all the same, and
 //! loses nothing by it.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream as StdUnix;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
 
-use futures_lite::future::{or, poll_once};
+use futures_lite::AsyncRead;
 use futures_lite::io::{copy, split};
-use futures_lite::{AsyncBufReadExt, AsyncRead, AsyncReadExt, StreamExt};
-use glommio::net::{TcpListener, UnixListener, UnixStream};
-use glommio::timer::sleep;
-use glommio::{Latency, Shares, Task, consume_budget, executor, spawn_local, spawn_local_into};
+use glommio::consume_budget;
 
 use super::unix_listener::Place;
 use super::{AGES, Result, aged_pair, run};
-use crate::common::{with_slices_of, with_watchdog};
+use crate::common::prelude::*;
 
 /// As [`run`], ended by a watchdog: a time limit would be among what does not get its turn.
 fn run_watched(test: impl AsyncFnOnce() -> Result) {
@@ -87,7 +78,6 @@ async fn what_fill_buf_has_shown_is_shown_again() {
         stream.consume(0);
     })
     .await;
-    Ok(())
 }
 
 /// As long as it lives, no slice is longer than a millisecond.
@@ -101,9 +91,7 @@ fn short_slices() -> Task<()> {
 
 /// Uses up what this poll of the task may still do.
 fn exhaust_budget(cx: &mut Context<'_>) {
-    while !executor().need_preempt() {
-        std::hint::spin_loop();
-    }
+    spin_until_preempted();
     while pin!(consume_budget()).poll(cx).is_ready() {}
 }
 
@@ -130,9 +118,7 @@ async fn accepts(name: &str, connect: impl Fn() -> io::Result<()>, accept: impl 
             accept().await;
             in_this_poll.update(|it| it + 1);
             most.set(in_this_poll.get().max(most.get()));
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
+            spin_until_preempted();
         }
     });
     poll_fn(|cx| {
@@ -148,8 +134,7 @@ fn connections_that_are_there_do_not_keep_the_thread() {
     // Each accept lasts a slice.
     let accepts_all = async {
         let clients = RefCell::new(Vec::new());
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
+        let (listener, address) = bound()?;
         let connect = || {
             let client = std::net::TcpStream::connect(address)?;
             clients.borrow_mut().push(OwnedFd::from(client));
@@ -193,8 +178,7 @@ fn connections_that_are_there_do_not_keep_the_thread() {
 /// the connection on if it is dropped.
 #[run_test(run_watched)]
 async fn an_accept_that_is_refused_keeps_its_connection() {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
+    let (listener, address) = bound()?;
     for is_dropped in [false, true] {
         let mut first = Box::pin(listener.accept());
         let mut second = Box::pin(listener.accept());
@@ -212,7 +196,6 @@ async fn an_accept_that_is_refused_keeps_its_connection() {
         };
         assert_eq!(accepted.peer_addr()?, client.local_addr()?);
     }
-    Ok(())
 }
 
 /// A read beside a task that is refused in each poll has its time, whole and no more: being refused
@@ -250,7 +233,6 @@ async fn a_read_that_is_refused_again_and_again_times_out() {
         }
         assert!(refusals > 1, "it was refused before its time was over");
     }
-    Ok(())
 }
 
 /// Data that came beats the limit, also where only the limit gives leave to look for it.
@@ -275,7 +257,6 @@ async fn a_refused_read_loses_nothing_to_its_limit() {
             assert_eq!(byte[0], number);
         }
     }
-    Ok(())
 }
 
 /// More than the echo asks for at once, and less than a socket holds.
@@ -313,5 +294,4 @@ async fn an_echo_of_a_flood_ends_with_its_time_limit() {
     let echo = copy(Fed { reader, peer }, writer);
     let limited = glommio::future::timeout(Duration::from_millis(5), echo).await;
     assert!(limited.is_err(), "the connection stands");
-    Ok(())
 }

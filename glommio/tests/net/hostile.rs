@@ -1,18 +1,15 @@
 //! Peers that go without notice, or before their time.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use glommio::net::{Preallocated, TcpListener, TcpStream};
-use glommio::spawn_local;
-use glommio::timer::sleep;
+use glommio::net::Preallocated;
 use socket2::SockRef;
 
 use super::deaf::Deaf;
 use super::{AGES, PATIENCE, abandon, aged_pair, at_each_age, io_kind, pair_with_std, run};
+use crate::common::prelude::*;
 
 /// Closes a connection without the courtesies.
 pub(super) fn reset(peer: std::net::TcpStream) {
@@ -81,7 +78,6 @@ async fn a_reset_ends_a_read_of_any_kind(age: usize) {
         // Reported once, and over for good.
         assert_eq!(read_in_a(way, &mut stream).await?, b"", "{way:?}");
     }
-    Ok(())
 }
 
 /// A peek that has bytes returns them; the reset, of which the kernel tells once, is for the read
@@ -107,7 +103,6 @@ async fn a_peek_at_received_bytes_does_not_fail_for_a_reset_and_does_not_hide_it
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{way:?}");
         assert_eq!(read_in_a(way, &mut stream).await?, b"", "{way:?}");
     }
-    Ok(())
 }
 
 #[run_test(at_each_age)]
@@ -141,7 +136,6 @@ async fn what_came_before_a_reset_is_read_before_it_is_reported(age: usize) {
             assert!(all == pattern(0, LENGTH), "{} bytes came", all.len());
         }
     }
-    Ok(())
 }
 
 #[run_test(at_each_age)]
@@ -170,7 +164,6 @@ async fn a_reset_ends_a_write_that_waits(age: usize) {
         let error = stream.write(b"?").await.expect_err("and stays gone");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
-    Ok(())
 }
 
 #[run_test(at_each_age)]
@@ -200,7 +193,6 @@ async fn a_reset_of_an_idle_connection_is_reported_to_the_next_call(age: usize) 
             assert_eq!(kind, Err(io::ErrorKind::ConnectionReset), "{comes_first}");
         }
     }
-    Ok(())
 }
 
 /// Connections that end while they wait to be accepted do not keep the others from being served.
@@ -247,7 +239,6 @@ async fn connections_reset_in_the_queue_cost_no_other_connection() {
         }
     }
     assert!(served.into_iter().eq((0..CLIENTS).step_by(3)));
-    Ok(())
 }
 
 /// Reads to the end in a thread of its own.
@@ -293,7 +284,6 @@ async fn either_end_of_a_connection_may_end_its_half_first(age: usize) {
             poured.join().expect("no panic")?;
         }
     }
-    Ok(())
 }
 
 /// An end, from either side, is seen after the last bytes, in whatever order the reads and the events come.
@@ -366,7 +356,6 @@ async fn a_peer_that_has_closed_is_an_error_to_writers() {
         let error = stream.write(b"?").await.expect_err("it stays so");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
-    Ok(())
 }
 
 /// The listener goes while a connection to it is on its way. The kernel tries again after a second,
@@ -406,5 +395,4 @@ async fn a_close_beside_unread_bytes_ends_the_connection_at_once(age: usize) {
     let mut all = String::new();
     peer.read_to_string(&mut all)?;
     assert_eq!(all, "bye");
-    Ok(())
 }

@@ -1,19 +1,14 @@
 //! Connections whose records the kernel encrypts (`TCP_ULP`, `tls`), where it can.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::TcpStream as StdStream;
-use std::os::fd::AsRawFd;
-use std::time::Duration;
 
-use futures_lite::AsyncReadExt;
-use futures_lite::future::poll_once;
-use glommio::net::{TcpStream, tls_record};
-use glommio::timer::sleep;
+use glommio::net::tls_record;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{TcpTlsRx, TcpTlsTx, TcpUlp, TlsCryptoInfo};
 
 use super::{AGES, Result, aged_pair, io_kind, run};
-use crate::common::skipped::skipped;
+use crate::common::prelude::*;
 
 /// As `tls12_crypto_info_aes_gcm_128` of `linux/tls.h`, with keys that are no secret.
 fn keys() -> TlsCryptoInfo {

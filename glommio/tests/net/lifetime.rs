@@ -1,21 +1,12 @@
 //! Ends: of sockets whose peers wait for it, and of executors with sockets under way.
 
-use std::future::Future;
-use std::io::{self, Read, Write};
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::io::{Read, Write};
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixStream};
-use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor, spawn_local, unconstrained};
+use glommio::unconstrained;
 
 use super::unix_listener::{Full, Place};
 use super::{AGES, PATIENCE, abandon, aged_pair, at_each_age, pair_with_std, run};
+use crate::common::prelude::*;
 
 /// Computes, without ever yielding the thread, until `is_done`.
 pub(super) fn compute_until(is_done: &AtomicBool) {
@@ -55,7 +46,6 @@ async fn the_peer_sees_the_end_while_the_dropping_task_computes(age: usize) {
     drop(stream);
     compute_until(&has_ended);
     assert_eq!(reader.join().expect("no panic")?, b"last words");
-    Ok(())
 }
 
 /// The end goes out before all that the task gave up earlier, or with it, however much that was.
@@ -76,7 +66,6 @@ async fn the_peer_sees_the_end_however_much_else_was_given_up(age: usize) {
     drop(stream);
     compute_until(&has_ended);
     assert_eq!(reader.join().expect("no panic")?, b"");
-    Ok(())
 }
 
 #[run_test]
@@ -88,7 +77,6 @@ async fn a_write_that_waits_does_not_hold_the_connection_either() {
     let (has_ended, reader) = reads_to_end(peer);
     compute_until(&has_ended);
     assert_eq!(reader.join().expect("no panic")?.len(), filled);
-    Ok(())
 }
 
 /// One connection behind two descriptors ends when the second is closed, not the first.
@@ -111,7 +99,6 @@ async fn dropping_one_of_two_handles_ends_nothing(age: usize) {
     let mut buf = [0; 10];
     peer.read_exact(&mut buf)?;
     assert_eq!(&buf, b"still here");
-    Ok(())
 }
 
 #[run_test]
@@ -120,7 +107,6 @@ async fn an_accepted_stream_that_is_not_bound_is_closed() {
     let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
     drop(listener.shared_accept().await?);
     assert_eq!(client.read_to_end(&mut Vec::new())?, 0);
-    Ok(())
 }
 
 /// Sockets outlive their executor as sockets that cannot wait.
@@ -201,5 +187,4 @@ async fn a_dropped_socket_gives_its_port_back_at_once() {
     abandon(socket.recv_from(&mut [0; 8])).await;
     drop(socket);
     std::net::UdpSocket::bind(address)?;
-    Ok(())
 }

@@ -1,14 +1,7 @@
 //! Binding, options, conversions.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
-use glommio::{LocalExecutor, LocalExecutorBuilder};
-
 use super::{Result, io_kind, pair, run};
-use crate::common::skipped::skipped;
+use crate::common::prelude::*;
 
 #[run_test]
 async fn options_read_back_what_was_set() {
@@ -23,19 +16,15 @@ async fn options_read_back_what_was_set() {
     assert!(client.nodelay()?);
     client.set_nodelay(false)?;
     assert!(!client.nodelay()?);
-    Ok(())
 }
 
 #[test]
 fn several_executors_listen_on_one_address() {
     let address: SocketAddr = run(async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
+        let (listener, address) = bound()?;
         let others: Vec<_> = (0..2)
             .map(|_| {
-                LocalExecutorBuilder::default()
-                    .spawn(move || async move { TcpListener::bind(address)?.local_addr() })
-                    .expect("an executor can be started")
+                spawn_executor(move || async move { TcpListener::bind(address)?.local_addr() })
             })
             .collect();
         for other in others {
@@ -54,7 +43,6 @@ async fn the_first_address_is_bound() {
     ];
     let listener = TcpListener::bind(&addresses[..])?;
     assert_eq!(listener.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
-    Ok(())
 }
 
 /// As for a name that stands for `::1` and `127.0.0.1` where there is no IPv6.
@@ -76,7 +64,6 @@ async fn an_address_that_cannot_be_bound_gives_way_to_the_next() {
         std::io::ErrorKind::AddrInUse,
         "of the last"
     );
-    Ok(())
 }
 
 #[run_test]
@@ -85,7 +72,6 @@ async fn an_address_in_use_is_reported() {
     let error = TcpListener::bind(taken.local_addr()?).expect_err("it is taken");
     assert_eq!(io_kind(&error), std::io::ErrorKind::AddrInUse);
     assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
-    Ok(())
 }
 
 #[run_test]
@@ -104,7 +90,6 @@ async fn ipv6_works_where_there_is_any() {
     let mut buf = [0; 3];
     server.read_exact(&mut buf).await?;
     assert_eq!(&buf, b"six");
-    Ok(())
 }
 
 /// Blocking or not, from std or as a number: all listeners behave the same.
@@ -146,8 +131,7 @@ async fn serve_three(listener: TcpListener) -> Result {
 
 #[run_test]
 async fn a_listener_goes_back_to_std() {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
+    let (listener, address) = bound()?;
     assert_eq!(listener.as_fd().as_raw_fd(), listener.as_raw_fd());
     super::abandon(listener.accept()).await;
     // SAFETY: the descriptor has just been given up by its owner.
@@ -156,13 +140,11 @@ async fn a_listener_goes_back_to_std() {
     let (server, peer) = plain.accept()?;
     assert_eq!(peer, client.local_addr()?);
     drop(server);
-    Ok(())
 }
 
 #[run_test]
 async fn incoming_yields_one_connection_after_the_other() {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
+    let (listener, address) = bound()?;
     let clients = std::thread::spawn(move || {
         for number in 0..50_u8 {
             let mut client = std::net::TcpStream::connect(address).expect("the listener is bound");
@@ -180,7 +162,6 @@ async fn incoming_yields_one_connection_after_the_other() {
     clients.join().expect("the clients do not panic");
     seen.sort_unstable();
     assert_eq!(seen, (0..50).collect::<Vec<_>>());
-    Ok(())
 }
 
 #[run_test]
@@ -213,20 +194,18 @@ async fn connections_migrate_between_executors_and_back() {
     let mut rest = String::new();
     client.read_to_string(&mut rest).await?;
     assert_eq!(rest, "and back");
-    Ok(())
 }
 
 #[test]
 fn sockets_need_an_executor() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let bound = std::panic::catch_unwind(|| TcpListener::from(listener));
-    assert!(bound.is_err(), "no executor runs here");
+    let refused = std::panic::catch_unwind(|| TcpListener::from(listener));
+    assert!(refused.is_err(), "no executor runs here");
     let accepted = LocalExecutor::default().run(async {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-        let address = listener.local_addr().expect("it is bound");
+        let (listener, address) = bound().expect("there is a free port");
         let _client = std::net::TcpStream::connect(address).expect("it listens");
         listener.shared_accept().await.expect("there is a client")
     });
-    let bound = std::panic::catch_unwind(|| accepted.bind_to_executor());
-    assert!(bound.is_err(), "no executor runs here");
+    let refused = std::panic::catch_unwind(|| accepted.bind_to_executor());
+    assert!(refused.is_err(), "no executor runs here");
 }

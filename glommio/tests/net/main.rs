@@ -3,15 +3,8 @@
 //! Lower bounds on time are exact, upper bounds are far beyond what is needed: they are there to
 //! end a test that hangs.
 
-use std::future::Future;
-use std::io;
-use std::time::Duration;
-
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, pin};
-use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::{sleep, timeout};
-use glommio::{GlommioError, LocalExecutor};
+use futures_lite::pin;
+use glommio::timer::timeout;
 
 #[macro_use(run_test)]
 extern crate glommio_macros;
@@ -49,8 +42,10 @@ mod unix_full_queue;
 mod unix_listener;
 mod unix_stream;
 
-use common::{in_child, leaves_no_descriptor, patient};
+use common::leaves_no_descriptor;
 use deaf::closed_port;
+
+use crate::common::prelude::*;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
 

@@ -1,19 +1,12 @@
 //! Options of sockets: what is set is what the kernel says, and what it does.
 
 use std::fmt::Debug;
-use std::io::{self, Read, Write};
-use std::net::Ipv4Addr;
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::io::{Read, Write};
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
-use glommio::timer::sleep;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{Result, io_kind, pair, pair_with_std, run};
-use crate::common::skipped::skipped;
+use crate::common::prelude::*;
 
 /// Sets each of `values` in turn, and reads it back.
 fn round_trip<T: Debug + Copy + PartialEq>(
@@ -71,7 +64,6 @@ async fn unix_sockets_have_the_options_of_all() {
     check_options_of_all!(&stream);
     check_options_of_all!(&stream.buffered());
     check_options_of_all!(&UnixDatagram::unbound()?);
-    Ok(())
 }
 
 #[run_test]
@@ -79,19 +71,16 @@ async fn streams_have_the_common_options() {
     let (client, server) = pair().await?;
     check_common_options!(&client);
     check_common_options!(&server.buffered());
-    Ok(())
 }
 
 #[run_test]
 async fn listeners_have_the_common_options() {
     check_common_options!(&TcpListener::bind("127.0.0.1:0")?);
-    Ok(())
 }
 
 #[run_test]
 async fn udp_sockets_have_the_common_options() {
     check_common_options!(&UdpSocket::bind("127.0.0.1:0")?);
-    Ok(())
 }
 
 #[run_test]
@@ -107,7 +96,6 @@ async fn connections_inherit_the_options_of_their_listener() {
     assert_eq!(server.send_buffer_size()?, 48 << 10);
     assert_eq!(server.tos()?, 0x20);
     assert_eq!(server.ttl()?, 17);
-    Ok(())
 }
 
 /// Of a socket of IPv6, what applies to peers of either version.
@@ -153,7 +141,6 @@ async fn a_bound_socket_tells_whether_it_is_closed_to_ipv4() {
     }
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.only_v6().expect_err("it is a socket of IPv4");
-    Ok(())
 }
 
 #[run_test]
@@ -185,7 +172,6 @@ async fn without_time_to_linger_dropping_resets() {
         .read(&mut [0; 1])
         .expect_err("the connection was reset");
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-    Ok(())
 }
 
 #[run_test]
@@ -202,7 +188,6 @@ async fn keepalive_is_off_at_first_and_rounded_up_to_seconds() {
     stream.set_keepalive(Some(Duration::from_millis(1001)))?;
     assert_eq!(stream.keepalive()?, seconds(2));
     assert!(SockRef::from(&stream).keepalive()?);
-    Ok(())
 }
 
 #[run_test]
@@ -218,7 +203,6 @@ async fn keepalive_that_cannot_be_had_changes_nothing() {
             assert_eq!(stream.keepalive()?, before);
         }
     }
-    Ok(())
 }
 
 #[run_test]
@@ -258,7 +242,6 @@ async fn an_error_is_taken_once() {
     let error = error_of(|| stream.take_error()).await?;
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     assert_eq!(stream.read(&mut [0; 1]).await?, 0, "the error was taken");
-    Ok(())
 }
 
 #[run_test]
@@ -308,7 +291,6 @@ async fn the_user_timeout_is_rounded_up_to_milliseconds() {
         assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
         assert_eq!(stream.user_timeout()?, millis(1));
     }
-    Ok(())
 }
 
 /// The peer acknowledges all that arrives, but its receive buffer is full: bytes that the kernel
@@ -328,7 +310,6 @@ async fn a_peer_that_takes_nothing_ends_the_connection_after_the_user_timeout() 
     assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT), "the kernel's");
     assert!(begin.elapsed() >= TIMEOUT);
     drop(peer);
-    Ok(())
 }
 
 #[run_test]
@@ -385,7 +366,6 @@ async fn a_deferred_accept_waits_for_the_client_to_speak() {
     assert_eq!(listener.defer_accept()?, None);
     let _silent = std::net::TcpStream::connect(listener.local_addr()?)?;
     listener.accept().await?;
-    Ok(())
 }
 
 #[run_test]
@@ -404,5 +384,4 @@ async fn fast_open_has_a_bound_and_can_be_turned_off() {
     assert!(most > 0, "not taken for a negative number");
     let _client = TcpStream::connect(listener.local_addr()?).await?;
     listener.accept().await?;
-    Ok(())
 }

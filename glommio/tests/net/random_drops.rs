@@ -4,30 +4,18 @@
 //! Each case is made of a seed, which is printed when it fails. More of them, or another first one:
 //! `GLOMMIO_DROPS_CASES=1000 GLOMMIO_DROPS_SEED=7 cargo test -p glommio --test net random`.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
-use std::future::{Future, poll_fn};
-use std::io;
-use std::pin::pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-
-use futures_lite::future::{or, poll_once};
 use futures_lite::io::{ReadHalf, WriteHalf, split};
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::net::{Preallocated, TcpListener, TcpStream, UdpSocket};
-use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, executor, spawn_local};
+use glommio::net::Preallocated;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{Result, io_kind, pair, run};
-use crate::common::Numbers;
 
 mod endpoint;
 
 pub(super) use endpoint::any_limit;
 use endpoint::{Endpoint, Kind, Transfer, Waits};
+
+use crate::common::prelude::*;
 
 /// Runs `case` with as many seeds as wanted.
 pub(super) fn for_each_seed(cases: u64, case: impl Fn(u64)) {

@@ -1,20 +1,14 @@
 //! Executors dropped at random points with everything under way.
 
 use std::any::Any;
-use std::io::{self, Read};
-use std::rc::Rc;
-use std::time::Duration;
+use std::io::Read;
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{Preallocated, TcpListener, TcpStream, UdpSocket};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, executor, spawn_local};
+use glommio::net::Preallocated;
 
 use super::deaf::Deaf;
 use super::random_drops::{Patience, any_limit, for_each_seed};
 use super::{PATIENCE, Result};
-use crate::common::Numbers;
+use crate::common::prelude::*;
 
 /// Does this and that with a stream for ever, without looking at what comes of it.
 async fn toil(mut stream: TcpStream<Preallocated>, seed: u64) {

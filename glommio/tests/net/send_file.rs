@@ -1,16 +1,11 @@
 //! Sending files.
 
-use std::fs;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
 
-use futures_lite::AsyncReadExt;
-use glommio::io::{BufferedFile, DmaFile, OpenOptions, SpliceSource};
-use glommio::net::TcpStream;
+use glommio::io::SpliceSource;
 use tempfile::TempDir;
 
 use super::*;
-use crate::common::{Numbers, descriptors, in_child};
 
 fn pattern(len: usize) -> Vec<u8> {
     (0..len)
@@ -78,7 +73,6 @@ async fn a_range_of_a_file_arrives_as_far_as_there_is_one() {
         }
         file.close().await?;
     }
-    Ok(())
 }
 
 #[run_test]
@@ -108,7 +102,6 @@ async fn a_direct_file_is_sent_from_aligned_offsets() {
         }
         file.close().await?;
     }
-    Ok(())
 }
 
 /// Where the file ends is seen by what the kernel gives, which ends with a whole block, with a part
@@ -142,7 +135,6 @@ async fn sending_ends_where_the_file_does() {
             direct.close().await?;
         }
     }
-    Ok(())
 }
 
 #[run_test]
@@ -155,7 +147,6 @@ async fn a_pipe_that_is_filled_in_part_is_not_the_end() {
         }
         file.close().await?;
     }
-    Ok(())
 }
 
 fn files_of_path(path: &Path) -> OpenOptions {
@@ -180,7 +171,6 @@ async fn what_cannot_be_read_or_sent_is_an_error() {
         assert_eq!(sender.send_file(&file, 0, 10).await?, 10);
         file.close().await?;
     }
-    Ok(())
 }
 
 /// A process that does not ignore the signal would be ended by it.
@@ -240,7 +230,6 @@ async fn a_slow_peer_blocks_no_thread_and_runs_into_the_time_limit() {
         assert!(received == pattern(16 << 20)[..received.len()]);
         file.close().await?;
     }
-    Ok(())
 }
 
 #[run_test(run_in_child)]
@@ -261,7 +250,6 @@ async fn sending_that_is_given_up_at_any_moment_leaves_no_descriptor() {
             sleep(Duration::from_millis(1)).await;
         }
     }
-    Ok(())
 }
 
 #[run_test(run_in_child)]
@@ -278,5 +266,4 @@ async fn a_process_without_descriptors_is_told() {
         assert_eq!(sender.send_file(&file, 0, 10).await?, 10);
         file.close().await?;
     }
-    Ok(())
 }

@@ -1,20 +1,12 @@
 //! Several executors that accept from one socket, each with a listener of its own for it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
-use std::rc::Rc;
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
-use std::time::Duration;
+use std::net::{TcpListener as StdListener, TcpStream as StdStream};
 
-use futures_lite::future::or;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream};
 use glommio::sync::CancellationToken;
-use glommio::timer::sleep;
-use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, spawn_local};
 
 use super::PATIENCE;
+use crate::common::prelude::*;
 
 const SHARDS: usize = 4;
 
@@ -36,9 +28,7 @@ impl Server {
             let socket = socket.try_clone().expect("there are descriptors");
             let may_go_on = may_go_on.clone();
             let run = move || accept(socket, shard as u8, may_go_on);
-            LocalExecutorBuilder::default()
-                .spawn(run)
-                .expect("an executor starts")
+            spawn_executor(run)
         });
         let executors = executors.collect();
         let server = Server {

@@ -1,18 +1,13 @@
 //! Reading, writing, peeking, closing.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
-use std::rc::Rc;
-use std::time::Duration;
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt};
-use glommio::net::{Buffered, Preallocated, RxBuf, TcpStream};
-use glommio::spawn_local;
-use glommio::timer::sleep;
+use futures_lite::AsyncWrite;
+use glommio::net::{Buffered, Preallocated, RxBuf};
 
 use super::{Result, io_kind, pair, pair_with_std, run};
+use crate::common::prelude::*;
 
 #[run_test]
 async fn messages_go_back_and_forth() {
@@ -82,7 +77,6 @@ async fn a_vectored_write_sends_all_slices_in_order_whatever_their_sizes() {
         server.read_exact(&mut received).await?;
         assert_eq!(received, all, "{sizes:?}");
     }
-    Ok(())
 }
 
 #[run_test]
@@ -136,7 +130,6 @@ async fn a_long_transfer_arrives_in_order() {
     server.write_all(b"got it").await?;
     drop(server);
     assert_eq!(writer.await?, "got it");
-    Ok(())
 }
 
 /// A short receive makes the next read wait first: what came in between must end the wait.
@@ -154,7 +147,6 @@ async fn bytes_that_come_after_a_short_read_are_seen() {
     assert_eq!(stream.read(&mut buf).await?, 4);
     assert_eq!(stream.read(&mut buf).await?, 0);
     assert_eq!(stream.read(&mut buf).await?, 0, "the end is repeated");
-    Ok(())
 }
 
 #[run_test]
@@ -166,7 +158,6 @@ async fn empty_buffers_never_wait() {
     assert_eq!(client.write(&[]).await?, 0);
     assert_eq!(client.write_vectored(&[IoSlice::new(&[])]).await?, 0);
     assert_eq!(client.peek(&mut []).await?, 0);
-    Ok(())
 }
 
 #[run_test]
@@ -184,7 +175,6 @@ async fn lines_come_out_of_coalesced_writes() {
     assert_eq!(bytes, b"tw");
     let rest: Vec<String> = server.lines().try_collect().await?;
     assert_eq!(rest, ["o", "three", "no end"]);
-    Ok(())
 }
 
 #[run_test]
@@ -212,7 +202,6 @@ async fn a_buffer_is_filled_once_and_consumed_at_will() {
     drop(peer);
     assert_eq!(server.fill_buf().await?, b"");
     assert_eq!(server.fill_buf().await?, b"", "the kernel is asked again");
-    Ok(())
 }
 
 #[run_test]
@@ -223,7 +212,6 @@ async fn a_buffer_without_room_is_given_some() {
     assert_eq!(server.fill_buf().await?, b"a");
     server.consume(1);
     assert_eq!(server.fill_buf().await?, b"b");
-    Ok(())
 }
 
 /// A receive buffer written outside the crate, whose capacity varies.
@@ -280,7 +268,6 @@ async fn buffers_of_users_work() {
     let mut rest = String::new();
     server.read_to_string(&mut rest).await?;
     assert_eq!(rest, "9");
-    Ok(())
 }
 
 #[run_test]
@@ -301,7 +288,6 @@ async fn peeking_takes_nothing() {
         assert_eq!(server.peek(&mut buf).await?, 0, "the end of the stream");
     }
     assert_eq!(server.read(&mut buf).await?, 0);
-    Ok(())
 }
 
 #[run_test]
@@ -323,7 +309,6 @@ async fn peeking_looks_into_the_buffer_first_and_the_kernel_second() {
     peer.write_all(b"xy")?;
     server.read_exact(&mut one).await?;
     assert_eq!(server.peek(&mut buf).await?, 1);
-    Ok(())
 }
 
 #[run_test]
@@ -345,7 +330,6 @@ async fn a_peek_waits_for_data_beside_others() {
     for peek in peeks {
         assert_eq!(peek.await?, b"all");
     }
-    Ok(())
 }
 
 #[run_test]
@@ -359,7 +343,6 @@ async fn shutdown_ends_what_it_is_told_to() {
     assert_eq!(waits.await?, 0, "a local shutdown ends the wait");
     std::future::poll_fn(|cx| client.poll_shutdown(cx, Shutdown::Both)).await?;
     assert_eq!(server.read(&mut [0; 1]).await?, 0);
-    Ok(())
 }
 
 #[run_test]
@@ -373,7 +356,6 @@ async fn a_socket_without_connection_says_so() {
     assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
     let error = stream.peer_addr().expect_err("no peer");
     assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
-    Ok(())
 }
 
 /// Writes until nothing more fits; returns how many bytes did.
@@ -437,5 +419,4 @@ async fn any_number_of_pending_polls_is_one_wait() {
     peer.write_all(b"at last")?;
     assert_eq!(stream.read(&mut buf).await?, 7);
     assert_eq!(&buf[..7], b"at last");
-    Ok(())
 }

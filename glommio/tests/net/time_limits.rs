@@ -3,26 +3,15 @@
 //! How late a limit strikes is counted in ticks, of which each begins when the one before is over.
 //! On a machine that stands still there are fewer of them, and never more.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::io;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
-
-use futures_lite::future::{or, poll_once};
 use futures_lite::io::{AsyncRead, AsyncWrite};
-use glommio::net::{UdpSocket, UnixDatagram, UnixStream};
-use glommio::timer::{sleep, timeout};
-use glommio::{GlommioError, Task, executor, spawn_local, unconstrained};
+use glommio::timer::timeout;
+use glommio::unconstrained;
 
 use super::udp::local_pair;
 use super::unix_datagram::unconnected_pair;
 use super::unix_listener::Place;
 use super::{AGES, PATIENCE, Result, aged_pair, pair, run};
+use crate::common::prelude::*;
 
 const TICK: Duration = Duration::from_millis(5);
 const TICKS: u32 = 12;
@@ -267,7 +256,6 @@ async fn a_wait_beside_a_tick_has_exactly_its_time() {
             .await;
         }
     }
-    Ok(())
 }
 
 /// Its loop drops the read at each tick and begins another one.
@@ -280,7 +268,6 @@ async fn a_loop_that_reads_anew_at_each_tick_notices_a_silent_peer() {
             strikes_in_time(&stuck, async || beside_ticks(is_tick_first, anew).await).await;
         }
     }
-    Ok(())
 }
 
 /// Waits for half the time, gives up, and does something else.
@@ -332,7 +319,6 @@ async fn a_wait_after_one_that_was_given_up_has_its_whole_time() {
             }
         }
     }
-    Ok(())
 }
 
 /// The timer of the wait and that of the pause expire in one pass, so that the task is not polled
@@ -352,7 +338,6 @@ async fn a_read_does_not_end_with_the_limit_of_one_given_up_before_a_pause() {
             block.await;
         }
     }
-    Ok(())
 }
 
 /// As `select!` of `futures` polls its branches.
@@ -388,7 +373,6 @@ async fn a_loop_that_polls_in_any_order_notices_a_silent_peer() {
         stuck.until_it_times_out(anew).await;
         assert!(began.elapsed() >= LIMIT);
     }
-    Ok(())
 }
 
 /// A part of a task, with a waker of its own: polled when that was woken, and not each time that
@@ -457,7 +441,6 @@ async fn a_wait_in_a_part_of_a_task_has_exactly_its_time() {
             }
         }
     }
-    Ok(())
 }
 
 #[run_test]
@@ -472,7 +455,6 @@ async fn a_wait_that_changes_from_part_to_part_has_exactly_its_time() {
             .await;
         }
     }
-    Ok(())
 }
 
 #[run_test]
@@ -485,7 +467,6 @@ async fn a_wait_after_the_alarm_of_one_that_a_part_gave_up_has_its_whole_time() 
         })
         .await;
     }
-    Ok(())
 }
 
 /// The new task may lie where the old one did, and is polled as often.
@@ -508,7 +489,6 @@ async fn a_wait_of_another_task_has_its_whole_time() {
             sleep(LIMIT / 2).await;
         }
     }
-    Ok(())
 }
 
 /// The one that waited when the limit was set was given up.
@@ -532,5 +512,4 @@ async fn a_limit_that_is_set_after_a_wait_was_given_up_is_that_of_the_next() {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(began.elapsed() >= LIMIT);
     }
-    Ok(())
 }

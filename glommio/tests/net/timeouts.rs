@@ -1,27 +1,17 @@
 //! Read and write timeouts of streams, and peers that say nothing, take nothing, or never stop. Whose time it is that
 //! passes is in `time_limits.rs`.
 
-use std::cell::RefCell;
-use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::pin::{Pin, pin};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::io::{IoSlice, IoSliceMut, Read, Write};
 
-use futures_lite::future::poll_once;
 use futures_lite::io::AsyncRead;
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use glommio::net::{Preallocated, TcpListener, TcpStream, UdpSocket};
-use glommio::spawn_local;
-use glommio::timer::sleep;
+use glommio::net::Preallocated;
 use socket2::SockRef;
 
 use super::deaf::Deaf;
 use super::hostile::{Way, pattern, pour, read_in_a};
 use super::{PATIENCE, aged_pair, at_each_age, give_up, io_kind, pair, pair_with_std, run};
-use crate::common::{Kept, Numbers};
+use crate::common::Kept;
+use crate::common::prelude::*;
 
 pub(super) const LIMIT: Duration = Duration::from_millis(30);
 
@@ -68,7 +58,6 @@ async fn there_is_none_unless_set_and_zero_is_refused() {
     );
     stream.set_read_timeout(None)?;
     assert_eq!(stream.read_timeout(), None);
-    Ok(())
 }
 
 #[run_test]
@@ -80,7 +69,6 @@ async fn a_timeout_set_after_one_has_passed_starts_with_the_next_wait() {
     // No wait, and no turn of the executor either.
     std::thread::sleep(LIMIT);
     times_out(&mut stream, 2 * LIMIT).await;
-    Ok(())
 }
 
 #[run_test]
@@ -91,7 +79,6 @@ async fn another_executor_knows_nothing_of_them() {
     let stream = stream.into_accepted().bind_to_executor();
     assert_eq!(stream.read_timeout(), None);
     assert_eq!(stream.write_timeout(), None);
-    Ok(())
 }
 
 /// Data that is there beats a limit that has passed.
@@ -109,7 +96,6 @@ async fn a_ready_socket_beats_an_expired_timer() {
         assert_eq!(poll_once(&mut read).await.expect("it is there")?, 4);
     }
     assert_eq!(&buf[..4], b"here");
-    Ok(())
 }
 
 /// A stream that one task reads while another changes its timeout.
@@ -133,7 +119,6 @@ async fn a_shorter_timeout_ends_a_read_under_way(age: usize) {
         assert!(changed.elapsed() >= LIMIT);
         assert_timed_out(&error);
     }
-    Ok(())
 }
 
 #[run_test]
@@ -149,7 +134,6 @@ async fn a_longer_timeout_or_none_prolongs_a_read_under_way() {
         peer.write_all(b"finally")?;
         assert_eq!(reader.await?, 7);
     }
-    Ok(())
 }
 
 #[run_test]
@@ -162,7 +146,6 @@ async fn a_peek_has_no_limit() {
     });
     assert_eq!(stream.peek(&mut [0; 8]).await?, 4);
     drop(late.await?);
-    Ok(())
 }
 
 /// Many connections that say nothing: each read ends by its own clock, and all still work then.
@@ -199,7 +182,6 @@ async fn a_thousand_idle_connections_time_out_and_live_on() {
     for server in servers {
         server.await?;
     }
-    Ok(())
 }
 
 fn raise_descriptor_limit(wanted: u64) {
@@ -237,7 +219,6 @@ async fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_late
         drop(peer);
         assert_eq!(read_in_a(way, &mut stream).await?, b"");
     }
-    Ok(())
 }
 
 /// A waiting task, whatever it waits for, is forgotten when its socket is dropped: neither a timer
@@ -303,7 +284,6 @@ async fn no_timer_outlives_its_socket(age: usize) {
     let connecting = TcpStream::connect_timeout(deaf.address, PATIENCE * 60);
     wait_with(&kept, pin!(connecting)).await;
     is_forgotten(&kept, "a dropped connect").await;
-    Ok(())
 }
 
 /// A reader that takes a little at a time is progress: the timeout of a write bounds each of its waits, not their sum.
@@ -334,7 +314,6 @@ async fn a_peer_that_sips_is_waited_for() {
     stream.close().await?;
     assert!(started.elapsed() > limit, "or it has shown nothing");
     assert!(sips.await? == pattern(0, LENGTH));
-    Ok(())
 }
 
 /// Far more than the kernel's buffers and ours hold, read in every way there is.
@@ -383,7 +362,6 @@ async fn a_peer_that_never_stops_fills_no_buffer_beyond_its_capacity() {
         assert!(received == sent, "{} bytes of {length}", received.len());
         poured.join().expect("no panic")?;
     }
-    Ok(())
 }
 
 /// A peer that takes nothing: what was reported as written is in the kernel, what timed out is not.
@@ -431,5 +409,4 @@ async fn a_peer_that_never_reads_gets_what_was_reported_as_written_and_no_more()
     peer.read_to_end(&mut received)?;
     assert_eq!(received.len(), written);
     assert!(received == pattern(0, written));
-    Ok(())
 }

@@ -1,18 +1,9 @@
 //! UDP.
 
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
-use std::pin::pin;
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::future::poll_once;
-use glommio::net::{UdpSocket, UnixDatagram};
-use glommio::spawn_local;
-use glommio::timer::sleep;
+use std::net::{Ipv6Addr, UdpSocket as StdSocket};
 
 use super::{PATIENCE, Result, abandon, io_kind, run};
-use crate::common::skipped::skipped;
+use crate::common::prelude::*;
 
 /// Two sockets, each the other's peer.
 async fn peers() -> Result<(UdpSocket, UdpSocket)> {
@@ -41,7 +32,6 @@ async fn without_a_peer_receiving_from_it_fails_at_once() {
         .await
         .expect_err("there is no peer");
     assert_eq!(error.raw_os_error(), Some(libc::EDESTADDRREQ));
-    Ok(())
 }
 
 #[run_test]
@@ -57,7 +47,6 @@ async fn peers_exchange_datagrams() {
         let (count, from) = one.recv_from(&mut buf).await?;
         assert_eq!((count, from), (5, two.local_addr()?));
     }
-    Ok(())
 }
 
 #[run_test]
@@ -70,7 +59,6 @@ async fn datagrams_of_other_senders_are_not_received() {
     let count = one.recv(&mut buf).await?;
     assert_eq!(&buf[..count], b"friend");
     abandon(one.recv(&mut buf)).await;
-    Ok(())
 }
 
 #[run_test]
@@ -91,7 +79,6 @@ async fn a_long_datagram_is_cut_and_the_rest_is_gone() {
     assert_eq!(two.recv(&mut []).await?, 0, "into nothing");
     assert_eq!(two.recv_from(&mut buf).await?.0, 4);
     assert_eq!(&buf[..4], b"last");
-    Ok(())
 }
 
 #[run_test]
@@ -102,7 +89,6 @@ async fn too_long_a_datagram_is_refused() {
         .await
         .expect_err("too long for IPv4");
     assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
-    Ok(())
 }
 
 #[run_test]
@@ -126,7 +112,6 @@ async fn peeking_takes_nothing() {
     }
     assert_eq!(two.recv(&mut buf).await?, 4);
     abandon(two.peek_from(&mut buf)).await;
-    Ok(())
 }
 
 #[run_test]
@@ -136,7 +121,6 @@ async fn a_closed_port_is_reported_later() {
     one.send(b"anybody there?").await?;
     let error = one.recv(&mut [0; 8]).await.expect_err("the port is closed");
     assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
-    Ok(())
 }
 
 #[run_test]
@@ -151,7 +135,6 @@ async fn connecting_tries_all_addresses_and_needs_one() {
     let addresses = [SocketAddr::from((Ipv6Addr::LOCALHOST, 9)), target];
     socket.connect(&addresses[..]).await?;
     assert_eq!(socket.peer_addr()?, target);
-    Ok(())
 }
 
 #[run_test]
@@ -171,7 +154,6 @@ async fn options_read_back_what_was_set() {
     assert_eq!(socket.buffer_size(), 8192);
     socket.set_buffer_size(100);
     assert_eq!(socket.buffer_size(), 100);
-    Ok(())
 }
 
 #[run_test]
@@ -201,7 +183,6 @@ async fn multicast_groups_are_joined_and_left() {
         .leave_multicast_v6(&group, 1)
         .expect_err("it has left");
     assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
-    Ok(())
 }
 
 /// A pair whose queue fills up, which those of UDP never do on one host.
@@ -239,7 +220,6 @@ async fn a_connection_taken_for_a_udp_socket_shows_no_earlier_sender() {
     // The end of the connection is no datagram either.
     drop(peer);
     is_refused(connection.recv_from(&mut [0; 8]).await);
-    Ok(())
 }
 
 /// A program may make its sockets before its executor.

@@ -1,12 +1,11 @@
 //! Which UDP sockets share a port.
 
-use std::collections::HashSet;
 use std::net::UdpSocket as StdSocket;
 
-use futures_lite::future::or;
-use glommio::net::{DatagramPool, UdpSocket};
+use glommio::net::DatagramPool;
 
 use super::{in_child, run};
+use crate::common::prelude::*;
 
 #[run_test]
 async fn sockets_share_an_address() {
@@ -28,7 +27,6 @@ async fn sockets_share_an_address() {
         .await?;
     }
     assert!(!by_one.is_empty() && !by_two.is_empty());
-    Ok(())
 }
 
 #[run_test(in_child)]

@@ -1,22 +1,14 @@
 //! Unix datagrams: addresses of senders, full queues, and that no datagram is lost or changed.
 
-use std::cell::Cell;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixDatagram as StdDatagram;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::time::Duration;
 
-use glommio::net::UnixDatagram;
-use glommio::timer::sleep;
-use glommio::{GlommioError, spawn_local};
 use nix::sys::socket::UnixAddr;
 
 use super::unix_listener::Place;
 use super::unix_stream::impossible_paths;
 use super::{Result, abandon, io_kind, run};
+use crate::common::prelude::*;
 
 /// A receiver at a path, and a sender that is neither bound nor connected.
 pub(super) fn unconnected_pair() -> Result<(Place, UnixDatagram, Rc<UnixDatagram>)> {
@@ -43,7 +35,6 @@ async fn a_pair_exchanges_datagrams() {
     assert_eq!(one.recv(&mut []).await?, 0, "and so is this one");
     abandon(one.recv(&mut buf)).await;
     assert!(format!("{one:?}").starts_with("UnixDatagram { fd: "));
-    Ok(())
 }
 
 #[run_test]
@@ -68,7 +59,6 @@ async fn only_peeking_needs_a_peer() {
     // No socket can write to it, but it waits.
     abandon(sender.recv(&mut buf)).await;
     abandon(sender.peek(&mut buf)).await;
-    Ok(())
 }
 
 #[run_test]
@@ -84,7 +74,6 @@ async fn a_peer_that_goes_is_no_peer_any_more() {
     let error = sender.send_to(b"x", place.path()).await;
     let error = error.expect_err("a file, but no socket");
     assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
-    Ok(())
 }
 
 #[run_test]
@@ -110,7 +99,6 @@ async fn paths_that_cannot_be_are_refused_everywhere() {
     assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
     drop(socket);
     assert!(place.path().exists(), "nothing unlinks it");
-    Ok(())
 }
 
 /// What is received from `sender`, which sends one datagram for each: at once and after a wait,
@@ -162,7 +150,6 @@ async fn a_sender_without_a_name_has_none() {
         assert_eq!(address, UnixAddr::new_unnamed());
         assert!(!format!("{address:?} {address}").is_empty(), "no panic");
     }
-    Ok(())
 }
 
 #[run_test]
@@ -172,7 +159,6 @@ async fn a_sender_with_a_path_shows_it() {
         assert_eq!(address.path(), Some(place.path()));
         assert_eq!(address.as_abstract(), None);
     }
-    Ok(())
 }
 
 /// What lay in memory before is no part of the address, and what is no Unix socket has none.
@@ -200,7 +186,6 @@ async fn what_is_no_datagram_socket_shows_no_earlier_sender() {
         let (bytes, sender) = connection.recv_from(&mut [0; 16]).await?;
         assert_eq!((bytes, sender), (1, UnixAddr::new_unnamed()));
     }
-    Ok(())
 }
 
 /// Without an end of its own in what the kernel writes, as long as it gets.
@@ -213,7 +198,6 @@ async fn the_longest_path_with_a_nul_is_shown_whole() {
     for address in seen_from(UnixDatagram::bind(&path)?).await? {
         assert_eq!(address.path(), Some(&*path));
     }
-    Ok(())
 }
 
 #[run_test]
@@ -233,7 +217,6 @@ async fn a_sender_with_an_abstract_name_shows_it() {
     for address in seen_from(UnixDatagram::bind(path)?).await? {
         assert_eq!(address.as_abstract(), Some(&name[1..]));
     }
-    Ok(())
 }
 
 /// The kernel takes paths that leave no room for a NUL, and gives lengths beyond its own structure
@@ -260,7 +243,6 @@ async fn a_path_without_room_for_a_nul_is_shown_whole() {
     for address in seen_from(sender).await? {
         assert_eq!(address.path(), Some(path));
     }
-    Ok(())
 }
 
 #[test]

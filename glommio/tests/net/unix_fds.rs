@@ -2,16 +2,11 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use futures_lite::future::{poll_once, zip};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::UnixStream;
-use glommio::{GlommioError, executor};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::common::{descriptors, in_child, run};
+use crate::common::prelude::*;
 
 type Result = std::result::Result<(), GlommioError<()>>;
 
@@ -41,7 +36,6 @@ async fn a_descriptor_that_is_received_names_what_was_sent_and_is_closed_on_exec
     let flags = fcntl(&received, FcntlArg::F_GETFD).expect("it is open");
     assert!(FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC));
     assert_eq!(text(received), "content");
-    Ok(())
 }
 
 #[run_test]
@@ -69,7 +63,6 @@ async fn descriptors_keep_their_order_and_their_bytes() -> Result {
     assert_eq!(bytes, b"pairplain".repeat(5));
     let expected: Vec<_> = (0..10).map(|number| number.to_string()).collect();
     assert_eq!(texts, expected);
-    Ok(())
 }
 
 #[run_test]
@@ -84,7 +77,6 @@ async fn they_come_with_the_first_byte_however_small_the_buffer() -> Result {
     let mut rest = [0; 1];
     there.read_exact(&mut rest).await?;
     assert_eq!(&rest, b"c");
-    Ok(())
 }
 
 #[run_test]
@@ -97,7 +89,6 @@ async fn nothing_is_sent_or_received_by_an_empty_buffer() -> Result {
     let (bytes, fds) = there.recv_with_fds(&mut []).await?;
     assert_eq!((bytes, fds.len()), (0, 0));
     assert_eq!(there.recv_with_fds(&mut [0; 8]).await?.1.len(), 1);
-    Ok(())
 }
 
 #[run_test]
@@ -111,7 +102,6 @@ async fn more_than_the_kernel_takes_is_an_error_and_nothing_is_sent() -> Result 
     let mut buf = [0; 8];
     let (bytes, fds) = there.recv_with_fds(&mut buf).await?;
     assert_eq!((&buf[..bytes], fds.len()), (&b"y"[..], 253));
-    Ok(())
 }
 
 #[run_test]
@@ -130,7 +120,6 @@ async fn a_receiver_waits_and_one_that_gives_up_loses_nothing() -> Result {
     assert_eq!(sent?, 1);
     let (_, mut fds) = received?;
     assert_eq!(text(fds.pop().expect("one")), "late");
-    Ok(())
 }
 
 #[run_test]
@@ -156,7 +145,6 @@ async fn a_sender_waits_for_space_and_one_that_gives_up_has_sent_nothing() -> Re
         received += bytes;
     }
     assert_eq!(received, filled);
-    Ok(())
 }
 
 /// In a process of its own: it counts descriptors, and limits them.

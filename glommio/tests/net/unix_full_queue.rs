@@ -1,18 +1,7 @@
 //! Unix datagrams that wait for room: the receiver's queue is short, and waiting for it is the
 //! rule.
 
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
-
-use futures_lite::future::poll_once;
-use glommio::net::UnixDatagram;
-use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor, spawn_local, unconstrained};
+use glommio::unconstrained;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::timeouts::LIMIT;
@@ -22,6 +11,7 @@ use super::unix_stream::rests;
 use super::{
     Counted, PATIENCE, Result, abandon, give_up, io_kind, leaves_no_descriptor, run, run_in_child,
 };
+use crate::common::prelude::*;
 
 /// Has `send` fill the queue of a receiver that does not read. Returns how many datagrams it takes.
 async fn fill<F: Future<Output = Result<usize>>>(send: impl Fn() -> F) -> usize {
@@ -100,7 +90,6 @@ async fn a_send_that_waits_for_the_receiver_does_not_spin() {
     assert_eq!(waits.await?, 7);
     assert_eq!(receiver.recv(&mut buf).await?, 7);
     assert_eq!(&buf[..7], b"at last");
-    Ok(())
 }
 
 /// Here it is the sender's own buffer that is full, long before the receiver's queue is.
@@ -127,7 +116,6 @@ async fn long_datagrams_fill_the_sender_and_wait_without_spinning() {
     let error = sender.send_to(&too_long, place.path()).await;
     let error = error.expect_err("longer than the send buffer");
     assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
-    Ok(())
 }
 
 /// The kernel calls a connected socket full when its peer is, also for what goes elsewhere.
@@ -151,7 +139,6 @@ async fn a_peer_that_does_not_read_holds_up_nothing_for_others() {
     }
     assert_eq!(waits.await?, 4);
     assert_eq!(receiver.recv(&mut [0; 8]).await?, 4);
-    Ok(())
 }
 
 #[run_test]
@@ -196,7 +183,6 @@ async fn a_send_that_waits_hears_of_the_receivers_fate() {
     let error = waits.await.expect_err("it hears its peer alone");
     assert_eq!(io_kind(&error), io::ErrorKind::PermissionDenied);
     drop(friend);
-    Ok(())
 }
 
 #[run_test]
@@ -217,7 +203,6 @@ async fn a_send_that_was_dropped_has_sent_nothing() {
     sender.send_to(b"after", place.path()).await?;
     assert_eq!(receiver.recv(&mut buf).await?, 5);
     assert_eq!(&buf[..5], b"after");
-    Ok(())
 }
 
 #[run_test]
@@ -270,7 +255,6 @@ async fn receives_and_sends_time_out_and_go_on() {
     });
     assert_eq!(one.peek(&mut buf).await?, 4, "a peek has no limit");
     drop(late.await?);
-    Ok(())
 }
 
 async fn timed_out<T>(limit: Duration, waits: impl Future<Output = Result<T>>) {
@@ -307,7 +291,6 @@ async fn pending_polls_leave_nothing_behind() {
     }
     assert_eq!(Arc::strong_count(&counted), 2, "this test's own two");
     drop(full);
-    Ok(())
 }
 
 #[run_test(leaves_no_descriptor)]
@@ -357,5 +340,4 @@ async fn a_wait_without_a_descriptor_left_ends_all_the_same() {
     fill(|| sender.send_to(b"full", place.path())).await;
     sender.set_write_timeout(Some(LIMIT))?;
     timed_out(LIMIT, sender.send_to(b"late", place.path())).await;
-    Ok(())
 }

@@ -1,15 +1,12 @@
 //! Unix listeners: paths, backlogs, and that every connection is accepted once.
 
-use std::io;
-use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
-use std::path::{Path, PathBuf};
 
-use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::unix_stream::impossible_paths;
 use super::{io_kind, run};
+use crate::common::prelude::*;
 
 /// A path of its own, gone with everything in its directory in the end.
 pub(super) struct Place {
@@ -108,7 +105,6 @@ async fn a_path_is_bound_once_and_stays() {
         let error = UnixListener::bind(&path).expect_err("no such path");
         assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput, "{path:?}");
     }
-    Ok(())
 }
 
 #[run_test]
@@ -124,7 +120,6 @@ async fn the_longest_path_is_a_path() {
     assert_eq!(listener.local_addr()?.as_pathname(), Some(Path::new(&path)));
     let client = UnixStream::connect(&path).await?;
     assert_eq!(client.peer_addr()?.as_pathname(), Some(Path::new(&path)));
-    Ok(())
 }
 
 #[run_test]
@@ -141,7 +136,6 @@ async fn abstract_names_need_no_file() {
     drop(listener);
     let listener = UnixListener::bind(&path)?;
     assert_eq!(listener.local_addr()?.as_abstract_name(), Some(name));
-    Ok(())
 }
 
 #[run_test]
@@ -154,7 +148,6 @@ async fn so_many_connections_wait_to_be_accepted() {
     // The kernel's limit is one less than it takes.
     assert_eq!(clients.len(), limit.min(128) + 1);
     drop(listener);
-    Ok(())
 }
 
 #[run_test]
@@ -184,5 +177,4 @@ async fn programs_that_are_started_inherit_no_socket() {
     assert!(is_closed_on_exec(client)?);
     assert!(is_closed_on_exec(listener.accept().await?)?);
     assert!(is_closed_on_exec(UdpSocket::bind("127.0.0.1:0")?)?);
-    Ok(())
 }

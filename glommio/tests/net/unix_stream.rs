@@ -1,22 +1,13 @@
 //! Unix streams: connecting, and that they are streams in every respect.
 
-use std::future::poll_fn;
-use std::io::{self, Read};
+use std::io::Read;
 use std::net::Shutdown;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream as StdStream;
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{UnixListener, UnixStream};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, spawn_local};
 
 use super::unix_listener::{Full, Place};
 use super::{abandon, io_kind, leaves_no_descriptor, run, run_in_child};
+use crate::common::prelude::*;
 
 #[run_test]
 async fn a_pair_talks_both_ways_and_has_no_names() {
@@ -33,7 +24,6 @@ async fn a_pair_talks_both_ways_and_has_no_names() {
     }
     assert_eq!(&buf, b"there");
     assert!(format!("{one:?}").starts_with("UnixStream { fd: "));
-    Ok(())
 }
 
 #[run_test]
@@ -46,7 +36,6 @@ async fn both_ends_know_where_the_listener_is() {
     assert_eq!(server.local_addr()?.as_pathname(), Some(place.path()));
     assert!(server.peer_addr()?.is_unnamed());
     assert!(client.local_addr()?.is_unnamed());
-    Ok(())
 }
 
 #[run_test]
@@ -66,7 +55,6 @@ async fn connecting_fails_with_what_is_wrong() {
         let error = UnixStream::connect(&path).await.expect_err("no such path");
         assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput, "{path:?}");
     }
-    Ok(())
 }
 
 /// Too long, with a NUL in the middle, and both for abstract names, of which only the length
@@ -147,7 +135,6 @@ async fn connects_to_a_slow_server_take_no_thread_each() {
     for client in clients {
         client.await?;
     }
-    Ok(())
 }
 
 #[run_test]
@@ -180,7 +167,6 @@ async fn a_connect_given_up_leaves_no_client_behind() {
         drop(listener.accept().await?);
     }
     abandon(listener.accept()).await;
-    Ok(())
 }
 
 #[run_test(leaves_no_descriptor)]
@@ -221,7 +207,6 @@ async fn a_shutdown_ends_waits_here_and_there() {
     never_connected.shutdown(Shutdown::Both).await?;
     let error = never_connected.peer_addr().expect_err("there is no peer");
     assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
-    Ok(())
 }
 
 #[run_test(run_in_child)]
@@ -249,5 +234,4 @@ async fn the_peer_is_the_process_that_connected() {
     // SAFETY: the call is given no memory to write to.
     let waited = unsafe { libc::waitpid(forked, std::ptr::null_mut(), 0) };
     assert_eq!(waited, forked);
-    Ok(())
 }

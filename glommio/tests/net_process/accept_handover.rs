@@ -1,12 +1,7 @@
 //! Listeners that are given away, or shared: what they have taken from the backlog by then, and
 //! what becomes of it.
 
-use std::collections::HashSet;
-use std::future::poll_fn;
-use std::os::fd::{FromRawFd, IntoRawFd};
-use std::pin::Pin;
-
-use glommio::net::{AcceptedTcpStream, UnixListener};
+use glommio::net::AcceptedTcpStream;
 
 use super::accept_on_demand::turns;
 use super::*;
@@ -100,7 +95,6 @@ async fn a_listener_comes_apart_without_losing_a_connection() {
         }
     }
     back_to(before).await;
-    Ok(())
 }
 
 /// An accept that waits, for all that is known, is never polled nor dropped.
@@ -120,7 +114,6 @@ async fn a_listener_with_a_forgotten_accept_comes_apart() {
         let (socket, accepted) = listener.into_parts().await;
         assert_served(&socket, accepted, clients).await?;
     }
-    Ok(())
 }
 
 /// Without a call of accept, or a task that has polled and does not come back.
@@ -137,7 +130,6 @@ async fn a_listener_comes_apart_that_no_task_or_only_a_poller_waits_for() {
         let (socket, accepted) = listener.into_parts().await;
         assert_served(&socket, accepted, clients).await?;
     }
-    Ok(())
 }
 
 /// Again and again, while clients come: each is served by one of the listeners that the socket
@@ -187,7 +179,6 @@ async fn a_listener_handed_over_under_load_serves_every_client() {
     }
     drop(listener);
     back_to(before).await;
-    Ok(())
 }
 
 #[run_test(run_alone)]
@@ -218,7 +209,6 @@ async fn a_unix_listener_comes_apart_without_losing_a_connection() {
         client.set_read_timeout(Some(PATIENCE))?;
         client.read_exact(&mut [0])?;
     }
-    Ok(())
 }
 
 #[run_test(run_alone)]
@@ -244,7 +234,6 @@ async fn a_listener_dropped_while_it_comes_apart_is_closed_with_its_connections(
             .for_each(super::accept_on_demand::assert_ended);
         back_to(before).await;
     }
-    Ok(())
 }
 
 /// The executor that accepted for it is gone: what it has accepted is there, and nothing is waited
@@ -287,7 +276,6 @@ async fn a_batch_without_accepts_stays_in_the_backlog() {
         let socket = unsafe { StdListener::from_raw_fd(listener.into_raw_fd()) };
         take(&socket, CLIENTS)?;
     }
-    Ok(())
 }
 
 /// An accept now and then is for one connection: another process that shares the socket gets the
@@ -303,7 +291,6 @@ async fn an_accept_takes_one_connection_of_a_batch() {
         turns().await;
     }
     take(&socket, CLIENTS - 3)?;
-    Ok(())
 }
 
 /// All tests here once more, with the kernel accepting in the middle of any system call.

@@ -1,7 +1,6 @@
 //! The kernel accepts connections for accepts that wait: how many, what becomes of those that none
 //! claims, and what ends it.
 
-use std::collections::HashSet;
 use std::pin::pin;
 
 use super::*;
@@ -62,7 +61,6 @@ async fn a_listener_without_a_waiting_task_takes_hardly_any_connection() {
         accept_all(&listener, &clients).await?;
     }
     back_to(before).await;
-    Ok(())
 }
 
 #[run_test(run_alone)]
@@ -80,7 +78,6 @@ async fn a_waiter_that_does_not_come_back_is_not_buried_under_connections() {
         accept_all(&listener, &clients).await?;
     }
     back_to(before).await;
-    Ok(())
 }
 
 /// The same for tasks that have polled and do not come back.
@@ -97,7 +94,6 @@ async fn pollers_that_do_not_come_back_are_not_buried_under_connections() {
         accept_all(&listener, &clients).await?;
     }
     back_to(before).await;
-    Ok(())
 }
 
 /// An accept that begins to wait while the cancellation is under way is served all the same.
@@ -122,7 +118,6 @@ async fn accepting_goes_on_after_it_was_stopped() {
         let late = std::net::TcpStream::connect(address)?;
         assert_eq!(waiter.await?, late.local_addr()?);
     }
-    Ok(())
 }
 
 #[run_test(run_alone)]
@@ -140,7 +135,6 @@ async fn unclaimed_connections_end_with_their_listener() {
         clients.into_iter().for_each(assert_ended);
         back_to(before).await;
     }
-    Ok(())
 }
 
 /// The next owner of the descriptor gets all connections from then on, and what was taken is
@@ -167,7 +161,6 @@ async fn a_listener_that_is_given_away_takes_nothing_any_more() {
     }
     drop(plain);
     back_to(before).await;
-    Ok(())
 }
 
 #[run_test(run_alone)]
@@ -204,14 +197,11 @@ async fn accepts_given_up_under_load_leave_no_descriptor() {
             })
         })
         .collect();
-    for acceptor in acceptors {
-        acceptor.await;
-    }
+    join_all(acceptors).await;
     let ends = clients.join().expect("the clients do not panic")?;
     assert_eq!(ends, [0; CONNECTIONS], "each was closed by its owner");
     drop(listener);
     back_to(before).await;
-    Ok(())
 }
 
 /// The limit is reached while the kernel accepts: the waiting accepts fail once, and when there are

@@ -1,16 +1,10 @@
 //! Accepting without descriptors: an error for an accept that waits while a client is there, and
 //! for no other.
 
-use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
 use std::pin::pin;
-
-use futures_lite::StreamExt;
-use glommio::executor;
 
 use super::accept_on_demand::{clients_without_descriptors, turns};
 use super::*;
-use crate::common::{in_child, set_limit};
 
 /// The ways to accept.
 #[derive(Clone, Copy, Debug)]
@@ -206,8 +200,7 @@ fn a_server_survives_a_shortage_of_descriptors() {
     in_child(|| {
         set_limit(Resource::RLIMIT_NOFILE, 64);
         run(async {
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            let address = listener.local_addr()?;
+            let (listener, address) = bound()?;
             let _server = spawn_local(readme::serve(listener));
             let mut clients = clients_without_descriptors(address, 1)?;
             for _ in 0..20 {

@@ -3,13 +3,10 @@
 //! The test runs in a process of its own, whose descriptors are all for the server; the clients are
 //! in the process that started it, and do what they are told through a connection of theirs.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-
-use crate::common::{in_child, in_child_with};
+use crate::common::prelude::*;
 
 /// A connection to the clients.
 pub(crate) struct Unbound(TcpStream);

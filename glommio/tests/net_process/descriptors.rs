@@ -1,15 +1,8 @@
 //! Descriptors: none is left behind by what fails, and running out of them is an error and no more.
 
-use std::net::Ipv4Addr;
-use std::time::Instant;
-
-use futures_lite::StreamExt;
-use glommio::executor;
-
 use super::clients::in_child_with_clients;
 use super::deaf::closed_port;
 use super::*;
-use crate::common::set_limit;
 
 fn is_refused(connected: Result<TcpStream>) {
     let error = connected.expect_err("no socket listens");
@@ -45,7 +38,6 @@ async fn a_port_refuses_a_thousand_connections_and_the_next_one_serves() {
     let mut greeting = String::new();
     client.read_to_string(&mut greeting).await?;
     assert_eq!(greeting, "open");
-    Ok(())
 }
 
 #[run_test(run_alone)]

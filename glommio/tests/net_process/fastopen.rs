@@ -1,12 +1,10 @@
 //! Data that goes along with the request for a connection, where both ends take part: in a network
 //! of its own, for whether servers do is a setting of the system.
 
-use std::fs;
 use std::process::Command;
 
 use super::*;
 use crate::common::in_network_namespace;
-use crate::common::skipped::skipped;
 
 /// Clients and servers.
 const BOTH: &str = "3";

@@ -1,12 +1,8 @@
 //! Many connections that do nothing: what they cost.
 
-use std::future::Future;
-use std::sync::Arc;
-use std::task::{Context, Waker};
-
 use super::clients::in_child_with_clients;
 use super::*;
-use crate::common::{Kept, set_limit, thread_cpu, voluntary_switches};
+use crate::common::{Kept, voluntary_switches};
 
 const CONNECTIONS: usize = 10_000;
 
@@ -40,8 +36,7 @@ fn ten_thousand_idle_connections_cost_nothing_and_answer_when_asked() {
 async fn all_connect_and_answer(clients: &mut clients::Clients) -> Result<Vec<TcpStream>> {
     // Fewer at a time than may wait to be accepted.
     const BATCH: usize = 500;
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
+    let (listener, address) = bound()?;
     let mut readers = Vec::new();
     for _ in 0..CONNECTIONS / BATCH {
         clients.connect(address, BATCH).await?;

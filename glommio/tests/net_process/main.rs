@@ -2,18 +2,11 @@
 //! binary of its own, one test at a time, so that no other test opens or closes anything meanwhile.
 
 use std::fs::File;
-use std::future::Future;
-use std::io::{self, Read, Write};
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::sync::PoisonError;
 
-use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt, pin};
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
-use glommio::timer::{sleep, timeout};
-use glommio::{GlommioError, LocalExecutor, spawn_local};
+use futures_lite::pin;
+use glommio::timer::timeout;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 #[macro_use(run_test)]
@@ -32,8 +25,10 @@ mod fastopen;
 mod idle;
 mod shared_socket;
 
-use common::{descriptors as open_descriptors, patient};
+use common::descriptors as open_descriptors;
 use deaf::Deaf;
+
+use crate::common::prelude::*;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
 
@@ -108,7 +103,6 @@ async fn futures_dropped_in_any_state_leave_no_descriptor() {
     let mut buf = [0; 10];
     stream.read_exact(&mut buf).await?;
     assert_eq!(&buf, b"still here");
-    Ok(())
 }
 
 /// Polls `future` so many times, with a turn of the reactor in between, and drops it and its

@@ -1,12 +1,9 @@
 //! Listeners whose socket others accept from as well, by a descriptor of their own, as another process does:
 //! a client of which the kernel has told a listener that is gone, or does not wait any more, is theirs.
 
-use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
-use glommio::net::UnixListener;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::accept_on_demand::turns;
@@ -166,7 +163,6 @@ async fn a_client_of_a_unix_listener_that_stops_goes_to_who_shares_the_socket() 
             listener.accept().await?;
         }
     }
-    Ok(())
 }
 
 /// All tests here once more, with the kernel accepting in the middle of any system call.

@@ -1,11 +1,10 @@
 //! Which CPUs placements choose, on whatever machine the tests run.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeSet, HashSet};
 use std::hash::{Hash, Hasher};
-use std::{fs, panic, thread};
+use std::panic;
 
-use glommio::{BuilderErrorKind, CpuLocation, CpuSet, GlommioError, Placement, PoolPlacement};
+use glommio::CpuLocation;
 use nix::sched;
 use nix::unistd::Pid;
 
@@ -13,6 +12,8 @@ use nix::unistd::Pid;
 mod common;
 
 use common::{cpus_of, permitted_cpus};
+
+use crate::common::prelude::*;
 
 mod single {
     use super::*;

@@ -1,18 +1,11 @@
 //! How children end, and who is told.
 
-use std::cell::Cell;
 use std::io::ErrorKind;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::rc::Rc;
-use std::time::Duration;
 
-use futures_lite::future::poll_once;
 use glommio::future::timeout;
-use glommio::timer::sleep;
-use glommio::{GlommioError, spawn_local};
 
 use super::*;
-use crate::common::{panic_of, run};
 
 type Result = std::result::Result<(), GlommioError<()>>;
 
@@ -24,7 +17,6 @@ async fn the_status_is_that_of_the_program() -> Result {
         let status = shell(&format!("exit {code}")).status().await?;
         assert_eq!((status.code(), status.signal()), (Some(code), None));
     }
-    Ok(())
 }
 
 #[run_test]
@@ -35,7 +27,6 @@ async fn a_signal_that_ends_the_program_is_in_its_status() -> Result {
         assert_eq!((status.code(), status.signal()), (None, Some(signal)));
         assert!(!status.core_dumped());
     }
-    Ok(())
 }
 
 #[run_test]
@@ -70,7 +61,6 @@ async fn a_wait_that_is_given_up_loses_nothing() -> Result {
     }
     drop(stdin);
     assert_eq!(child.wait().await?.code(), Some(5));
-    Ok(())
 }
 
 #[run_test]
@@ -82,7 +72,6 @@ async fn a_child_may_be_waited_for_in_one_task_and_then_in_another() -> Result {
     let other = spawn_local(async move { child.wait().await });
     drop(stdin);
     assert_eq!(other.await?.code(), Some(6));
-    Ok(())
 }
 
 #[run_test]
@@ -92,7 +81,6 @@ async fn wait_closes_an_input_that_was_not_taken_and_try_wait_does_not() -> Resu
     assert!(child.stdin.is_some());
     assert!(child.wait().await?.success());
     assert!(child.stdin.is_none());
-    Ok(())
 }
 
 #[run_test]
@@ -113,7 +101,6 @@ async fn other_tasks_run_while_one_waits() -> Result {
     child.wait().await?;
     assert_eq!(ticks.get(), 5);
     counting.await;
-    Ok(())
 }
 
 #[run_test]
@@ -128,7 +115,6 @@ async fn many_children_end_with_their_own_statuses() -> Result {
         let (code, status) = wait.await;
         assert_eq!(status?.code(), Some(code));
     }
-    Ok(())
 }
 
 #[run_test]
@@ -141,7 +127,6 @@ async fn kill_ends_a_child_that_ignores_other_signals() -> Result {
     child.kill().await?;
     assert_eq!(child.wait().await?.signal(), Some(libc::SIGKILL));
     assert!(!exists(id));
-    Ok(())
 }
 
 #[run_test]
@@ -152,7 +137,6 @@ async fn the_settings_of_a_standard_command_are_kept() -> Result {
     let mut command = Command::from(std);
     let output = command.process_group(0).output().await?;
     assert_eq!(output.stdout, b"name me\n/\nleader\n");
-    Ok(())
 }
 
 #[test]

@@ -2,13 +2,8 @@
 
 use std::mem;
 use std::os::unix::process::ExitStatusExt;
-use std::thread;
-
-use futures_lite::future::poll_once;
-use glommio::{GlommioError, LocalExecutor, spawn_local};
 
 use super::*;
-use crate::common::{in_child, run};
 
 type Result = std::result::Result<(), GlommioError<()>>;
 
@@ -26,7 +21,6 @@ async fn kill_on_drop_leaves_neither_process_nor_zombie() -> Result {
     assert!(exists(id));
     drop(child);
     gone(id).await;
-    Ok(())
 }
 
 #[run_test]
@@ -37,7 +31,6 @@ async fn a_future_that_is_given_up_kills_its_child() -> Result {
     let output = spawn_local(child.wait_with_output());
     drop(output);
     gone(id).await;
-    Ok(())
 }
 
 #[run_test]
@@ -124,7 +117,6 @@ async fn a_forgotten_wait_does_no_harm() -> Result {
     drop(stdin);
     child.wait().await?;
     assert!(!exists(id));
-    Ok(())
 }
 
 #[run_test(in_children_with_and_without_pidfds)]

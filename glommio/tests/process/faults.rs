@@ -1,16 +1,12 @@
 //! Systems that lack something, and processes that interfere.
 
-use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::GlommioError;
 use nix::sys::resource::Resource;
 
 use super::*;
+use crate::common::run_in_child;
 use crate::common::seccomp::deny_all;
-use crate::common::{run, run_in_child, set_limit};
 
 /// No child of this process is left, neither running nor as a zombie.
 fn assert_no_children() {

@@ -10,15 +10,10 @@ mod dropped;
 mod faults;
 mod pipes;
 
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
-
 use glommio::process::{Child, Command};
-use glommio::timer::sleep;
 
+use crate::common::prelude::*;
 use crate::common::seccomp::deny;
-use crate::common::{descriptors, in_child_with};
 
 /// `sh -c script`.
 fn shell(script: &str) -> Command {

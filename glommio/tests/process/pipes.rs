@@ -1,16 +1,8 @@
 //! The standard streams of children.
 
 use std::io::ErrorKind;
-use std::pin::pin;
-use std::time::Duration;
-
-use futures_lite::future::{poll_once, zip};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::timer::sleep;
-use glommio::{GlommioError, spawn_local};
 
 use super::*;
-use crate::common::run;
 
 type Result = std::result::Result<(), GlommioError<()>>;
 
@@ -37,7 +29,6 @@ async fn megabytes_go_through_a_child_unchanged() -> Result {
     assert_eq!(read?, LENGTH);
     assert!(received == sent);
     assert!(child.wait().await?.success());
-    Ok(())
 }
 
 #[run_test]
@@ -50,7 +41,6 @@ async fn output_has_both_streams_though_each_is_longer_than_a_pipe() -> Result {
     assert!(output.stdout.starts_with(b"out\nout\n"));
     assert!(output.stderr.starts_with(b"err\nerr\n"));
     assert!(output.status.success());
-    Ok(())
 }
 
 #[run_test]
@@ -64,7 +54,6 @@ async fn what_is_not_piped_is_empty_in_the_output() -> Result {
         (&output.stdout[..], &output.stderr[..]),
         (&b"out\n"[..], &b""[..])
     );
-    Ok(())
 }
 
 #[run_test]
@@ -82,7 +71,6 @@ async fn a_read_that_is_given_up_loses_nothing() -> Result {
     drop(stdin);
     assert_eq!(stdout.read(&mut [0]).await?, 0);
     child.wait().await?;
-    Ok(())
 }
 
 #[run_test]
@@ -99,7 +87,6 @@ async fn a_write_waits_for_a_child_that_does_not_read() -> Result {
     stdin.write_all(b"\n").await?;
     stdin.close().await?;
     child.wait().await?;
-    Ok(())
 }
 
 #[run_test]
@@ -115,7 +102,6 @@ async fn writing_to_a_child_that_has_ended_is_an_error_and_no_signal() -> Result
         }
     };
     assert_eq!(error.kind(), ErrorKind::BrokenPipe);
-    Ok(())
 }
 
 #[run_test]
@@ -129,7 +115,6 @@ async fn a_write_under_way_ends_when_the_child_is_killed() -> Result {
     child.kill().await?;
     let error = writing.await.expect_err("it was killed");
     assert_eq!(error.kind(), ErrorKind::BrokenPipe);
-    Ok(())
 }
 
 #[run_test]
@@ -142,7 +127,6 @@ async fn a_closed_input_takes_nothing_more() -> Result {
     assert_eq!(error.kind(), ErrorKind::BrokenPipe);
     assert!(stdin.into_owned_fd().is_err());
     assert!(child.wait().await?.success());
-    Ok(())
 }
 
 #[run_test]
@@ -157,5 +141,4 @@ async fn the_output_of_one_child_is_the_input_of_the_next() -> Result {
     let output = second.output().await?;
     assert_eq!(output.stdout.trim_ascii(), b"100000");
     assert!(first.wait().await?.success());
-    Ok(())
 }

@@ -1,26 +1,15 @@
 //! What the seed decides in the place of threads and a kernel, and what it leaves as it is promised.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
-use std::io;
-use std::rc::Rc;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use glommio::channels::oneshot;
+use futures_lite::future;
 use glommio::future::timeout;
-use glommio::io::BufferedFile;
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::simulation::{self, Simulation, SimulationBuilder};
-use glommio::timer::sleep;
-use glommio::{executor, spawn_local};
 
-use super::{Log, MILLISECOND, SECOND};
-use crate::common::polled::rounds;
-use crate::common::{watchdog, with_watchdog};
+use super::{MILLISECOND, SECOND};
+use crate::common::prelude::*;
 
 /// The order in which tasks run that were spawned one after the other.
 fn order_of_tasks(simulation: SimulationBuilder, tasks: usize) -> Vec<usize> {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let simulation = simulation.client("client", move || {
         let log = seen.clone();
@@ -30,7 +19,7 @@ fn order_of_tasks(simulation: SimulationBuilder, tasks: usize) -> Vec<usize> {
                 spawn_local(async move {
                     // The first poll is that of the task which spawns.
                     executor().yield_now().await;
-                    log.add(number);
+                    log.push(number);
                 })
             });
             for task in tasks.collect::<Vec<_>>() {
@@ -261,7 +250,7 @@ fn the_wake_of_another_executor_is_seen_sooner_or_later() {
 fn completions_of_the_same_time_come_in_any_order() {
     let mut orders = BTreeSet::new();
     for seed in 0..100 {
-        let log = Log::new();
+        let log = Log::default();
         let seen = log.clone();
         Simulation::builder()
             .seed(seed)
@@ -273,7 +262,7 @@ fn completions_of_the_same_time_come_in_any_order() {
                         spawn_local(async move {
                             let socket = UdpSocket::bind(("0.0.0.0", port))?;
                             socket.recv_from(&mut [0]).await?;
-                            log.add(port);
+                            log.push(port);
                             Ok::<_, io::Error>(())
                         })
                     };

@@ -1,21 +1,13 @@
 //! Descriptors of sockets and files that are passed, shared and spliced.
 
 use std::cell::OnceCell;
-use std::io;
-use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::rc::Rc;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::OpenOptions;
-use glommio::net::{BalancedTcpListener, TcpListener, TcpStream, UnixStream};
+use glommio::net::BalancedTcpListener;
 use glommio::simulation::{self, Failure, FailureKind, Simulation, SimulationBuilder};
-use glommio::spawn_local;
-use glommio::timer::sleep;
 use nix::sys::resource::{Resource, setrlimit};
 
-use super::{Log, MILLISECOND, SECOND};
-use crate::common::{in_child, with_watchdog};
+use super::{MILLISECOND, SECOND};
+use crate::common::prelude::*;
 
 /// The same in a simulation and with the kernel: what is passed along with bytes of a Unix socket.
 async fn descriptors_are_passed() -> io::Result<()> {
@@ -127,7 +119,7 @@ fn a_file_is_sent_as_by_the_kernel() {
 /// One listener of all shards of a node, which know it by descriptors of their own.
 #[run_test]
 fn a_balanced_listener_shares_connections_out() {
-    let accepted = Log::new();
+    let accepted = Log::default();
     let seen = accepted.clone();
     let shared = Rc::new(OnceCell::new());
     Simulation::builder()
@@ -141,7 +133,7 @@ fn a_balanced_listener_shares_connections_out() {
                 let mut listener = listener.join(number)?;
                 loop {
                     let (mut stream, guard) = listener.accept().await?;
-                    log.add(number);
+                    log.push(number);
                     let serving = async move {
                         let _guard = guard;
                         stream.write_all(b"x").await?;
@@ -189,11 +181,11 @@ async fn open_files(count: usize) -> (usize, String) {
 }
 
 fn opened(simulation: SimulationBuilder, count: usize) -> Result<(usize, String), Failure> {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let simulation = simulation.seed(7).client("client", move || {
         let log = seen.clone();
-        async move { log.add(open_files(count).await) }
+        async move { log.push(open_files(count).await) }
     });
     simulation.run()?;
     Ok(log.take().remove(0))

@@ -1,20 +1,13 @@
 //! What was once other than with the kernel, and what a simulation does not have: that fails and says so.
 
-use std::future::Future;
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::net::Ipv6Addr;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::{Directory, OpenOptions};
-use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixStream};
 use glommio::process::Command;
 use glommio::signal::Signals;
 use glommio::simulation::{self, Fault, Simulation};
-use glommio::timer::sleep;
 
-use super::{Log, MILLISECOND, SECOND};
-use crate::common::{watchdog, with_watchdog};
+use super::{MILLISECOND, SECOND};
+use crate::common::prelude::*;
 
 /// The same with the kernel and in a simulation.
 fn as_with_the_kernel<F>(test: fn(PathBuf) -> F)
@@ -98,7 +91,7 @@ fn both_ends_of_a_unix_socket_have_the_same_user() {
 #[run_test]
 fn a_user_timeout_ends_a_connection_whose_peer_is_gone() {
     for limit in [None, Some(5), Some(60)] {
-        let log = Log::new();
+        let log = Log::default();
         let seen = log.clone();
         Simulation::builder()
             .seed(1)
@@ -122,7 +115,7 @@ fn a_user_timeout_ends_a_connection_whose_peer_is_gone() {
                     stream.write_all(b"x").await?;
                     let error = stream.read(&mut [0]).await.unwrap_err();
                     assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
-                    log.add(simulation::elapsed().as_secs() - 2);
+                    log.push(simulation::elapsed().as_secs() - 2);
                     Ok::<_, io::Error>(())
                 }
             })

@@ -1,19 +1,9 @@
 //! What ends or stands still: a node with its kernel, or its processes alone; and disks that begin to fail.
 
-use std::cell::Cell;
-use std::future::pending;
-use std::io;
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::{BufferedFile, DmaFile, OpenOptions};
-use glommio::net::{TcpListener, TcpStream};
 use glommio::simulation::{self, Disk, FailureKind, Fault, Simulation};
-use glommio::timer::sleep;
 
-use super::{HOUR, Log, MILLISECOND, SECOND};
-use crate::common::with_watchdog;
+use super::{HOUR, MILLISECOND, SECOND};
+use crate::common::prelude::*;
 
 const NODE: &str = "server";
 
@@ -36,7 +26,7 @@ async fn serve(log: Log<u64>) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let file = options.create(true).read(true).write(true);
     let file = file.buffered_open("/data").await?;
-    log.add(file.file_size().await?);
+    log.push(file.file_size().await?);
     file.write_at(vec![7; 100], 0).await?;
     let listener = TcpListener::bind("0.0.0.0:7000")?;
     let _connection = listener.accept().await?;
@@ -45,7 +35,7 @@ async fn serve(log: Log<u64>) -> io::Result<()> {
 
 /// What a client sees that is connected, and one that connects later, and what is left of the file.
 fn seen_of(fault: &Fault) -> (String, String, Vec<u64>) {
-    let (log, seen) = (Log::new(), Log::new());
+    let (log, seen) = (Log::default(), Log::default());
     let (of_server, of_client) = (log.clone(), seen.clone());
     Simulation::builder()
         .seed(3)
@@ -58,9 +48,9 @@ fn seen_of(fault: &Fault) -> (String, String, Vec<u64>) {
                 let mut stream = TcpStream::connect("server:7000").await?;
                 stream.set_read_timeout(Some(2 * SECOND))?;
                 let read = stream.read(&mut [0]).await;
-                seen.add(format!("{:?}", read.map_err(|it| it.kind())));
+                seen.push(format!("{:?}", read.map_err(|it| it.kind())));
                 let again = TcpStream::connect_timeout("server:7000", 2 * SECOND).await;
-                seen.add(format!(
+                seen.push(format!(
                     "{:?}",
                     again.map(drop).map_err(|it| io::Error::from(it).kind())
                 ));
@@ -96,7 +86,7 @@ fn a_kernel_lives_on_when_its_processes_are_killed() {
 fn a_power_cut_after_a_kill_takes_what_was_not_synced() {
     let mut lost = 0;
     for seed in 0..40 {
-        let log = Log::new();
+        let log = Log::default();
         let of_server = log.clone();
         Simulation::builder()
             .seed(seed)
@@ -115,7 +105,7 @@ fn a_power_cut_after_a_kill_takes_what_was_not_synced() {
 
 /// When a client is connected, and when it has its answer, if the server stands still for a minute.
 fn answered(fault: Fault) -> (u64, u64) {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     Simulation::builder()
         .seed(5)
@@ -132,10 +122,10 @@ fn answered(fault: Fault) -> (u64, u64) {
             async move {
                 sleep(10 * SECOND).await;
                 let mut stream = TcpStream::connect("server:7000").await?;
-                log.add(simulation::elapsed().as_secs());
+                log.push(simulation::elapsed().as_secs());
                 stream.write_all(&[1]).await?;
                 stream.read_exact(&mut [0]).await?;
-                log.add(simulation::elapsed().as_secs());
+                log.push(simulation::elapsed().as_secs());
                 Ok::<_, io::Error>(())
             }
         })
@@ -190,7 +180,7 @@ fn kills_and_stops_come_by_chance() {
 /// The disk of one node, from a moment on.
 #[run_test]
 fn a_disk_begins_to_fail_while_the_others_do_not() {
-    let log = Log::new();
+    let log = Log::default();
     let writes = |name: &'static str| {
         let log = log.clone();
         move || {
@@ -199,7 +189,7 @@ fn a_disk_begins_to_fail_while_the_others_do_not() {
                 let file = BufferedFile::create("/data").await?;
                 for second in 0..6_u64 {
                     let written = file.write_at(vec![1; 512], 0).await;
-                    log.add((name, second, written.is_ok()));
+                    log.push((name, second, written.is_ok()));
                     sleep(SECOND).await;
                 }
                 io::Result::Ok(())
@@ -236,7 +226,7 @@ const SECTOR: usize = 512;
 /// Each sector of 16 has its number, or its number and 100 once it is written for a second time. What is read after
 /// that.
 fn read_back(disk: fn(Disk) -> Disk, seed: u64) -> Vec<[u8; SECTOR]> {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     Simulation::builder()
         .seed(seed)
@@ -260,7 +250,7 @@ fn read_back(disk: fn(Disk) -> Disk, seed: u64) -> Vec<[u8; SECTOR]> {
                 let file = DmaFile::open("/data").await?;
                 let bytes = file.read_at(0, 16 * SECTOR).await?;
                 for sector in bytes.chunks(SECTOR) {
-                    log.add(sector.try_into().expect("they are whole"));
+                    log.push(sector.try_into().expect("they are whole"));
                 }
                 io::Result::Ok(())
             }

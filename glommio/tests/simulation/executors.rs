@@ -1,19 +1,15 @@
 //! What executors do in a simulation: as outside of one, and the same for the same seed.
 
-use std::collections::BTreeSet;
-use std::time::Instant;
-
-use futures_lite::StreamExt;
 use glommio::channels::channel_mesh::MeshBuilder;
 use glommio::channels::shared_channel;
 use glommio::future::timeout;
 use glommio::simulation::{self, Simulation};
 use glommio::sync::Semaphore;
-use glommio::timer::{interval, sleep};
-use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into, time};
+use glommio::time;
+use glommio::timer::interval;
 
-use super::{HOUR, Log, MILLISECOND, SECOND};
-use crate::common::with_watchdog;
+use super::{HOUR, MILLISECOND, SECOND};
+use crate::common::prelude::*;
 
 #[run_test]
 fn an_hour_takes_no_time_and_ends_exactly() {
@@ -31,7 +27,7 @@ fn an_hour_takes_no_time_and_ends_exactly() {
 
 #[run_test]
 fn deadlines_of_all_nodes_come_in_their_order() {
-    let log = Log::new();
+    let log = Log::default();
     let mut builder = Simulation::builder();
     for node in 0..5_u32 {
         let log = log.clone();
@@ -41,7 +37,7 @@ fn deadlines_of_all_nodes_come_in_their_order() {
                 for n in 0..20 {
                     sleep((node + 1) * SECOND).await;
                     assert_eq!(simulation::elapsed(), (n + 1) * (node + 1) * SECOND);
-                    log.add(simulation::elapsed());
+                    log.push(simulation::elapsed());
                 }
             }
         });
@@ -54,7 +50,7 @@ fn deadlines_of_all_nodes_come_in_their_order() {
 
 #[run_test]
 fn run_for_ends_at_its_time_whatever_is_left() {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let report = Simulation::builder()
         .node("server", 1, move || {
@@ -62,7 +58,7 @@ fn run_for_ends_at_its_time_whatever_is_left() {
             async move {
                 let mut ticks = interval(SECOND);
                 while ticks.next().await.is_some() {
-                    log.add(simulation::elapsed());
+                    log.push(simulation::elapsed());
                 }
             }
         })
@@ -100,27 +96,25 @@ async fn busy(log: Log<String>) {
                     n >= 10,
                     "{n}: in order of arming at {n} = 10"
                 );
-                log.add(format!("{n} at {:?}", simulation::elapsed() - started));
+                log.push(format!("{n} at {:?}", simulation::elapsed() - started));
                 executor().yield_now().await;
             };
             match n % 3 {
-                0 => spawn_local_into(task, slow).expect("the queue is there"),
+                0 => spawn_in(slow, task),
                 _ => spawn_local(task),
             }
         })
         .collect();
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
 }
 
 fn run_busy(seed: u64) -> (u64, Vec<String>) {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let report = Simulation::builder()
         .seed(seed)
         .client("a", move || busy(seen.clone()))
-        .node("b", 2, || busy(Log::new()))
+        .node("b", 2, || busy(Log::default()))
         .run()
         .expect("nothing fails");
     assert_eq!(report.seed(), seed);
@@ -155,13 +149,13 @@ fn common_seeds() -> u64 {
 fn what_the_seed_decides_changes_the_order_of_nodes() {
     let mut orders = BTreeSet::new();
     for seed in 0..30 {
-        let log = Log::new();
+        let log = Log::default();
         let mut builder = Simulation::builder().seed(seed);
         for name in ["a", "b", "c"] {
             let log = log.clone();
             builder = builder.client(name, move || {
                 let log = log.clone();
-                async move { log.add(name) }
+                async move { log.push(name) }
             });
         }
         builder.run().expect("nothing fails");
@@ -173,7 +167,7 @@ fn what_the_seed_decides_changes_the_order_of_nodes() {
 #[run_test]
 fn shards_of_a_node_talk_over_a_mesh() {
     for seed in 0..10 {
-        let log = Log::new();
+        let log = Log::default();
         let seen = log.clone();
         let mesh = MeshBuilder::full(3, 4);
         Simulation::builder()
@@ -188,7 +182,7 @@ fn shards_of_a_node_talk_over_a_mesh() {
                         let log = log.clone();
                         reading.push(spawn_local(async move {
                             let items: Vec<u32> = receiver.collect().await;
-                            log.add((peer, me, items));
+                            log.push((peer, me, items));
                         }));
                     }
                     for n in 0..100 {
@@ -200,9 +194,7 @@ fn shards_of_a_node_talk_over_a_mesh() {
                         }
                     }
                     drop(senders);
-                    for task in reading {
-                        task.await;
-                    }
+                    join_all(reading).await;
                 }
             })
             .run()
@@ -326,7 +318,7 @@ async fn a_test_that_is_a_simulation_may_return_a_result() -> Result<(), std::io
 #[run_test]
 fn long_turns_are_charged_the_same_whenever_they_run() {
     let order = |seed| {
-        let log = Log::new();
+        let log = Log::default();
         let seen = log.clone();
         Simulation::builder()
             .seed(seed)
@@ -351,13 +343,11 @@ async fn long_turns(log: Log<usize>) {
                 for _ in 0..100 * (turn % 3 + 1) {
                     time::now();
                 }
-                log.add(shares);
+                log.push(shares);
                 executor().yield_now().await;
             }
         };
-        spawn_local_into(turns, queue).expect("the queue is there")
+        spawn_in(queue, turns)
     });
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
 }

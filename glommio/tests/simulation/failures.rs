@@ -1,23 +1,14 @@
 //! How a simulation fails, and what it tells.
 
-use std::cell::Cell;
-use std::future::pending;
-use std::io;
-use std::rc::Rc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender};
 
-use futures_lite::future::yield_now;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::BufferedFile;
-use glommio::net::{TcpListener, TcpStream};
 use glommio::simulation::{
     self, Failure, FailureKind, Fault, Network, Report, Simulation, SimulationBuilder,
 };
-use glommio::timer::sleep;
-use glommio::{GlommioError, executor, spawn_local};
 
 use super::{HOUR, SECOND, power_cut};
-use crate::common::{aborts_in_child, with_watchdog};
+use crate::common::aborts_in_child;
+use crate::common::prelude::*;
 
 fn kind_of(builder: glommio::simulation::SimulationBuilder) -> (FailureKind, Option<String>) {
     let failure = builder.run().expect_err("it fails");

@@ -1,33 +1,24 @@
 //! What happens to nodes: power cuts, pauses, clocks that drift, resources that are used up.
 
-use std::cell::Cell;
-use std::future::pending;
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::BufferedFile;
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::simulation::{self, Fault, Simulation};
-use glommio::timer::sleep;
-use glommio::{executor, spawn_local, time};
+use glommio::time;
 
-use super::{HOUR, Log, MILLISECOND, SECOND, pause, power_cut};
-use crate::common::with_watchdog;
+use super::{HOUR, MILLISECOND, SECOND, pause, power_cut};
+use crate::common::prelude::*;
 
 #[run_test]
 fn a_node_whose_power_is_cut_starts_again_and_its_tasks_are_gone() {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let cut = power_cut("server", 3 * SECOND);
     Simulation::builder()
         .node("server", 2, move || {
             let log = seen.clone();
             async move {
-                log.add(("start", simulation::elapsed()));
+                log.push(("start", simulation::elapsed()));
                 spawn_local(sleep(HOUR)).detach();
                 sleep(10 * SECOND).await;
-                log.add(("end", simulation::elapsed()));
+                log.push(("end", simulation::elapsed()));
             }
         })
         .at(5 * SECOND, cut)
@@ -118,7 +109,7 @@ fn a_blocking_call_goes_with_the_power() {
 
 #[run_test]
 fn a_node_that_stands_still_finds_that_time_has_gone_by() {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let pause = pause("server", 60 * SECOND);
     Simulation::builder()
@@ -129,7 +120,7 @@ fn a_node_that_stands_still_finds_that_time_has_gone_by() {
                 for _ in 0..5 {
                     sleep(SECOND).await;
                     executor().spawn_blocking(|| {}).await;
-                    log.add((time::now() - start).as_secs());
+                    log.push((time::now() - start).as_secs());
                 }
             }
         })
@@ -143,7 +134,7 @@ fn a_node_that_stands_still_finds_that_time_has_gone_by() {
 /// The power goes for the node as a whole, and there is nothing to pause while it is off.
 #[run_test]
 fn a_power_cut_ends_a_pause_and_a_pause_without_power_does_nothing() {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let pause = || pause("server", 60 * SECOND);
     let cut = power_cut("server", 2 * SECOND);
@@ -154,7 +145,7 @@ fn a_power_cut_ends_a_pause_and_a_pause_without_power_does_nothing() {
                 loop {
                     sleep(SECOND).await;
                     executor().spawn_blocking(|| {}).await;
-                    log.add(simulation::elapsed().as_secs());
+                    log.push(simulation::elapsed().as_secs());
                 }
             }
         })
@@ -197,11 +188,11 @@ fn clocks_that_drift_wait_longer_or_shorter() {
 
 #[run_test]
 fn an_injected_fault_happens_at_its_time() {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     Simulation::builder()
         .node("server", 1, move || {
-            seen.add(simulation::elapsed());
+            seen.push(simulation::elapsed());
             pending::<()>()
         })
         .client("client", || async {
@@ -286,7 +277,7 @@ fn without_descriptors_all_that_opens_one_fails_and_nothing_is_lost() {
 
 #[run_test]
 fn without_memory_rings_refuse_and_a_node_starts_when_there_is_some() {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let no_memory = Fault::NoMemory {
         node: "node".into(),
@@ -297,7 +288,7 @@ fn without_memory_rings_refuse_and_a_node_starts_when_there_is_some() {
         .node("node", 2, move || {
             let log = seen.clone();
             async move {
-                log.add(simulation::elapsed());
+                log.push(simulation::elapsed());
                 loop {
                     sleep(SECOND).await;
                     let opened = BufferedFile::create("/data").await;
@@ -305,7 +296,7 @@ fn without_memory_rings_refuse_and_a_node_starts_when_there_is_some() {
                         Ok(file) => drop(file.close().await),
                         Err(error) => {
                             assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
-                            log.add(simulation::elapsed());
+                            log.push(simulation::elapsed());
                         }
                     }
                 }

@@ -1,23 +1,16 @@
 //! Files on simulated disks: what the library does with them, and what a power cut leaves.
 
-use std::cell::{Cell, RefCell};
 use std::os::unix::fs::PermissionsExt;
-use std::rc::Rc;
-use std::time::Duration;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::{
-    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, OpenOptions,
     create_dir_all, hard_link, read_link, remove, remove_dir_all, rename, set_permissions, stat,
     symlink,
 };
 use glommio::simulation::{self, FailureKind, Simulation};
-use glommio::timer::sleep;
-use glommio::{GlommioError, time};
+use glommio::time;
 
 use super::{MILLISECOND, SECOND, power_cut};
-use crate::common::polled::rounds;
-use crate::common::{watchdog, with_watchdog};
+use crate::common::prelude::*;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
 

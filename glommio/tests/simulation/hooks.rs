@@ -1,19 +1,9 @@
 //! What a test does while nodes run, and many seeds of it.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
-use std::future::pending;
-use std::io;
-use std::rc::Rc;
-use std::sync::Mutex;
-
-use glommio::net::UdpSocket;
 use glommio::simulation::{self, FailureKind, Fault, Simulation, SimulationBuilder};
-use glommio::timer::sleep;
 
-use super::{HOUR, Log, MILLISECOND, SECOND, power_cut};
-use crate::common::polled::rounds;
-use crate::common::{in_child_with, watchdog, with_watchdog};
+use super::{HOUR, MILLISECOND, SECOND, power_cut};
+use crate::common::prelude::*;
 
 fn cut(node: &str) -> Fault {
     power_cut(node, SECOND)
@@ -21,15 +11,15 @@ fn cut(node: &str) -> Fault {
 
 #[run_test]
 fn a_hook_hears_of_each_start_before_the_node_runs() {
-    let log = Log::new();
+    let log = Log::default();
     let (of_hook, of_node) = (log.clone(), log.clone());
     Simulation::builder()
         .node("a", 2, move || {
-            of_node.add(("runs".to_owned(), simulation::starts()));
+            of_node.push(("runs".to_owned(), simulation::starts()));
             pending::<()>()
         })
         .node("b", 1, pending::<()>)
-        .on_start(move |name, count| of_hook.add((name.to_owned(), count)))
+        .on_start(move |name, count| of_hook.push((name.to_owned(), count)))
         .at(SECOND, cut("a"))
         .run_for(5 * SECOND)
         .expect("nothing fails");
@@ -143,7 +133,7 @@ async fn send_and_count(log: Log<(u64, usize)>) -> io::Result<()> {
             socket.send_to(&[1], "echo:7000").await?;
             count += usize::from(socket.recv_from(&mut [0]).await.is_ok());
         }
-        log.add((simulation::elapsed().as_secs(), count));
+        log.push((simulation::elapsed().as_secs(), count));
         sleep(SECOND).await;
     }
 }
@@ -152,7 +142,7 @@ async fn send_and_count(log: Log<(u64, usize)>) -> io::Result<()> {
 fn in_the_calm_nothing_goes_wrong() {
     for seed in 0..rounds(4) as u64 {
         let _watchdog = watchdog();
-        let log = Log::new();
+        let log = Log::default();
         let seen = log.clone();
         let drift = Fault::Drift {
             node: "source".into(),

@@ -1,19 +1,10 @@
 //! Faults that happen again and again: at which moments, and which of them in a seed.
 
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::rc::Rc;
-use std::time::Duration;
-
-use glommio::io::{BufferedFile, rename};
-use glommio::net::UdpSocket;
+use glommio::io::rename;
 use glommio::simulation::{self, Fault, Simulation, SimulationBuilder};
-use glommio::timer::sleep;
 
-use super::{HOUR, Log, MILLISECOND, SECOND};
-use crate::common::polled::rounds;
-use crate::common::{watchdog, with_watchdog};
+use super::{HOUR, MILLISECOND, SECOND};
+use crate::common::prelude::*;
 
 /// What a node has done last, and when; noted as it loses its power.
 struct Last {
@@ -30,7 +21,7 @@ impl Last {
 impl Drop for Last {
     fn drop(&mut self) {
         let (what, since) = self.what.get();
-        self.at_cut.add((what, simulation::elapsed() - since));
+        self.at_cut.push((what, simulation::elapsed() - since));
     }
 }
 
@@ -63,7 +54,7 @@ async fn works_now_and_then(last: Last) -> io::Result<()> {
 
 #[test]
 fn power_cuts_come_within_operations_and_right_after_them() {
-    let at_cut = Log::new();
+    let at_cut = Log::default();
     let seeds = rounds(4);
     for seed in 0..seeds as u64 {
         let _watchdog = watchdog();

@@ -1,27 +1,19 @@
 //! A seed does the same first, last and alone, next to others on other threads, and in another process.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::sync::atomic::AtomicU64;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::{BufferedFile, Directory};
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::select;
 use glommio::simulation::{self, Simulation};
-use glommio::timer::sleep;
-use glommio::{executor, select, spawn_local};
 
-use super::{Log, MILLISECOND, SECOND};
-use crate::common::{in_child_with, with_watchdog};
+use super::{MILLISECOND, SECOND};
+use crate::common::prelude::*;
 
 const SEEDS: u64 = 6;
 
 /// Answers over TCP, tells over UDP, keeps a file, makes calls that block.
 async fn serve(log: Log<String>) -> io::Result<()> {
-    log.add(format!("{} {}", executor().id(), simulation::starts()));
+    log.push(format!("{} {}", executor().id(), simulation::starts()));
     let file = BufferedFile::create(format!("/data{}", executor().id())).await?;
     Directory::open("/").await?.sync().await?;
     let socket = UdpSocket::bind("0.0.0.0:0")?;
@@ -56,7 +48,7 @@ async fn ask(log: Log<String>) -> io::Result<()> {
         let mut buffer = [0; 16];
         loop {
             let (count, from) = socket.recv_from(&mut buffer).await?;
-            log_in_task.add(format!("{count} from {from}"));
+            log_in_task.push(format!("{count} from {from}"));
         }
         #[allow(unreachable_code, reason = "it has a type")]
         io::Result::Ok(())
@@ -72,7 +64,7 @@ async fn ask(log: Log<String>) -> io::Result<()> {
             io::Result::Ok(())
         };
         let answer = attempt.await.map_err(|error| error.to_string());
-        log.add(format!(
+        log.push(format!(
             "{round}: {answer:?} at {:?}",
             simulation::elapsed()
         ));
@@ -83,7 +75,7 @@ async fn ask(log: Log<String>) -> io::Result<()> {
 
 /// A number of all that was seen.
 fn run(seed: u64) -> u64 {
-    let log = Log::new();
+    let log = Log::default();
     let (of_server, of_client) = (log.clone(), log.clone());
     let report = Simulation::builder()
         .seed(seed)

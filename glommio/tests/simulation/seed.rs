@@ -1,27 +1,20 @@
 //! What a seed decides, whatever ran before it on the thread.
 
-use std::collections::BTreeSet;
-use std::future::{pending, ready};
-use std::io;
-
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream};
+use glommio::select;
 use glommio::simulation::{self, Simulation};
-use glommio::timer::sleep;
-use glommio::{executor, select};
 
-use super::{Log, MILLISECOND, SECOND, power_cut};
-use crate::common::with_watchdog;
+use super::{MILLISECOND, SECOND, power_cut};
+use crate::common::prelude::*;
 
 /// Which branch came first each time.
 fn branches(seed: u64) -> Vec<bool> {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let client = move || {
         let log = seen.clone();
         async move {
             for _ in 0..20 {
-                log.add(select! {
+                log.push(select! {
                     _ = ready(()) => true,
                     _ = ready(()) => false,
                 });
@@ -47,11 +40,11 @@ fn select_goes_by_the_seed_alone() {
 
 #[run_test]
 fn executors_have_the_same_ids_in_each_life_of_each_node() {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let main = move || {
         let log = seen.clone();
-        async move { log.add((simulation::starts(), executor().id())) }
+        async move { log.push((simulation::starts(), executor().id())) }
     };
     let cut = power_cut("one", SECOND);
     Simulation::builder()
@@ -68,11 +61,11 @@ fn executors_have_the_same_ids_in_each_life_of_each_node() {
 
 #[run_test]
 fn a_node_that_is_off_for_longer_than_it_runs_returns_each_time() {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     Simulation::builder()
         .node("server", 1, move || {
-            seen.add(simulation::elapsed());
+            seen.push(simulation::elapsed());
             pending::<()>()
         })
         .restarts("server", SECOND..2 * SECOND, 5 * SECOND..10 * SECOND)
@@ -105,7 +98,7 @@ async fn echo() -> io::Result<()> {
 
 /// How many of `rounds` answers to messages of 100 bytes came in parts.
 fn answers_in_parts(split: f64, rounds: usize) -> usize {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let ask = move || {
         let log = seen.clone();
@@ -125,7 +118,7 @@ fn answers_in_parts(split: f64, rounds: usize) -> usize {
                     reads += 1;
                 }
                 assert_eq!(answer, message);
-                log.add(reads > 1);
+                log.push(reads > 1);
             }
             stream.close().await
         }
@@ -148,14 +141,14 @@ fn a_reader_gets_a_part_of_little_data_by_chance() {
 }
 
 fn is_buggified(seed: u64) -> usize {
-    let log = Log::new();
+    let log = Log::default();
     let seen = log.clone();
     let client = move || {
         let log = seen.clone();
         async move {
             for _ in 0..100 {
                 if glommio::buggify!(0.5) {
-                    log.add(());
+                    log.push(());
                 }
             }
         }

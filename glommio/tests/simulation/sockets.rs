@@ -1,23 +1,14 @@
 //! Sockets of a simulated network.
 
-use std::cell::{Cell, RefCell};
-use std::io;
 use std::net::Shutdown;
-use std::rc::Rc;
-use std::time::Duration;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::future::timeout;
-use glommio::net::{
-    self, DatagramPool, Ecn, Segments, TcpListener, TcpStream, UdpSocket, UnixDatagram,
-    UnixListener, UnixStream,
-};
+use glommio::net::{self, DatagramPool, Ecn, Segments};
 use glommio::simulation::{self, Fault, Simulation, SimulationBuilder};
-use glommio::timer::sleep;
-use glommio::{spawn_local, time};
+use glommio::time;
 
 use super::{HOUR, MILLISECOND, SECOND, pause, power_cut};
-use crate::common::with_watchdog;
+use crate::common::prelude::*;
 
 /// Echoes what connections send.
 async fn echo() -> io::Result<()> {
@@ -109,9 +100,7 @@ fn streams_are_complete_over_a_bad_network() {
                         })
                     })
                     .collect();
-                for task in tasks {
-                    task.await;
-                }
+                join_all(tasks).await;
             })
             .run()
             .expect("nothing fails")

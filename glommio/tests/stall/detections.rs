@@ -1,18 +1,9 @@
 //! What counts as a stall, and what is told of it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
-
-use glommio::timer::sleep;
-use glommio::{Latency, LocalExecutorBuilder, Shares, TaskQueueHandle, executor, spawn_local_into};
 use libc::SIGUSR1;
 
-use crate::common::with_watchdog;
-use crate::witness::{
-    INTERVAL, Seen, Witness, count_signals, has_a_frame, queue, stall_until_signalled,
-};
+use crate::common::prelude::*;
+use crate::witness::{INTERVAL, Seen, Witness, count_signals, has_a_frame, stall_until_signalled};
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
@@ -183,7 +174,7 @@ fn the_threshold_is_asked_with_the_interval_of_the_moment() {
             (matters(INTERVAL * 2), "slow"),
         ] {
             let queue = executor().create_task_queue(shares(), latency, name);
-            spawn_local_into(async {}, queue).expect("it exists").await;
+            spawn_in(queue, async {}).await;
         }
     });
     let mut asked = std::mem::take(&mut *asked.lock().expect("unpoisoned"));

@@ -1,21 +1,15 @@
 //! Handlers that do more than they should, the default one, and tasks that panic during a timed
 //! turn.
 
+use std::fmt;
 use std::panic::resume_unwind;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-use std::{fmt, thread};
 
-use glommio::{
-    DefaultStallDetectionHandler, LocalExecutor, LocalExecutorBuilder, StallDetection,
-    StallDetectionHandler, TaskQueueHandle, executor, spawn_local, spawn_local_into,
-};
+use glommio::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
 use libc::SIGUSR1;
 
 use crate::common::log::hearing;
-use crate::common::{panic_of, with_watchdog};
-use crate::witness::{INTERVAL, Witness, count_signals, queue, signals, stall_until_signalled};
+use crate::common::prelude::*;
+use crate::witness::{INTERVAL, Witness, count_signals, signals, stall_until_signalled};
 
 /// Calls functions in the place of a handler's methods.
 struct Calls<T, S> {

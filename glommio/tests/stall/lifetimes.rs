@@ -1,13 +1,9 @@
 //! Switching the detection on, over and off, and what is left then.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
-
-use glommio::{LocalExecutor, LocalExecutorBuilder, StallDetectionHandler};
+use glommio::StallDetectionHandler;
 use libc::{SIGUSR1, SIGUSR2};
 
-use crate::common::{in_child, panic_of, threads, wait_until, with_slices_of, with_watchdog};
+use crate::common::prelude::*;
 use crate::witness::{INTERVAL, Witness, count_signals, stall_until_signalled};
 
 #[run_test]

@@ -1,16 +1,10 @@
 //! Names of tasks in reports of stalls.
 
-use std::rc::Rc;
-
-use futures_lite::future::yield_now;
-use glommio::{
-    DefaultStallDetectionHandler, LocalExecutorBuilder, TaskBuilder, TaskQueueHandle, executor,
-    spawn_local,
-};
+use glommio::DefaultStallDetectionHandler;
 use libc::SIGUSR1;
 
 use crate::common::log::hearing;
-use crate::common::with_watchdog;
+use crate::common::prelude::*;
 use crate::witness::{INTERVAL, Witness, count_signals, stall_until_signalled};
 
 /// Keeps the thread for longer than its budget.

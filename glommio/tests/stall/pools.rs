@@ -1,13 +1,8 @@
 //! Stall detection in pools: a handler for each shard.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::{io, thread};
-
-use glommio::{GlommioError, LocalExecutorPoolBuilder, PoolPlacement, executor};
 use libc::SIGUSR1;
 
-use crate::common::with_watchdog;
+use crate::common::prelude::*;
 use crate::witness::{INTERVAL, Witness};
 
 #[run_test]

@@ -1,13 +1,8 @@
 //! Signals: which may be used, which other handlers get them, and those that mean nothing.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-use std::{io, thread};
-
-use glommio::{GlommioError, LocalExecutorBuilder};
 use libc::{SIGRTMIN, SIGURG, SIGUSR1, SIGUSR2, SIGWINCH};
 
-use crate::common::{watchdog, with_watchdog};
+use crate::common::prelude::*;
 use crate::witness::{
     INTERVAL, Witness, count_signals, has_a_frame, ignore_signals_so_far, raise, signals,
     stall_until_signalled,

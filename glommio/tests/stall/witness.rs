@@ -1,15 +1,11 @@
 //! What the cases share: a handler that remembers, and code that stalls until the signal has come.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once};
-use std::time::{Duration, Instant};
-use std::{fmt, thread};
+use std::fmt;
+use std::sync::Once;
 
-use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, Shares, StallDetection, StallDetectionHandler,
-    TaskQueueHandle, executor,
-};
+use glommio::{StallDetection, StallDetectionHandler};
+
+use crate::common::prelude::*;
 
 /// What was told of one stall.
 #[derive(Clone, Debug)]
@@ -158,11 +154,6 @@ impl StallDetectionHandler for Witness {
                 text: detection.to_string(),
             });
     }
-}
-
-/// A new queue of the running executor.
-pub fn queue(name: &str) -> TaskQueueHandle {
-    executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
 }
 
 thread_local! {

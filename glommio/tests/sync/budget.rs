@@ -1,11 +1,8 @@
 //! Locks and tasks that may do nothing more in their poll.
 
-use std::rc::Rc;
-
-use glommio::spawn_local;
 use glommio::sync::Mutex;
 
-use crate::common::run;
+use crate::common::prelude::*;
 
 #[run_test]
 async fn a_lock_that_is_handed_over_to_a_refused_task_stays_with_it() {
@@ -18,15 +15,11 @@ async fn a_lock_that_is_handed_over_to_a_refused_task_stays_with_it() {
                 let mut value = mutex.lock().await.unwrap();
                 assert_eq!(*value, number, "in the order in which they came");
                 *value += 1;
-                while !glommio::executor().need_preempt() {
-                    std::hint::spin_loop();
-                }
+                spin_until_preempted();
             })
         })
         .collect();
     drop(guard);
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
     assert_eq!(*mutex.lock().await.unwrap(), 10);
 }

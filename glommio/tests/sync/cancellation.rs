@@ -1,15 +1,9 @@
-use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Waker};
-
 use futures_lite::FutureExt;
 use glommio::sync::CancellationToken;
-use glommio::{executor, spawn_local};
 use proptest::prelude::*;
 
-use crate::common::polled::{Polled, operations, quiet_panic};
-use crate::common::{Kept, Numbers, run};
+use crate::common::Kept;
+use crate::common::prelude::*;
 
 #[test]
 fn a_select_loop_piles_up_no_wakers() {

@@ -1,27 +1,20 @@
 //! Tokens of one executor that are attached to those of another.
 
-use std::sync::mpsc;
-use std::time::Duration;
-
 use glommio::sync::{CancellationToken, RemoteCancellation};
-use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, executor};
 
-use crate::common::{panic_of, run, wait_until, with_watchdog};
+use crate::common::prelude::*;
 
 /// Attaches on another executor, and waits there for the end.
 fn attached_elsewhere(foreign: RemoteCancellation) -> (impl FnOnce(), mpsc::Receiver<()>) {
     let (ready, is_ready) = mpsc::channel();
-    let shard = LocalExecutorBuilder::default()
-        .spawn(move || async move {
-            let token = foreign.attach();
-            let child = token.child_token();
-            drop(token);
-            ready.send(()).unwrap();
-            child.cancelled().await;
-            assert!(foreign.is_cancelled());
-        })
-        .unwrap();
+    let shard = spawn_executor(move || async move {
+        let token = foreign.attach();
+        let child = token.child_token();
+        drop(token);
+        ready.send(()).unwrap();
+        child.cancelled().await;
+        assert!(foreign.is_cancelled());
+    });
     (move || shard.join().unwrap(), is_ready)
 }
 
@@ -85,13 +78,11 @@ fn an_attached_token_can_be_an_origin() {
     let origin = CancellationToken::new();
     let foreign = origin.foreign_child();
     let (send, receive) = mpsc::channel();
-    let relay = LocalExecutorBuilder::default()
-        .spawn(move || async move {
-            let token = foreign.attach();
-            send.send(token.foreign_child()).unwrap();
-            token.cancelled().await;
-        })
-        .unwrap();
+    let relay = spawn_executor(move || async move {
+        let token = foreign.attach();
+        send.send(token.foreign_child()).unwrap();
+        token.cancelled().await;
+    });
     let (join, is_ready) = attached_elsewhere(receive.recv().unwrap());
     is_ready.recv().unwrap();
     origin.cancel();

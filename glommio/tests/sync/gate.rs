@@ -1,16 +1,7 @@
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::time::Duration;
-
 use glommio::sync::Gate;
-use glommio::timer::{sleep, timeout};
-use glommio::{
-    ExecutorErrorKind, GlommioError, Latency, QueueErrorKind, ResourceType, Shares, executor,
-    spawn_local_into,
-};
+use glommio::timer::timeout;
 
-use crate::common::polled::{Polled, at_once, quiet_panic};
-use crate::common::{Parking, on_drop, panic_of, run};
+use crate::common::prelude::*;
 
 fn is_closed<T>(result: Result<T, GlommioError<()>>) -> bool {
     matches!(result, Err(GlommioError::Closed(ResourceType::Gate)))
@@ -90,7 +81,7 @@ fn a_close_outlives_the_handle_that_it_was_called_on() {
 #[run_test]
 async fn tasks_are_inside_until_they_are_done() {
     let gate = Gate::new();
-    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+    let queue = queue("q");
     let done = Rc::new(Cell::new(0));
     let work = |wait: u64| {
         let done = Rc::clone(&done);
@@ -111,7 +102,7 @@ async fn tasks_are_inside_until_they_are_done() {
 #[run_test]
 async fn a_task_may_be_spawned_through_a_gate_while_a_borrow_is_held_that_it_takes() {
     let gate = Gate::new();
-    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+    let queue = queue("q");
     let order = Rc::new(RefCell::new(Vec::new()));
     let in_queue = spawn_local_into(
         {
@@ -149,7 +140,7 @@ async fn the_pass_of_a_task_is_released_before_its_result_is_seen() {
 
 #[run_test]
 async fn the_pass_of_a_task_is_released_after_its_future_is_dropped() {
-    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+    let queue = queue("q");
     for starts in [true, false] {
         let gate = Gate::new();
         let seen = Rc::new(Cell::new(None));
@@ -176,7 +167,7 @@ async fn the_pass_of_a_task_is_released_after_its_future_is_dropped() {
 #[run_test]
 async fn an_unknown_queue_leaves_nothing_inside() {
     let gate = Gate::new();
-    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+    let queue = queue("q");
     executor().remove_task_queue(queue).unwrap();
     let refused = gate.spawn_into(async {}, queue).map(drop);
     assert!(matches!(

@@ -2,16 +2,13 @@
 //! served, handed over when they are released. A lock is units of which a reader takes one and a
 //! writer all.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::task::Poll;
+use std::collections::VecDeque;
 
-use glommio::GlommioError;
 use glommio::sync::{
     Mutex, MutexGuard, Permit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore,
 };
 
-use crate::common::Numbers;
-use crate::common::polled::{Polled, quiet_panic};
+use crate::common::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -1,8 +1,6 @@
 use glommio::sync::Mutex;
-use glommio::{GlommioError, ResourceType};
 
-use crate::common::panic_of;
-use crate::common::polled::{Polled, at_once, quiet_panic};
+use crate::common::prelude::*;
 
 #[test]
 fn it_is_not_reentrant_and_says_so() {

@@ -1,13 +1,7 @@
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::rc::Rc;
-use std::task::Poll;
-
 use glommio::sync::OnceCell;
 use proptest::prelude::*;
 
-use crate::common::polled::{Polled, at_once, operations, quiet_panic};
-use crate::common::{DropCount, Numbers};
+use crate::common::prelude::*;
 
 /// A future that is done when `stage` holds something.
 fn until<T: Clone>(stage: &RefCell<Option<T>>) -> impl Future<Output = T> {

@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::common::polled::operations;
-use crate::common::watchdog;
+use crate::common::prelude::*;
 use crate::model::{Kind, run};
 
 proptest! {

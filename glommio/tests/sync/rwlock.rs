@@ -1,11 +1,6 @@
-use std::cell::Cell;
-use std::rc::Rc;
-
 use glommio::sync::RwLock;
-use glommio::{GlommioError, ResourceType, executor, spawn_local};
 
-use crate::common::polled::{Polled, quiet_panic};
-use crate::common::{DropCount, panic_of, run};
+use crate::common::prelude::*;
 
 fn would_block<T>(result: Result<T, GlommioError<()>>) -> bool {
     matches!(result, Err(GlommioError::WouldBlock(ResourceType::RwLock)))
@@ -25,9 +20,7 @@ async fn guards_are_held_across_awaits() {
             })
         })
         .collect();
-    for writer in writers {
-        writer.await;
-    }
+    join_all(writers).await;
     assert_eq!(*lock.read().await.unwrap(), 10);
 }
 

@@ -1,11 +1,7 @@
-use std::rc::Rc;
-use std::task::Context;
-
 use glommio::sync::{RwLock, Semaphore};
-use glommio::{GlommioError, ResourceType};
 
-use crate::common::hooks::counting;
-use crate::common::polled::{Polled, at_once, keeps_one_waker, quiet_panic};
+use crate::common::polled::keeps_one_waker;
+use crate::common::prelude::*;
 
 fn is_closed<T>(result: Result<T, GlommioError<()>>, requested: u64, available: u64) -> bool {
     matches!(

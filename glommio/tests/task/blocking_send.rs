@@ -1,14 +1,8 @@
 //! `spawn_blocking_send`: a blocking call whose result is awaited elsewhere.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Barrier};
-use std::thread;
 
-use futures_lite::future::block_on;
-use glommio::{LocalExecutor, executor};
-
-use crate::common::{bomb, panic_of, run, with_watchdog};
+use crate::common::prelude::*;
 
 fn is_send<T: Send>(value: T) -> T {
     value

@@ -1,17 +1,8 @@
 //! Cancelling: by dropping a `Task`, by `Task::cancel`, by `JoinHandle::cancel`.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, pending, poll_fn};
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::Duration;
-
-use futures_lite::future::{poll_once, yield_now};
 use glommio::task::JoinHandle;
-use glommio::timer::sleep;
-use glommio::{Latency, LocalExecutor, Shares, Task, executor, spawn_local, spawn_local_into};
 
-use crate::common::{DropCount, Parking, on_drop, run, with_watchdog};
+use crate::common::prelude::*;
 
 /// A task that never ends by itself, and counts its end.
 fn endless(drops: &DropCount) -> Task<()> {
@@ -98,7 +89,7 @@ async fn a_cancellation_that_is_given_up_still_cancels() {
 #[run_test]
 async fn a_task_cancelled_before_its_first_poll_is_never_polled() {
     let drops = DropCount::default();
-    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "");
+    let queue = queue("");
     for queue in [queue, Default::default()] {
         let guard = drops.guard();
         let task = spawn_local_into(

@@ -1,15 +1,10 @@
 //! The feature `debugging`: counting tasks, and following some of them.
 
-use std::time::Duration;
-
 use glommio::task::debugging::TaskDebugger;
-use glommio::{
-    Latency, LocalExecutor, Shares, TaskBuilder, TaskQueueHandle, executor, spawn_local,
-};
 use tracing::Level;
 
 use crate::common::log::{Heard, hearing};
-use crate::common::{Parking, panic_of, run};
+use crate::common::prelude::*;
 
 /// What was logged about tasks while `f` ran.
 fn heard(f: impl FnOnce()) -> Vec<Heard> {
@@ -122,14 +117,13 @@ fn the_name_of_a_task_is_its_label() {
         run(async {
             let name = TaskBuilder::new().name("static").spawn_local(async {});
             let made = TaskBuilder::new().name(format!("number {}", 7));
-            let nowhere =
-                executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+            let nowhere = queue("q");
             executor().remove_task_queue(nowhere).expect("it is empty");
             let refused = made.clone().spawn_local_into(async {}, nowhere);
             assert!(refused.is_err());
             spawn_local(async {}).await;
             let queue = TaskQueueHandle::default();
-            let made = made.spawn_local_into(async {}, queue).expect("it is there");
+            let made = made.spawn_in(queue, async {});
             TaskBuilder::new().spawn_local(async {}).await;
             name.await;
             made.await;

@@ -1,18 +1,9 @@
 //! Awaiting and detaching.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, pending, poll_fn};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
-use std::time::Duration;
-
-use futures_lite::future::{block_on, or, poll_once, yield_now};
+use glommio::ScopedTask;
 use glommio::task::JoinHandle;
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, ScopedTask, Task, executor, spawn_local, spawn_local_into};
 
-use crate::common::{DropCount, Log, Parking, on_drop, panic_of, run, with_watchdog};
+use crate::common::prelude::*;
 
 #[run_test]
 async fn a_task_that_gave_its_output_panics_when_polled_again() {
@@ -158,7 +149,7 @@ async fn a_hundred_thousand_tasks_at_once() {
                 yield_now().await;
                 i
             };
-            spawn_local_into(add, executor().current_task_queue()).expect("it exists")
+            spawn_in(executor().current_task_queue(), add)
         })
         .collect();
     let mut sum = 0;

@@ -1,24 +1,11 @@
 //! `JoinSet`: outputs in the order in which tasks are done, cancelling, and what becomes of panics.
 
-use std::cell::{Cell, RefCell};
-use std::future::{pending, poll_fn};
-use std::rc::Rc;
-use std::task::{Context, Poll};
-use std::time::Duration;
-
-use futures_lite::future::{block_on, poll_once, yield_now};
 use glommio::task::{AbortHandle, JoinError, JoinSet};
-use glommio::timer::sleep;
-use glommio::{
-    ExecutorErrorKind, GlommioError, Latency, LocalExecutor, Shares, TaskQueueHandle, executor,
-    spawn_local,
-};
 use proptest::prelude::*;
 
-use crate::common::hooks::{counting, on_wake};
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
+use crate::common::prelude::*;
 use crate::common::rationed::assert_rationed;
-use crate::common::{DropCount, Parking, on_drop, panic_of, run, with_watchdog};
 
 fn cancelled<T>(output: Option<Result<T, JoinError>>) -> bool {
     matches!(output, Some(Err(error)) if error.is_cancelled() && !error.is_panic())
@@ -92,7 +79,7 @@ async fn a_task_that_is_done_when_it_is_spawned() {
 #[run_test]
 async fn an_unknown_queue_is_an_error_and_no_member() {
     let mut set = JoinSet::new();
-    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "gone");
+    let queue = queue("gone");
     executor().remove_task_queue(queue).expect("it is empty");
     let drops = DropCount::default();
     let guard = drops.guard();

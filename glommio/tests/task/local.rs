@@ -1,17 +1,9 @@
 //! `task_local!`: where a value is visible, and where it is not.
 
-use std::cell::Cell;
-use std::future::{pending, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::rc::Rc;
-use std::task::Poll;
-
-use futures_lite::future::{block_on, poll_once, yield_now};
 use glommio::task::AccessError;
-use glommio::{LocalExecutor, executor, spawn_local, spawn_local_into, task_local};
+use glommio::task_local;
 
-use crate::common::{DropCount, on_drop, panic_of, run};
+use crate::common::prelude::*;
 
 task_local! {
     static NUMBER: u32;
@@ -94,7 +86,7 @@ fn spawned_tasks_do_not_inherit() {
         assert_eq!(number(), Some(1));
         assert_eq!(at_once.await, (None, Some(2), None, None));
         let queue = executor().current_task_queue();
-        let queued = spawn_local_into(async { number() }, queue).expect("it exists");
+        let queued = spawn_in(queue, async { number() });
         assert_eq!(queued.await, None);
         assert_eq!(number(), Some(1));
     }));

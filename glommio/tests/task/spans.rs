@@ -1,19 +1,13 @@
 //! Tasks with names in the log: each poll is inside the task's span.
 
-use std::cell::RefCell;
 use std::fmt::Debug;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{MutexGuard, PoisonError};
 
-use futures_lite::future::yield_now;
-use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, Shares, TaskBuilder, executor, spawn_local,
-};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
-use crate::common::{bomb, with_watchdog};
+use crate::common::prelude::*;
 
 /// One test at a time, and not the first to make such a span: where several threads do that at
 /// once, with different subscribers, `tracing` may have some of them miss it.
@@ -204,8 +198,7 @@ fn a_span_tells_executor_queue_name_and_a_number() {
             .make()
             .expect("there is io_uring");
         local.run(async {
-            let queue =
-                executor().create_task_queue(Shares::default(), Latency::NotImportant, "batch");
+            let queue = queue("batch");
             let task = TaskBuilder::new().name("index");
             let task = task.spawn_local_into(
                 async {

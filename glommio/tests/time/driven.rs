@@ -1,15 +1,10 @@
 //! Clocks that are driven by hand: `pause`, `advance`, `resume`.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::{poll_once, yield_now, zip};
-use glommio::timer::{sleep, sleep_until};
-use glommio::{LocalExecutor, executor, spawn_local, time};
+use glommio::time;
+use glommio::timer::sleep_until;
 
 use super::{HOUR, SECOND, run_paused};
-use crate::common::{panic_of, with_watchdog};
+use crate::common::prelude::*;
 
 #[run_test(run_paused)]
 async fn an_advance_stops_at_each_deadline_on_the_way() {
@@ -164,9 +159,7 @@ fn a_timer_of_a_resumed_clock_ends_the_slice_of_a_busy_task() {
         time::resume();
         let sleeping = spawn_local(sleep(Duration::from_millis(1)));
         yield_now().await;
-        while !executor().need_preempt() {
-            std::hint::spin_loop();
-        }
+        spin_until_preempted();
         sleeping.await;
     });
 }

@@ -8,10 +8,7 @@ mod driven;
 mod outside;
 mod paused;
 
-use std::time::Duration;
-
-use common::watchdog;
-use glommio::LocalExecutorBuilder;
+use crate::common::prelude::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);

@@ -1,22 +1,12 @@
 //! A paused clock beside work that takes real time: files, blocking calls, sockets, other threads.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
-use futures_lite::future::yield_now;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::channels::{oneshot, shared_channel};
+use glommio::channels::shared_channel;
 use glommio::future::timeout;
-use glommio::io::{BufferedFile, DmaFile, remove};
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
-use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn_local, time};
+use glommio::io::remove;
+use glommio::time;
 
 use super::{SECOND, run_paused};
-use crate::common::with_watchdog;
+use crate::common::prelude::*;
 
 const MICROSECOND: Duration = Duration::from_micros(1);
 
@@ -104,8 +94,7 @@ async fn serve(listener: TcpListener, delay: Duration) -> io::Result<()> {
 
 #[run_test(run_paused)]
 async fn time_limits_of_sockets_go_by_it() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("it is bound");
+    let (listener, address) = bound().expect("a port is free");
     spawn_local(serve(listener, 10 * SECOND)).detach();
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     stream

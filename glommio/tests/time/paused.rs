@@ -1,20 +1,12 @@
 //! What a paused clock does when all tasks wait.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
-use std::future::pending;
-use std::rc::Rc;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::{poll_once, yield_now};
 use glommio::future::timeout;
-use glommio::timer::{DelayQueue, Timer, TimerActionOnce, TimerActionRepeat, interval, sleep};
-use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, Task, spawn_local, time};
+use glommio::time;
+use glommio::timer::{DelayQueue, interval};
 use proptest::prelude::*;
 
 use super::{HOUR, SECOND, run_paused};
-use crate::common::{panic_of, with_watchdog};
+use crate::common::prelude::*;
 
 #[run_test(run_paused)]
 async fn it_moves_to_the_deadline_exactly() {
@@ -214,9 +206,7 @@ fn events(waits: &[Vec<u64>]) -> Vec<(u64, usize)> {
                 })
             })
             .collect();
-        for task in tasks {
-            task.await;
-        }
+        join_all(tasks).await;
     });
     events.take()
 }

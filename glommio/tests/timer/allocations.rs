@@ -1,12 +1,8 @@
 //! What firing timers asks of the allocator.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use glommio::LocalExecutorBuilder;
 use glommio::timer::sleep_until;
 
+use crate::common::prelude::*;
 use crate::counting::Allocations;
 
 /// A large allocation has the allocator consolidate what thousands of finished tasks have left, and

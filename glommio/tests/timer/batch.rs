@@ -1,15 +1,9 @@
 //! Timers that fire together: armed for far off, then reset to now, in order. Nothing has to be
 //! waited for, and one pass takes them all, up to its bound.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::task::Waker;
-use std::time::Duration;
-
-use glommio::timer::Timer;
-
 use crate::common::hooks;
-use crate::harness::{HOUR, poll, run};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, poll};
 
 /// Runs `test` in an executor with few timers and in one with many.
 pub fn run_in_both_stages(test: impl AsyncFn()) {

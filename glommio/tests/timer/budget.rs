@@ -1,13 +1,8 @@
 //! Ticks that are always due, beside other tasks.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::time::Duration;
+use glommio::timer::{MissedTickBehavior, interval};
 
-use glommio::spawn_local;
-use glommio::timer::{MissedTickBehavior, interval, sleep};
-
-use crate::common::run;
+use crate::common::prelude::*;
 
 #[run_test]
 async fn ticks_that_are_always_due_let_a_sleeper_run() {

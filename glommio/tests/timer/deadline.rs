@@ -1,14 +1,7 @@
 //! When a timer is done, and what it says then.
 
-use std::panic::catch_unwind;
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
-
-use futures_lite::future::poll_once;
-use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep};
-use glommio::{LocalExecutor, spawn_local};
-
-use crate::harness::{HOUR, hog, hog_until, ms, poll, run};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, hog, hog_until, ms, poll};
 
 const DURATIONS: [Duration; 6] = [
     Duration::ZERO,
@@ -49,9 +42,7 @@ async fn never_early_in_a_crowd() {
             })
         })
         .collect();
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
 }
 
 #[run_test]
@@ -200,7 +191,7 @@ fn poll_once_blocking<F: Future>(future: F) -> Option<F::Output> {
 /// The timer outlives `run` and goes on in the next one.
 #[test]
 fn a_timer_lives_from_run_to_run() {
-    crate::harness::with_watchdog(|| {
+    with_watchdog(|| {
         let local = LocalExecutor::default();
         let (mut timer, latest) = local.run(async {
             let mut timer = Timer::new(HOUR);

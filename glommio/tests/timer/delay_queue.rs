@@ -1,20 +1,12 @@
 //! `DelayQueue`: items come out at their deadlines, in order, and can be moved and taken out
 //! before.
 
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-
-use futures_lite::StreamExt;
-use futures_lite::future::poll_once;
 use glommio::timer::delay_queue::Expired;
-use glommio::timer::{DelayQueue, sleep, sleep_until};
-use glommio::{executor, spawn_local};
+use glommio::timer::{DelayQueue, sleep_until};
 
 use crate::batch::run_in_both_stages;
-use crate::common::hooks::counting;
-use crate::common::panic_of;
-use crate::harness::{HOUR, Log, hog_until, ms, run, until};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, hog_until, ms, until};
 
 pub(crate) async fn next<T>(queue: &DelayQueue<T>) -> T {
     let expired = queue.next_expired().await;
@@ -178,9 +170,7 @@ async fn timers_and_items_expire_in_one_order() {
         executor().yield_now().await;
         let all_wait = Instant::now() < due;
         hog_until(due + ms(4));
-        for task in tasks {
-            task.await;
-        }
+        join_all(tasks).await;
         if all_wait {
             assert_eq!(log.entries(), ["timer 0", "item 1", "timer 2", "item 3"]);
             break;

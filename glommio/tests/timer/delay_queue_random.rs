@@ -1,16 +1,12 @@
 //! `DelayQueue` under random inserts, resets, removals and waits that are given up, against a
 //! sorted map.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::poll_once;
-use glommio::executor;
+use glommio::timer::DelayQueue;
 use glommio::timer::delay_queue::{Expired, Key};
-use glommio::timer::{DelayQueue, sleep};
 use proptest::prelude::*;
 
-use crate::harness::{HOUR, hog, run};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, hog};
 
 #[derive(Clone, Debug)]
 enum Step {

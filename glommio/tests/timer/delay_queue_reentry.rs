@@ -1,20 +1,13 @@
 //! `DelayQueue` where destructors and wakers come back to it, panic, or outlive the executor.
 
-use std::cell::{Cell, RefCell};
-use std::future::pending;
-use std::rc::Rc;
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
-
-use glommio::timer::{DelayQueue, Timer, sleep};
-use glommio::{LocalExecutor, executor, spawn_local};
+use glommio::timer::DelayQueue;
 
 use crate::batch::run_in_both_stages;
-use crate::common::hooks::{counting, hooked};
+use crate::common::hooks::hooked;
 use crate::common::loud_clone::{LOUD_WAKES, ON_CLONE, waker_with_a_loud_clone};
-use crate::common::{on_drop, panic_of};
+use crate::common::prelude::*;
 use crate::delay_queue::{next, poll};
-use crate::harness::{HOUR, hog, ms, run, until, with_watchdog};
+use crate::harness::{HOUR, hog, ms, until};
 
 /// The destructor of an item inserts into the queue, removes from it, and reads its length.
 #[run_test]

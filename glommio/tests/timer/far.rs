@@ -1,17 +1,10 @@
 //! Waits that are too long to count: legal, never over, and without effect on other timers.
 
-use std::rc::Rc;
-use std::task::Waker;
-use std::thread;
-use std::time::{Duration, Instant};
+use glommio::Result;
+use glommio::timer::timeout;
 
-use futures_lite::future::poll_once;
-use glommio::timer::{Timer, TimerActionOnce, sleep, timeout};
-use glommio::{Result, executor, spawn_local};
-
-use crate::common::hooks::counting;
-use crate::common::thread_cpu;
-use crate::harness::{HOUR, Log, expiry, ms, poll, run, shared, until};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, expiry, ms, poll, shared, until};
 
 /// From what the kernel cannot count, over what a `u64` of nanoseconds cannot, to what an `Instant`
 /// cannot.

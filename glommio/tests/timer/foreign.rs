@@ -1,19 +1,8 @@
 //! Timers and the executors that they belong to: gone, resting, or not the one that runs.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::task::Waker;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::{or, poll_once};
-use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep};
-use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
-
-use crate::common::hooks::{counting, on_drop};
-use crate::harness::{
-    HOUR, Log, OnDrop, Shared, expiry, ms, poll, run, shared, until, with_watchdog,
-};
+use crate::common::hooks::on_drop;
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, Shared, expiry, ms, poll, shared, until};
 
 #[run_test]
 async fn dropping_a_timer_takes_its_waker_along() {
@@ -242,31 +231,27 @@ fn actions_take_orders_from_elsewhere() {
 fn executors_on_many_threads_keep_their_timers_apart() {
     let executors: Vec<_> = (0..6_u64)
         .map(|n| {
-            LocalExecutorBuilder::new(Placement::Unbound)
-                .spawn(move || async move {
-                    let tasks: Vec<_> = (0..400_u64)
-                        .map(|m| {
-                            let duration = Duration::from_micros((n * 131 + m * 37) % 9000);
-                            let before = Instant::now();
-                            spawn_local(async move {
-                                let deadline = Timer::new(duration).await;
-                                assert!(deadline >= before + duration);
-                                assert!(deadline <= Instant::now());
-                            })
+            spawn_executor(move || async move {
+                let tasks: Vec<_> = (0..400_u64)
+                    .map(|m| {
+                        let duration = Duration::from_micros((n * 131 + m * 37) % 9000);
+                        let before = Instant::now();
+                        spawn_local(async move {
+                            let deadline = Timer::new(duration).await;
+                            assert!(deadline >= before + duration);
+                            assert!(deadline <= Instant::now());
                         })
-                        .collect();
-                    for task in tasks {
-                        task.await;
-                    }
-                    // A wake from the blocking thread and a timer, whichever is first.
-                    for _ in 0..50 {
-                        let pause =
-                            executor().spawn_blocking(|| thread::sleep(Duration::from_micros(100)));
-                        or(pause, sleep(Duration::from_micros(100))).await;
-                    }
-                    400
-                })
-                .expect("an unbound executor can be made")
+                    })
+                    .collect();
+                join_all(tasks).await;
+                // A wake from the blocking thread and a timer, whichever is first.
+                for _ in 0..50 {
+                    let pause =
+                        executor().spawn_blocking(|| thread::sleep(Duration::from_micros(100)));
+                    or(pause, sleep(Duration::from_micros(100))).await;
+                }
+                400
+            })
         })
         .collect();
     for handle in executors {

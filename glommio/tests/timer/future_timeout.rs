@@ -1,16 +1,11 @@
 //! Limits on how long any future may take: `future::timeout` and `future::timeout_at`.
 
-use std::cell::Cell;
-use std::future::{pending, poll_fn, ready};
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
-
+use glommio::Result;
 use glommio::future::{timeout, timeout_at};
-use glommio::timer::{sleep, try_timeout};
-use glommio::{GlommioError, Result};
+use glommio::timer::try_timeout;
 
-use crate::harness::{HOUR, ms, run};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, ms};
 
 fn limit_of<T>(result: Result<T, ()>) -> Option<Duration> {
     match result {

@@ -1,17 +1,6 @@
 //! Running a test so that a lost wake-up ends it.
 
-use std::cell::RefCell;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-
-use glommio::executor;
-use glommio::timer::Timer;
-
-use crate::common::with_slices_of;
-pub use crate::common::{Numbers, run, with_watchdog};
+use crate::common::prelude::*;
 
 /// A wait that no test sits out.
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -62,30 +51,6 @@ pub fn shared(timer: Timer) -> Shared {
 /// Awaits a shared timer, borrowing it for one poll at a time.
 pub async fn expiry(timer: &Shared) -> Instant {
     poll_fn(|cx| Pin::new(&mut *timer.borrow_mut()).poll(cx)).await
-}
-
-/// What happened, in order.
-#[derive(Clone, Debug)]
-pub struct Log<T>(Rc<RefCell<Vec<T>>>);
-
-impl<T> Default for Log<T> {
-    fn default() -> Self {
-        Log(Rc::default())
-    }
-}
-
-impl<T: Clone> Log<T> {
-    pub fn push(&self, event: T) {
-        self.0.borrow_mut().push(event);
-    }
-
-    pub fn len(&self) -> usize {
-        self.0.borrow().len()
-    }
-
-    pub fn entries(&self) -> Vec<T> {
-        self.0.borrow().clone()
-    }
 }
 
 /// Writes into a log when it is dropped.

@@ -1,15 +1,9 @@
 //! Executors that have nothing to do but wait.
 
-use std::panic::catch_unwind;
-use std::task::Waker;
-use std::time::{Duration, Instant};
-
-use glommio::timer::{Timer, TimerActionRepeat, sleep};
-use glommio::{LocalExecutor, executor, spawn_local};
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::common::{in_child, thread_cpu};
-use crate::harness::{HOUR, ms, poll, run, with_watchdog};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, ms, poll};
 
 /// How often this thread has given up its CPU to wait.
 pub fn voluntary_switches() -> i64 {
@@ -21,7 +15,7 @@ pub fn voluntary_switches() -> i64 {
 /// Sleeps for a second with `sleepers` others and says how often it woke and what that cost.
 fn one_second_beside(sleepers: usize) -> (i64, Duration) {
     run(async move {
-        let mut numbers = crate::harness::Numbers::new(11);
+        let mut numbers = Numbers::new(11);
         let tasks: Vec<_> = (0..sleepers)
             .map(|_| {
                 let wait = HOUR + ms(numbers.below(3_600_000));

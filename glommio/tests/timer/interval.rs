@@ -1,14 +1,9 @@
 //! Ticks at even distances, and what becomes of those that are missed.
 
-use std::time::{Duration, Instant};
-
-use futures_lite::StreamExt;
-use futures_lite::future::poll_once;
-use glommio::LocalExecutor;
 use glommio::timer::{MissedTickBehavior, interval, interval_at, sleep_until};
 
-use crate::common::panic_of;
-use crate::harness::{HOUR, ms, run, with_watchdog};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, ms};
 
 #[run_test]
 async fn the_first_tick_is_at_once_and_the_others_are_on_the_grid() {

@@ -1,13 +1,11 @@
 //! An interval whose ticks are given up at random, against what it may do next.
 
-use std::time::{Duration, Instant};
-
-use futures_lite::future::poll_once;
-use glommio::timer::{Interval, MissedTickBehavior, interval, sleep};
-use glommio::{executor, future};
+use glommio::future;
+use glommio::timer::{Interval, MissedTickBehavior, interval};
 use proptest::prelude::*;
 
-use crate::harness::{hog, run};
+use crate::common::prelude::*;
+use crate::harness::hog;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

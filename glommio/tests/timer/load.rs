@@ -3,21 +3,8 @@
 //! Unless a test says otherwise, nothing but the timer itself ends a slice here, so a test that
 //! ends has seen it, and none needs to measure how soon.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::task::Waker;
-use std::time::{Duration, Instant};
-
-use glommio::timer::{Timer, TimerActionOnce, sleep};
-use glommio::{
-    ExecutorJoinHandle, Latency, LocalExecutorBuilder, Placement, Shares, Task, executor,
-    spawn_local, spawn_local_into, yield_if_needed,
-};
-
-use crate::common::skipped::skipped;
-use crate::harness::{
-    HOUR, Log, expiry, hog, ms, poll, run_unpreempted, shared, until, with_watchdog,
-};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, expiry, hog, ms, poll, run_unpreempted, shared, until};
 
 /// How a loop yields the thread.
 #[derive(Clone, Copy, Debug)]
@@ -100,9 +87,7 @@ async fn a_due_timer_turns_need_preempt_true() {
     for wait in [Duration::from_micros(10), ms(1), ms(5)] {
         let mut timer = Timer::new(wait);
         if poll(&mut timer, Waker::noop()).is_pending() {
-            while !executor().need_preempt() {
-                std::hint::spin_loop();
-            }
+            spin_until_preempted();
             assert!(poll(&mut timer, Waker::noop()).is_ready(), "too soon");
         }
         // The answer stays true until the executor has had its look.
@@ -184,7 +169,7 @@ async fn timers_of_queues_with_different_shares() {
             }
             awake.update(|naps| naps - 1);
         };
-        spawn_local_into(naps, queue).expect("it was just made")
+        spawn_in(queue, naps)
     };
     let naps = [napping(quick), napping(heavy)];
     // It ends by itself: that of the default queue, which waits for it, has no latency either,
@@ -194,12 +179,8 @@ async fn timers_of_queues_with_different_shares() {
             executor().yield_now().await;
         }
     };
-    spawn_local_into(load, heavy)
-        .expect("it was just made")
-        .await;
-    for nap in naps {
-        nap.await;
-    }
+    spawn_in(heavy, load).await;
+    join_all(naps).await;
 }
 
 /// Slices of any length: none, absurdly short ones, and ones without end.
@@ -222,9 +203,7 @@ fn slices_of_any_length_leave_timers_alone() {
                 let naps: Vec<_> = (0..500)
                     .map(|n| spawn_local(sleep(Duration::from_micros(n * 10))))
                     .collect();
-                for nap in naps {
-                    nap.await;
-                }
+                join_all(naps).await;
                 load.cancel().await;
             });
         });

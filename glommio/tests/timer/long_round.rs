@@ -1,15 +1,8 @@
 //! What is due at once, in a round of tasks that has lasted for longer than rounds should.
 
-use std::cell::Cell;
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
+use glommio::timer::timeout;
 
-use futures_lite::future::poll_once;
-use glommio::timer::{Timer, TimerActionOnce, sleep, timeout};
-use glommio::{GlommioError, executor};
-
+use crate::common::prelude::*;
 use crate::harness::{HOUR, hog, ms, run_unpreempted};
 
 const LONG: Duration = ms(20);

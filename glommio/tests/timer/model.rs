@@ -1,17 +1,8 @@
 //! Timers made, moved and dropped at random, across the threshold between the two stages and back,
 //! against what the law says: each fires once, in order of deadline and then of arming.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::rc::Rc;
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
-
-use glommio::executor;
-use glommio::timer::{Timer, sleep};
-
-use crate::common::hooks::on_wake;
-use crate::harness::{HOUR, Log, Numbers, ms, poll, run, until};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, ms, poll, until};
 
 /// Live timers by number, and what has fired.
 #[derive(Default)]

@@ -1,17 +1,7 @@
 //! Actions that run once: when, where, and what becomes of their handles.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::poll_once;
-use glommio::timer::{Timer, TimerActionOnce, sleep};
-use glommio::{
-    ExecutorErrorKind, GlommioError, Latency, QueueErrorKind, Shares, TaskQueueHandle, executor,
-    spawn_local,
-};
-
-use crate::harness::{HOUR, Log, OnDrop, hog, ms, run, until};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, hog, ms, until};
 
 #[run_test]
 async fn it_runs_at_its_deadline_and_never_early() {

@@ -7,15 +7,8 @@
 //!                                                  └─ inside: the action itself calls
 //! ```
 
-use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use glommio::timer::{TimerActionOnce, sleep};
-use glommio::{LocalExecutor, executor};
-
-use crate::harness::{HOUR, Log, OnDrop, ms, run, until, with_watchdog};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, ms, until};
 use crate::idle::voluntary_switches;
 
 type Event = &'static str;

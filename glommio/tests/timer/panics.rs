@@ -2,16 +2,13 @@
 //!
 //! Each test runs with few timers and beside four hundred, which are two different queues.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
-
-use glommio::timer::sleep;
+use std::panic::panic_any;
 
 use crate::batch::{Batch, armed, run_in_both_stages};
-use crate::common::hooks::{counting, hooked, on_drop, on_wake};
+use crate::common::hooks::{hooked, on_drop};
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
-use crate::harness::{Log, ms, poll, until};
+use crate::common::prelude::*;
+use crate::harness::{ms, poll, until};
 
 #[run_test(run_in_both_stages)]
 async fn a_panic_in_a_wake_loses_no_other_timer() {

@@ -1,11 +1,9 @@
 //! `LocalExecutorBuilder::timer_precision`.
 
-use std::time::{Duration, Instant};
+use glommio::TimerPrecision;
 
-use glommio::timer::{Timer, sleep};
-use glommio::{LocalExecutorBuilder, TimerPrecision, spawn_local};
-
-use crate::harness::{Numbers, ms, with_watchdog};
+use crate::common::prelude::*;
+use crate::harness::ms;
 
 /// Sleeps end early in the kernel's eyes; the timers must not.
 #[run_test]
@@ -27,9 +25,7 @@ fn the_tightest_timers_are_never_early_and_keep_their_order() {
                     })
                 })
                 .collect();
-            for sleeper in sleepers {
-                sleeper.await;
-            }
+            join_all(sleepers).await;
         }
     });
 }

@@ -2,20 +2,11 @@
 //!
 //! Each test runs with few timers and beside four hundred, which are two different queues.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::Waker;
-use std::time::Duration;
-
-use glommio::timer::{Timer, TimerActionOnce, sleep};
-use glommio::{executor, spawn_local};
-
 use crate::batch::{Batch, armed, run_in_both_stages};
-use crate::common::hooks::{counting, on_drop, on_wake};
+use crate::common::hooks::on_drop;
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
-use crate::harness::{HOUR, Log, OnDrop, ms, poll, until};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, ms, poll, until};
 
 #[run_test(run_in_both_stages)]
 async fn a_wake_that_arms_timers() {

@@ -4,19 +4,10 @@
 //! A waker's last clone lies in the queue, so its destructor runs when the timer fires or is
 //! dropped, whichever is first. It must run once, and at that moment the timers must be open to it.
 
-use std::cell::RefCell;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::Waker;
-use std::time::Duration;
-
-use glommio::spawn_local;
-use glommio::timer::{Timer, sleep};
-
 use crate::batch::{Batch, armed, run_in_both_stages};
 use crate::common::hooks;
-use crate::harness::{HOUR, Log, OnDrop, ms, until};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, ms, until};
 
 /// More than one pass fires.
 const CROWD: usize = 600;

@@ -1,17 +1,7 @@
 //! Actions that run again and again.
 
-use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use glommio::timer::{TimerActionRepeat, sleep};
-use glommio::{
-    ExecutorErrorKind, GlommioError, Latency, LocalExecutor, QueueErrorKind, Shares, executor,
-    spawn_local,
-};
-
-use crate::harness::{HOUR, Log, OnDrop, hog, ms, run, until, with_watchdog};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, hog, ms, until};
 
 /// An action that counts its runs and asks for `wait` after each, `None` after the last of `runs`.
 fn counted(

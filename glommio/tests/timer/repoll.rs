@@ -1,16 +1,10 @@
 //! Timers that are polled again before they are due, as `select` loops do all the time.
 
-use std::future::poll_fn;
-use std::task::{Poll, Waker};
-use std::time::Instant;
-
 use futures_lite::FutureExt;
-use futures_lite::future::{or, poll_once};
-use glommio::timer::{Timer, sleep};
-use glommio::{LocalExecutor, executor, spawn_local};
 
-use crate::common::hooks::{counting, hooked};
-use crate::harness::{HOUR, Log, OnDrop, expiry, hog, ms, poll, run, shared, until, with_watchdog};
+use crate::common::hooks::hooked;
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, expiry, hog, ms, poll, shared, until};
 
 #[run_test]
 async fn a_thousand_polls_with_one_waker_wake_it_once() {

@@ -1,16 +1,8 @@
 //! Moving the deadline of a timer, in every state that it can be in.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
-
-use futures_lite::future::poll_once;
-use glommio::timer::{Timer, sleep};
-use glommio::{executor, spawn_local};
-
-use crate::common::hooks::{counting, on_drop};
-use crate::harness::{HOUR, Log, Numbers, expiry, ms, poll, run, shared, until, with_watchdog};
+use crate::common::hooks::on_drop;
+use crate::common::prelude::*;
+use crate::harness::{HOUR, expiry, ms, poll, shared, until};
 
 /// Nothing else happens in this executor: the reset alone must bring the sleep's end forward.
 #[run_test]

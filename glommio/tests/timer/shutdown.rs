@@ -1,18 +1,13 @@
 //! Timers and actions that are pending when their executor goes.
 
-use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::mpsc::{Sender, channel};
-use std::task::Waker;
-use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::thread::ThreadId;
 
-use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep, timeout};
-use glommio::{LocalExecutor, executor, spawn_local};
+use glommio::timer::timeout;
 
 use crate::common::hooks::on_drop;
-use crate::harness::{HOUR, Log, OnDrop, ms, poll, with_watchdog};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, ms, poll};
 
 /// Where and under which executor it was dropped; uses timers on the way out.
 struct Witness {

@@ -1,12 +1,9 @@
 //! Executors that may wake a little late, and once for many timers.
 
-use std::task::Waker;
-use std::time::{Duration, Instant};
+use glommio::timer::timeout;
 
-use glommio::timer::{Timer, TimerActionOnce, sleep, timeout};
-use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
-
-use crate::harness::{HOUR, Log, Numbers, expiry, hog_until, ms, poll, shared, with_watchdog};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, expiry, hog_until, ms, poll, shared};
 use crate::idle::voluntary_switches;
 
 /// Runs what `test` makes in an executor with that much slack, whose slices never end by
@@ -73,9 +70,7 @@ async fn many_deadlines_within_the_slack_are_one_wait() {
     let sleepers: Vec<_> = (0..400)
         .map(|n| spawn_local(sleep(ms(5) + ms(n) / 2)))
         .collect();
-    for sleeper in sleepers {
-        sleeper.await;
-    }
+    join_all(sleepers).await;
     let waits = voluntary_switches() - before;
     assert!(waits <= 10, "{waits} waits for 400 deadlines");
 }

@@ -1,17 +1,8 @@
 //! Very many timers at one instant: all fire, once, in order, and the executor goes on with its
 //! other work meanwhile.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::task::Waker;
-use std::time::{Duration, Instant};
-
-use glommio::net::UdpSocket;
-use glommio::timer::{Timer, TimerActionOnce, sleep};
-use glommio::{Latency, Shares, Task, executor, spawn_local, spawn_local_into};
-
-use crate::common::hooks::on_wake;
-use crate::harness::{HOUR, Log, ms, poll, run, run_unpreempted, until};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, ms, poll, run_unpreempted, until};
 
 const MANY: usize = 100_000;
 
@@ -150,11 +141,8 @@ async fn a_neighbour_in_the_queue_has_its_turns_meanwhile() {
 /// Another queue has its share of the thread.
 #[run_test]
 async fn another_queue_has_its_turns_meanwhile() {
-    let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "other");
-    let turns = turns_during_a_storm(|turns| {
-        spawn_local_into(count_turns(turns), queue).expect("it was just made")
-    })
-    .await;
+    let queue = queue("other");
+    let turns = turns_during_a_storm(|turns| spawn_in(queue, count_turns(turns))).await;
     assert!(turns >= 10, "{turns} turns during a storm");
 }
 
@@ -218,9 +206,7 @@ async fn in_an_endless_storm_the_executor_hears_the_rest_of_the_world() {
         sleep(ms(1)).await;
     }
     is_over.set(true);
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
 }
 
 /// Receives datagrams that are sent only when the receiver waits, so that the ring must tell of

@@ -1,15 +1,12 @@
 //! Limits on how long a future may take.
 
 use std::error::Error;
-use std::future::{pending, ready};
-use std::io;
-use std::time::{Duration, Instant};
 
-use futures_lite::future::{or, poll_once};
-use glommio::timer::{Timer, sleep, timeout};
-use glommio::{GlommioError, ResourceType, Result, executor, spawn_local};
+use glommio::Result;
+use glommio::timer::timeout;
 
-use crate::harness::{HOUR, Log, OnDrop, ms, run};
+use crate::common::prelude::*;
+use crate::harness::{HOUR, OnDrop, ms};
 
 fn limit_of<T>(result: Result<T, ()>) -> Option<Duration> {
     match result {
@@ -178,7 +175,5 @@ async fn five_thousand_at_once() {
             })
         })
         .collect();
-    for task in tasks {
-        task.await;
-    }
+    join_all(tasks).await;
 }

@@ -1,16 +1,13 @@
 //! Errors that come in between datagrams: a socket that has sent to closed ports goes on receiving.
 
-use std::io;
-use std::net::{self, SocketAddr};
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::net;
+use std::sync::atomic::AtomicU64;
 
-use glommio::net::{DatagramPool, UdpSocket};
+use glommio::net::DatagramPool;
 use nix::sys::socket::{MsgFlags, recv, setsockopt, sockopt};
 
 use super::{io_kind, run, skipped};
+use crate::common::prelude::*;
 
 /// As many as one call takes.
 const BATCH: u64 = 32;

@@ -1,13 +1,12 @@
 //! Sending: segments, several buffers, pacing.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::net::IpAddr;
 
-use glommio::net::{DatagramPool, Ecn, Pacer, Segments, UdpSocket};
+use glommio::net::{DatagramPool, Ecn, Pacer, Segments};
 use proptest::prelude::*;
 
 use super::{abandon, datagrams, io_kind, one, pair, pattern, run, skipped};
+use crate::common::prelude::*;
 
 #[run_test]
 async fn segments_arrive_as_datagrams_of_their_size() {
@@ -21,7 +20,6 @@ async fn segments_arrive_as_datagrams_of_their_size() {
         assert_eq!(from, sender.local_addr()?);
     }
     abandon(receiver.recv_from(&mut buffer)).await;
-    Ok(())
 }
 
 #[run_test]
@@ -37,7 +35,6 @@ async fn a_buffer_of_one_segment_is_an_ordinary_datagram() {
             assert_eq!(buffer[..length], bytes[..length]);
         }
     }
-    Ok(())
 }
 
 #[run_test]
@@ -72,7 +69,6 @@ async fn segments_that_cannot_be_sent_are_told_apart() {
     // Nothing of all that was sent.
     sender.send(b"x").await?;
     assert_eq!(receiver.recv_from(&mut [0; 9]).await?.0, 1);
-    Ok(())
 }
 
 #[run_test]
@@ -89,7 +85,6 @@ async fn segments_go_to_their_address_or_to_the_peer() {
     let error = other.send_segments(&Segments::new(b"whom", 4)).await;
     let error = error.expect_err("there is no peer");
     assert_eq!(error.raw_os_error(), Some(libc::EDESTADDRREQ));
-    Ok(())
 }
 
 #[run_test]
@@ -119,7 +114,6 @@ async fn many_buffers_are_sent_by_one_call_and_in_order() {
     }
     assert_eq!(datagrams(&receiver, &pool, expected.len()).await?, expected);
     assert_eq!(datagrams(&other, &pool, 1).await?, [&bytes[1][..]]);
-    Ok(())
 }
 
 #[run_test]
@@ -141,7 +135,6 @@ async fn of_many_buffers_those_before_one_that_fails_are_sent() {
         assert_eq!(datagrams(&receiver, &pool, 2).await?, [b"fine", b"fine"]);
     }
     abandon(receiver.recv_many(&pool, &mut Vec::new())).await;
-    Ok(())
 }
 
 #[run_test]
@@ -199,7 +192,6 @@ async fn what_is_sent_at_a_time_is_not_sent_before() {
         assert!(Instant::now() >= later);
         assert_eq!(datagrams(&receiver, &pool, 3).await?.len(), 3);
     }
-    Ok(())
 }
 
 #[test]
@@ -275,5 +267,4 @@ async fn sends_that_are_dropped_have_sent_nothing() {
     sender.send(b"x").await?;
     assert_eq!(datagrams(&receiver, &pool, 1).await?, [b"x"]);
     abandon(receiver.recv_many(&pool, &mut Vec::new())).await;
-    Ok(())
 }

@@ -1,20 +1,14 @@
 //! One end of a connection that gives up what it does at random, and loses nothing by it.
 
-use std::future::poll_fn;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::io::{IoSlice, IoSliceMut};
+use std::task::ready;
 
 use futures_lite::io::{AsyncBufRead, AsyncRead};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::executor;
-use glommio::net::{NonBuffered, Preallocated, RxBuf, TcpStream};
-use glommio::timer::sleep;
+use glommio::net::{NonBuffered, Preallocated, RxBuf};
 
 use super::{Patience, bytes_at};
 use crate::Result;
-use crate::common::Numbers;
+use crate::common::prelude::*;
 
 /// A timeout, or none.
 pub(crate) fn any_limit(numbers: &mut Numbers) -> Option<Duration> {
