@@ -1,9 +1,6 @@
-use std::time::Duration;
-
 use futures_lite::io::{copy, split};
-use glommio::net::TcpListener;
-use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor, spawn_local};
+use glommio::{GlommioError, LocalExecutor, net::TcpListener, spawn_local, timer::sleep};
+use std::time::Duration;
 
 async fn echo(listener: TcpListener, limit: Duration) -> Result<(), GlommioError<()>> {
     loop {

@@ -9,7 +9,7 @@ use glommio::timer::sleep;
 use super::checkpoint::{self, Content};
 use super::disk::Folder;
 use super::error::Error;
-use super::format::{MANIFEST, is_log_file};
+use super::format::{MANIFEST, is_of_log};
 use super::manifest::{Kind, Manifest};
 use super::recover::{Recovery, load};
 use crate::{Record, Seq, Snapshot, TimeUnit, Ts};
@@ -117,19 +117,24 @@ async fn read_once<V: Record>(
     Ok((loaded.replay.into_mem().snapshot(), loaded.found))
 }
 
-/// Writes a log of one checkpoint, which is closed, to a directory that has none.
+/// Whether a directory has no log, also none that was cut short.
+pub(super) async fn check_empty(folder: &Folder) -> Result<(), Error> {
+    if folder.names().await?.iter().any(|it| is_of_log(it)) {
+        let error = IoError::new(ErrorKind::AlreadyExists, "there is one");
+        return Err(Error::io("write a log to", folder.path())(error));
+    }
+    Ok(())
+}
+
+/// Writes a log of one checkpoint, which is closed, to a directory that has none, and gives its identity.
 pub(super) async fn write<V: Record>(
     folder: &Folder,
     kind: Kind,
     snapshot: &Snapshot<V>,
     to: Seq,
     floor: Option<Ts>,
-) -> Result<(), Error> {
-    let names = folder.names().await?;
-    if names.iter().any(|it| is_log_file(it) || it == MANIFEST) {
-        let error = IoError::new(ErrorKind::AlreadyExists, "there is one");
-        return Err(Error::io("write a log to", folder.path())(error));
-    }
+) -> Result<u64, Error> {
+    check_empty(folder).await?;
     let mut manifest = Manifest::new(kind);
     if to.0 > 0 {
         let content = Content {
@@ -144,5 +149,6 @@ pub(super) async fn write<V: Record>(
     }
     (manifest.last, manifest.is_closed) = (to.0, true);
     manifest.stage(folder).await?;
-    manifest.publish(folder).await
+    manifest.publish(folder).await?;
+    Ok(manifest.identity)
 }

@@ -38,6 +38,11 @@ pub(super) fn is_log_file(name: &str) -> bool {
     }
 }
 
+/// Whether something of this name is a log, or a part of one.
+pub(super) fn is_of_log(name: &str) -> bool {
+    is_log_file(name) || name == MANIFEST || name.starts_with("shard-")
+}
+
 pub(super) fn round_up(bytes: usize) -> usize {
     bytes.next_multiple_of(UNIT)
 }

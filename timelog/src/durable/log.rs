@@ -19,7 +19,7 @@ use super::error::{Error, Refused};
 use super::maintain::{Backlog, Checkpointer, move_rows};
 use super::pipeline::commit_groups;
 use super::recover::{Recovered, Recovery, recover};
-use crate::{Record, Seq, Snapshot, TimeRange, Ts};
+use crate::{Record, Seq, Snapshot, TimeRange, TimeUnit, Ts};
 
 /// A log of time-stamped values in memory and in files. See the [module](super).
 ///
@@ -211,22 +211,31 @@ impl<V: Record> Log<V> {
     /// # Cancel safety
     /// Dropping it leaves files behind that are no log.
     pub async fn backup(&self, path: impl AsRef<Path>) -> Result<Seq, Error> {
+        self.backup_as(path.as_ref()).await.map(|(seq, _)| seq)
+    }
+
+    /// With the identity of the copy.
+    pub(super) async fn backup_as(&self, path: &Path) -> Result<(Seq, u64), Error> {
         self.shared.core.check_open()?;
-        let folder = Folder::open(path.as_ref()).await?;
+        let folder = Folder::open(path).await?;
         let written = self.backup_in(&folder).await;
         folder.unlock().await?;
         written
     }
 
-    async fn backup_in(&self, folder: &Folder) -> Result<Seq, Error> {
+    async fn backup_in(&self, folder: &Folder) -> Result<(Seq, u64), Error> {
         let (snapshot, floor) = {
             let mut mem = self.shared.mem.borrow_mut();
             (mem.snapshot(), mem.stats().floor)
         };
         let seq = self.shared.core.sync().await?;
         let kind = self.shared.core.kind.clone();
-        copy::write(folder, kind, &snapshot, seq, floor).await?;
-        Ok(seq)
+        let identity = copy::write(folder, kind, &snapshot, seq, floor).await?;
+        Ok((seq, identity))
+    }
+
+    pub(super) fn unit(&self) -> TimeUnit {
+        self.shared.core.kind.unit
     }
 
     pub(super) fn identity(&self) -> u64 {

@@ -200,6 +200,19 @@ impl Manifest {
         Ok(())
     }
 
+    /// Whether it is of one log, and not of several in directories of their own.
+    pub fn check_alone(&self, path: &Path) -> Result<(), Error> {
+        match self.shards.len() {
+            0 => Ok(()),
+            shards => {
+                let path = path.join(NAME);
+                let what =
+                    format!("it is of a log of {shards} shards, in directories of their own");
+                Err(Error::Format { path, what })
+            }
+        }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let Kind {
             record_bytes,

@@ -9,7 +9,7 @@ use super::core::{Core, Shared};
 use super::disk::{File, Folder, new_name};
 use super::error::Error;
 use super::format::{
-    BlockHead, CHECKPOINT_MAGIC, MANIFEST, UNIT, WAL_MAGIC, is_log_file, parse_file_head,
+    BlockHead, CHECKPOINT_MAGIC, MANIFEST, UNIT, WAL_MAGIC, is_log_file, is_of_log, parse_file_head,
 };
 use super::manifest::{Kind, Manifest, WalFile};
 use super::replay::{Replay, missing};
@@ -113,7 +113,7 @@ async fn begin<V: Record>(
     identity: Option<u64>,
 ) -> Result<Manifest, Error> {
     let path = folder.path().join(MANIFEST);
-    if identity.is_some() || names.iter().any(|it| is_log_file(it)) {
+    if identity.is_some() || names.iter().any(|it| is_of_log(it)) {
         let what = "it is missing, and there was a log (before version 3 it had none)";
         return Err(Error::corrupt(&path, 0, what));
     }
@@ -149,12 +149,7 @@ pub(super) async fn load<V: Record>(
     config: crate::Config,
 ) -> Result<Loaded<V>, Error> {
     manifest.check::<V>(config.unit, folder.path())?;
-    if !manifest.shards.is_empty() {
-        let shards = manifest.shards.len();
-        let path = folder.path().join(MANIFEST);
-        let what = format!("it is of a log of {shards} shards, in directories of their own");
-        return Err(Error::Format { path, what });
-    }
+    manifest.check_alone(folder.path())?;
     let leftovers = leftovers(folder, &manifest, names).await?;
     let mut replay = Replay::<V>::new(config, &manifest.kind, 0, false)?;
     let mut found = Recovery::default();

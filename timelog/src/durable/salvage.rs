@@ -9,7 +9,8 @@ use super::copy::write;
 use super::disk::{File, Folder};
 use super::error::Error;
 use super::format::{
-    BLOCK_HEAD, BlockHead, CHECKPOINT_MAGIC, UNIT, WAL_MAGIC, is_log_file, parse_file_head, u64_at,
+    BLOCK_HEAD, BlockHead, CHECKPOINT_MAGIC, MANIFEST, UNIT, WAL_MAGIC, is_log_file,
+    parse_file_head, u64_at,
 };
 use super::manifest::{Kind, Manifest};
 use super::read_ahead::ReadAhead;
@@ -40,7 +41,7 @@ impl<V: Record> Salvaged<V> {
         let kind = self.kind.clone();
         let written = write(&folder, kind, &self.snapshot, self.last, self.floor).await;
         folder.unlock().await?;
-        written
+        written.map(|_| ())
     }
 }
 
@@ -51,8 +52,8 @@ impl<V: Record> Salvaged<V> {
 /// manifest the files are taken that the directory has, and timestamps for nanoseconds.
 ///
 /// # Errors
-/// [`Error::Io`]. [`Error::Format`], if the log is whole and has other values; of
-/// [`Raw`](crate::Raw), without a manifest.
+/// [`Error::Io`]. [`Error::Format`], if the log has other values, or shards, each of which is a log; of
+/// [`Raw`](crate::Raw), without a manifest. [`Error::Corrupt`], if there are shards without a manifest.
 ///
 /// # Panics
 /// Outside of an executor.
@@ -62,6 +63,7 @@ pub async fn salvage<V: Record>(path: impl AsRef<Path>) -> Result<Salvaged<V>, E
     let manifest = match Manifest::read(folder).await {
         Ok(Some(manifest)) => {
             manifest.check::<V>(manifest.kind.unit, folder.path())?;
+            manifest.check_alone(folder.path())?;
             Some(manifest)
         }
         Ok(None) => None,
@@ -76,6 +78,14 @@ pub async fn salvage<V: Record>(path: impl AsRef<Path>) -> Result<Salvaged<V>, E
         None => Kind::of::<V>(TimeUnit::Nanos),
     };
     let names = folder.names().await?;
+    if manifest.is_none() && names.iter().any(|it| it.starts_with("shard-")) {
+        let path = folder.path().join(MANIFEST);
+        return Err(Error::corrupt(
+            &path,
+            0,
+            "it is not whole, and there are shards",
+        ));
+    }
     let mut files: Vec<_> = match &manifest {
         Some(manifest) => manifest.names().collect(),
         None => names.iter().filter(|it| is_log_file(it)).cloned().collect(),

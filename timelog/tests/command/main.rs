@@ -169,6 +169,25 @@ fn numbers_are_loaded_into_a_new_log() {
     assert!(well(&["info"], path, "").contains("millis"));
 }
 
+/// The row that is below the floor, and not the last one of its batch.
+#[test]
+fn a_refused_row_is_named_by_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("log");
+    LocalExecutor::default().run(async {
+        let (log, _) = Log::<u8>::open(path, config()).await.unwrap();
+        drop(log.raise_floor(10).unwrap());
+        log.close().await.unwrap();
+    });
+    let (code, _, errors) = timelog(&["load"], path, "timestamp,value\n10,1\n9,2\n11,3\n");
+    assert_eq!(code, 4);
+    assert!(
+        errors.contains("line 3: 9 is below the floor 10"),
+        "{errors}"
+    );
+    assert_eq!(json(&["query", "--count"], path)["count"], 0);
+}
+
 #[test]
 fn a_damaged_log_is_named_and_salvaged() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 //! histories of several crashes each. `TIMELOG_SEED` is the first one.
 
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use fastrand::Rng;
 use futures_lite::future::poll_once;
 use glommio::simulation::{Fault, Simulation, SimulationBuilder, inject, starts};
 use glommio::timer::sleep;
-use timelog::durable::{Config, Error, Log, read};
+use timelog::durable::{Config, Error, Log, Mesh, Sharded, read};
 
 use super::model::Model;
-use super::{MILLISECOND, WAL_BYTES, cases, open, read_files, rows, run, run_on, settle, small};
+use super::{
+    MILLISECOND, PATH, WAL_BYTES, cases, open, read_files, rows, run, run_on, settle, small,
+};
 
 const ACTIONS: usize = 120;
 
@@ -88,6 +91,88 @@ fn what_was_confirmed_is_there_after_a_kill() {
         it.kills("log", BETWEEN, OFF)
             .restarts("log", 2 * BETWEEN.start..2 * BETWEEN.end, OFF)
     });
+}
+
+/// Of each writer there is a prefix that has all that was confirmed, also in the middle of checkpoints, copies, closing
+/// and opening.
+#[test]
+fn what_shards_confirmed_is_there_after_a_power_cut() {
+    let summary = Simulation::seeds(cases(6), |simulation| {
+        let confirmed = Rc::new(RefCell::new([0; 2]));
+        let (seen, meshes) = (
+            Rc::clone(&confirmed),
+            Rc::new(RefCell::new(BTreeMap::new())),
+        );
+        let main = move || {
+            let (confirmed, meshes) = (Rc::clone(&confirmed), Rc::clone(&meshes));
+            async move {
+                for life in 0.. {
+                    let mesh = meshes
+                        .borrow_mut()
+                        .entry((starts(), life))
+                        .or_insert_with(|| Mesh::new(2))
+                        .clone();
+                    live_on_shards(mesh, life, &confirmed).await;
+                }
+            }
+        };
+        let simulation = simulation.disk(|disk| disk.lost_unsynced(true).torn_writes(true));
+        let simulation = simulation
+            .node("log", 2, main)
+            .restarts("log", BETWEEN, OFF);
+        let run = simulation.run_for(400 * MILLISECOND);
+        assert!(run.is_err() || *seen.borrow() > [0; 2]);
+        run
+    });
+    println!("{summary}");
+    summary.assert_passed();
+}
+
+async fn live_on_shards(mesh: Mesh<[u64; 2]>, life: u64, confirmed: &RefCell<[u64; 2]>) {
+    let opened = Sharded::open(mesh, PATH, small()).await;
+    let (log, _) = opened.expect("a crash is no damage");
+    let least = *confirmed.borrow();
+    let all = log.snapshots().await.expect("both are there");
+    let counts = [0, 1].map(|writer| {
+        let rows = all.range(..).map(|row| *row.1);
+        let numbers = rows.filter(|row| row[0] == writer).map(|row| row[1]);
+        let count = numbers.clone().count() as u64;
+        assert!(numbers.eq(0..count), "something is missing");
+        count
+    });
+    assert!(
+        counts[0] >= least[0] && counts[1] >= least[1],
+        "{counts:?} of {least:?}"
+    );
+    let writer = log.shard_id();
+    let mut commits = VecDeque::new();
+    for number in counts[writer]..counts[writer] + 60 {
+        let key = (writer as u64).to_le_bytes();
+        let commit = log
+            .append(key, number as i64, [writer as u64, number])
+            .await;
+        commits.push_back(commit.expect("both are there"));
+        if number % 3 == 0 {
+            commits
+                .pop_front()
+                .expect("there is one")
+                .await
+                .expect("nothing fails");
+            confirmed.borrow_mut()[writer] = number + 1 - commits.len() as u64;
+        }
+    }
+    for commit in commits {
+        commit.await.expect("nothing fails");
+    }
+    match life % 3 {
+        0 => log.log().checkpoint().await.expect("nothing fails"),
+        1 if writer == 0 => {
+            let copy = format!("/copy-{}-{life}", starts());
+            log.backup(copy).await.expect("nothing fails");
+        }
+        _ => {}
+    }
+    log.close().await.expect("nothing fails");
 }
 
 /// The next process finds what was written and not synced, and may have shown it to others.

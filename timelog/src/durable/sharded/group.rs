@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::super::disk::Folder;
 use super::super::error::Error;
-use super::super::format::MANIFEST;
+use super::super::format::{MANIFEST, is_of_log};
 use super::super::manifest::{Kind, Manifest};
 use crate::{Record, TimeUnit};
 
@@ -32,15 +32,12 @@ impl Group {
             Some(manifest) => manifest,
             None => {
                 let names = folder.names().await?;
-                if names.iter().any(|name| name.starts_with("shard")) {
-                    let what = "it is missing, and there are directories of shards";
+                if names.iter().any(|it| is_of_log(it)) {
+                    let what = "it is missing, and there was a log";
                     return Err(Error::corrupt(&name, 0, what));
                 }
-                let mut manifest = Manifest::new(Kind::of::<V>(unit));
-                manifest.shards = vec![0; shards];
-                manifest.stage(&folder).await?;
-                manifest.publish(&folder).await?;
-                manifest
+                Self::write::<V>(&folder, unit, vec![0; shards]).await?;
+                Manifest::read(&folder).await?.expect("it was just written")
             }
         };
         manifest.check::<V>(unit, path)?;
@@ -53,6 +50,18 @@ impl Group {
             return Err(Error::Format { path: name, what });
         }
         Ok(Self { folder, manifest })
+    }
+
+    /// Writes the manifest of shards that were copied to its directories: without it they are no log.
+    pub async fn write<V: Record>(
+        folder: &Folder,
+        unit: TimeUnit,
+        identities: Vec<u64>,
+    ) -> Result<(), Error> {
+        let mut manifest = Manifest::new(Kind::of::<V>(unit));
+        manifest.shards = identities;
+        manifest.stage(folder).await?;
+        manifest.publish(folder).await
     }
 
     /// The identities of the shards, 0 of those that are to be made.

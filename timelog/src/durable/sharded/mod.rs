@@ -20,6 +20,8 @@ pub(in crate::durable) use group::directory;
 pub use request::ShardCommit;
 use request::{Operation, Request, Wait, serve};
 
+use super::copy::check_empty;
+use super::disk::Folder;
 use super::error::{Error, Refused, of_shard};
 use super::{Config, Log, Recovery};
 use crate::{Record, Seq, Snapshots, TimeRange, Ts, WriteErrorKind};
@@ -361,6 +363,48 @@ impl<V: Record + Send + Sync> Sharded<V> {
             });
         }
         Ok(snapshots.into_iter().collect())
+    }
+
+    /// Writes a copy of all shards to a directory that has no log, while they are written to: each has what it had
+    /// accepted when it was asked. The copy can be opened as a log of as many shards when this is done.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] with a shard that failed, as [`Log::backup`]; [`Error::Io`] of the directory.
+    ///
+    /// # Cancel safety
+    /// Dropping it leaves files behind that are no log.
+    pub async fn backup(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let folder = Folder::open(path).await?;
+        let written = async {
+            check_empty(&folder).await?;
+            let mut copies = Vec::with_capacity(self.shards());
+            for shard in 0..self.shards() {
+                let (reply, answer) = oneshot::shared();
+                let path = path.join(directory(shard));
+                if shard == self.shard_id() {
+                    let copied = self.shard.log.backup_as(&path).await;
+                    let _ = reply.send(copied.map(|(_, identity)| identity));
+                } else {
+                    let sent = self
+                        .shard
+                        .senders
+                        .send_to(shard, Request::Backup(path, reply));
+                    sent.await.map_err(|_| of_shard(shard)(Error::Closed))?;
+                }
+                copies.push(answer);
+            }
+            let mut identities = Vec::with_capacity(copies.len());
+            for (shard, copy) in copies.into_iter().enumerate() {
+                let copied = copy.await.unwrap_or(Err(Error::Closed));
+                identities.push(copied.map_err(of_shard(shard))?);
+            }
+            let unit = self.shard.log.unit();
+            Group::write::<V>(&folder, unit, identities).await
+        };
+        let written = written.await;
+        folder.unlock().await?;
+        written
     }
 
     /// Ends the requests of this shard, waits until all other shards have ended theirs and have their

@@ -1,6 +1,7 @@
 //! What one shard asks another for, and how it waits for the answer.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -27,6 +28,8 @@ pub enum Request<V> {
     Opened(Result<u64, Error>),
     Do(Operation<V>, SharedSender<Answer<V>>),
     Snapshot(SharedSender<Snapshot<V>>),
+    /// Into a directory; the answer is the identity of the copy.
+    Backup(PathBuf, SharedSender<Result<u64, Error>>),
 }
 
 impl<V> Request<V> {
@@ -114,6 +117,14 @@ pub(super) async fn serve<V: Record + Send + Sync>(
             Request::Begin(_) | Request::Opened(_) => {}
             Request::Snapshot(reply) => {
                 let _ = reply.send(log.snapshot());
+            }
+            Request::Backup(path, reply) => {
+                let log = log.clone();
+                let copying = async move {
+                    let copied = log.backup_as(&path).await;
+                    let _ = reply.send(copied.map(|(_, identity)| identity));
+                };
+                spawn_local(copying).detach();
             }
             Request::Do(operation, reply) => match operation.apply(&log).await {
                 Ok(commit) => {

@@ -1,8 +1,9 @@
 //! Shards that cannot be opened, that are gone, closed or full.
 
 use glommio::spawn_local;
-use timelog::durable::{Error, Sharded};
+use timelog::durable::{Error, Log, Sharded, salvage};
 
+use super::super::history::Value;
 use super::{KEYS, cause, key, on_each, quick, with_log};
 
 #[test]
@@ -39,7 +40,7 @@ fn the_number_of_shards_stays() {
     for (content, wanted) in [
         (Some("timelog 3"), "it has no last line"),
         (Some("timelog 3\nend 12345678"), "its checksum"),
-        (None, "there are directories of shards"),
+        (None, "it is missing, and there was a log"),
     ] {
         match content {
             Some(content) => std::fs::write(&name, content).unwrap(),
@@ -51,6 +52,26 @@ fn the_number_of_shards_stays() {
     }
     std::fs::write(&name, whole).unwrap();
     is_whole(open(2));
+}
+
+/// Neither with the manifest of the shards nor without it, nor is a log begun beside them.
+#[test]
+fn a_directory_of_shards_is_not_taken_for_a_log_without_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    with_log(2, folder.path(), quick(), |_| async {});
+    for has_manifest in [true, false] {
+        if !has_manifest {
+            std::fs::remove_file(folder.path().join("MANIFEST")).unwrap();
+        }
+        glommio::LocalExecutor::default().run(async {
+            let path = folder.path();
+            let opened = Log::<Value>::open(path, quick()).await.map(|_| ());
+            let salvaged = salvage::<Value>(path).await.map(|_| ());
+            for error in [opened.unwrap_err(), salvaged.unwrap_err()] {
+                assert!(error.to_string().contains("MANIFEST"), "{error}");
+            }
+        });
+    }
 }
 
 /// Neither is it made again, nor is another one taken for it.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use glommio::spawn_local;
 use glommio::timer::sleep;
-use timelog::durable::{Error, Log};
+use timelog::durable::{Error, Log, Sharded};
 use timelog::{Every, Ts, WriteErrorKind};
 
 use super::super::history::Value;
-use super::{KEYS, cause, key, quick, with_log};
+use super::{KEYS, cause, key, on_each, quick, with_log};
 
 /// What all wrote is read from anywhere in one order, also when it is opened again.
 #[test]
@@ -202,6 +202,48 @@ fn deletes_and_floors_are_for_all() {
             "{error}"
         );
     });
+}
+
+/// While it is written to; what was cut short is none.
+#[test]
+fn a_backup_of_all_shards_is_a_log_of_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let copy = path("copy");
+    with_log(2, &path("log"), quick(), move |log| async move {
+        let own = log.shard_id() as u64;
+        for number in 0..1_000 {
+            let commit = log.append(key(number), number as Ts, [own, number]).await;
+            drop(commit.unwrap());
+        }
+        if own == 0 {
+            log.backup(&copy).await.unwrap();
+            let error = log.backup(&copy).await.unwrap_err();
+            assert!(error.to_string().contains("there is one"), "{error}");
+        }
+    });
+    let open = || {
+        let copy = path("copy");
+        let opened = on_each(2, move |mesh| async move {
+            let (log, _) = Sharded::open(mesh, copy, quick()).await?;
+            let all = log.snapshots().await?;
+            let own: Vec<_> = all
+                .range(..)
+                .filter(|row| row.1[0] == 0)
+                .map(|row| row.1[1])
+                .collect();
+            log.close().await.map(|()| own)
+        });
+        opened.into_iter().map(|it| it.unwrap()).collect::<Vec<_>>()
+    };
+    for found in open() {
+        assert!(found.unwrap().into_iter().eq(0..1_000));
+    }
+    std::fs::remove_file(path("copy").join("MANIFEST")).unwrap();
+    for found in open() {
+        let error = found.unwrap_err();
+        assert!(error.to_string().contains("it is missing"), "{error}");
+    }
 }
 
 /// A log of one shard is a log: its directory can be opened alone.

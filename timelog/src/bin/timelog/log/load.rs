@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
-use timelog::durable::{Config, Log};
-use timelog::{Layout, Raw, TimeUnit};
+use timelog::durable::{Config, Error, Log};
+use timelog::{Layout, Raw, TimeUnit, WriteErrorKind};
 
 use super::common::{Place, create, failed, logs, progress};
 
+/// Rows of a batch, and bytes: of wide values fewer, as more than so many may not wait for the device.
 const BATCH_ROWS: usize = 4096;
+const BATCH_BYTES: usize = 4 << 20;
 
 #[derive(Args)]
 pub struct Load {
@@ -75,7 +77,8 @@ async fn rows_of(
         let text = format!("line 1: expected {}", wanted.join(","));
         return Err(io::Error::other(text));
     }
-    let (mut rows, mut batch) = (0, Vec::new());
+    let batch_rows = BATCH_ROWS.min(BATCH_BYTES / (8 + value_bytes));
+    let (mut rows, mut batch, mut lines) = (0, Vec::new(), Vec::new());
     let mut record = csv::StringRecord::new();
     loop {
         let is_read = input.read_record(&mut record)?;
@@ -95,12 +98,22 @@ async fn rows_of(
                 parsed.map_err(|wanted| wrong(text, &wanted))?;
             }
             batch.push((ts, Raw(value.into())));
+            lines.push(line);
         }
-        if batch.len() == BATCH_ROWS || !is_read {
+        if batch.len() == batch_rows || !is_read {
             let added = batch.len() as u64;
             let commit = log.extend(std::mem::take(&mut batch));
-            let commit = commit.map_err(|refused| failed(refused.error))?;
-            commit.await.map_err(failed)?;
+            let commit = commit.map_err(|refused| match refused.error {
+                Error::Write(WriteErrorKind::BelowFloor { index, ts, floor }) => {
+                    let line = lines[index];
+                    io::Error::other(format!(
+                        "line {line}: {ts} is below the floor {floor}; {rows} rows are loaded"
+                    ))
+                }
+                error => failed(error),
+            });
+            commit?.await.map_err(failed)?;
+            lines.clear();
             rows += added;
         }
         if !is_read {
