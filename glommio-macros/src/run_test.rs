@@ -50,7 +50,9 @@ fn succeed_at_the_end(body: &mut Block) {
 /// Whether there is a `?` that is in no inner block but a loop's: others may be those of functions.
 fn is_fallible(body: &Block) -> bool {
     body.stmts.iter().any(|statement| match statement {
-        Stmt::Expr(Expr::ForLoop(each), _) => is_fallible(&each.body),
+        Stmt::Expr(Expr::ForLoop(each), _) => {
+            has_question_mark(each.expr.to_token_stream()) || is_fallible(&each.body)
+        }
         other => has_question_mark(other.to_token_stream()),
     })
 }

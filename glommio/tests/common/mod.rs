@@ -99,9 +99,9 @@ pub fn spawn_in<T: 'static>(
 }
 
 /// Awaits all, one after the other.
-pub async fn join_all(all: impl IntoIterator<Item = impl Future<Output = ()>>) {
+pub async fn join_all<T>(all: impl IntoIterator<Item = impl Future<Output = T>>) {
     for one in all {
-        one.await;
+        drop(one.await);
     }
 }
 

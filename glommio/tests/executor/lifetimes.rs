@@ -191,7 +191,7 @@ fn executors_with_blocking_calls_under_way_leave_nothing_either() {
 #[run_test(in_child_with(&[KEEP_LITTLE]))]
 fn executors_on_threads_of_their_own_leave_nothing_either() {
     let live = || {
-        let handle = glommio::spawn_executor(|| async {
+        let handle = spawn_executor(|| async {
             spawn_local(sleep(AN_HOUR)).detach();
             yield_now().await;
         });

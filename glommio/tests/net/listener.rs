@@ -21,7 +21,7 @@ async fn options_read_back_what_was_set() {
 #[test]
 fn several_executors_listen_on_one_address() {
     let address: SocketAddr = run(async {
-        let (listener, address) = bound()?;
+        let (_listener, address) = bound()?;
         let others: Vec<_> = (0..2)
             .map(|_| {
                 spawn_executor(move || async move { TcpListener::bind(address)?.local_addr() })

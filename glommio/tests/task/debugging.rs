@@ -123,7 +123,7 @@ fn the_name_of_a_task_is_its_label() {
             assert!(refused.is_err());
             spawn_local(async {}).await;
             let queue = TaskQueueHandle::default();
-            let made = made.spawn_in(queue, async {});
+            let made = made.spawn_local_into(async {}, queue).expect("it is there");
             TaskBuilder::new().spawn_local(async {}).await;
             name.await;
             made.await;
