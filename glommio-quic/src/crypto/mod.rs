@@ -101,7 +101,7 @@ pub fn endpoint_config_with(key: ResetKey) -> EndpointConfig {
 }
 
 /// Retries take an ID without a look at those in use, and the default generator has 24 random bits:
-/// with 1,000 connections, one of 1,000 retried clients often met another's.
+/// with 1,000 connections, one of 1,000 retried clients often got another's.
 fn connection_ids() -> RandomConnectionIdGenerator {
     RandomConnectionIdGenerator::new(8)
 }
