@@ -107,7 +107,44 @@ fn a_burst_is_moved_once() {
     }
 }
 
-/// Polls come once a tick, since a task takes its time between them.
+/// Where timers come due one after the other, a poll that fires one keeps the next waiting for little.
+#[test]
+#[cfg_attr(small_pages, ignore = "it counts moves of pages of the usual size")]
+fn what_is_not_due_moves_after_what_is() {
+    const CROWD: u64 = 100_000;
+    const FIRST: u64 = SECOND + 5 * MS;
+    const GAP: u64 = 10_000;
+    for is_busy in [true, false] {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        for n in 0..CROWD {
+            pair.arm(FIRST + n * 7_919 % CROWD * GAP);
+        }
+        let mut now_ns = 0;
+        while now_ns < FIRST {
+            now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns);
+            pair.poll(now_ns, BUDGET);
+        }
+        // The tasks that waited for the end of the sleep run before anything else is done.
+        assert_eq!(pair.queue.moves_of_last_poll(), 0);
+        // And those of what comes due meanwhile, if that is not for long.
+        for (step, due) in [(1, 1), (4, 3), (25, 21)] {
+            assert_eq!(pair.poll(FIRST + step * GAP, BUDGET), (due, false));
+            assert_eq!(pair.queue.moves_of_last_poll(), 0);
+        }
+        let (step, due) = if is_busy { (27, 2) } else { (25, 0) };
+        now_ns = FIRST + step * GAP;
+        assert_eq!(pair.poll(now_ns, BUDGET), (due, false));
+        assert!(pair.queue.moves_of_last_poll() > 0);
+        while now_ns < FIRST + 5 * MS {
+            now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns) + GAP / 5;
+            assert!(!pair.poll(now_ns, BUDGET).1);
+            let moves = pair.queue.moves_of_last_poll();
+            assert!(moves <= MOVES_PER_POLL / 8, "{moves} moves");
+        }
+    }
+}
+
+/// The same where polls come once a tick, since a task takes its time between them.
 #[test]
 fn a_crowd_is_ready_where_polls_are_rare() {
     fn law<Q: Queue>(mut pair: Pair<Q>, start_ns: u64, spread_ns: u64) {
@@ -199,6 +236,8 @@ fn a_crowd_behind_a_cancelled_timer_is_ready_in_time() {
     for n in 0..30_000 {
         pair.arm(3 * SECOND + n * 7_919 % 30_000 * 100);
     }
+    // The second goes on with what the first has put off.
+    pair.poll(MS, BUDGET);
     pair.poll(MS, BUDGET);
     assert_eq!(pair.wake_ns(), Some(SECOND));
     pair.cancel(first);
@@ -277,6 +316,26 @@ fn a_crowd_that_is_gone_wakes_no_one() {
         pair.cancel(id);
     }
     assert_eq!(pair.wake_ns(), Some(39 * TICK));
+}
+
+/// Where few timers are due, they are not moved: neither those that are due nor those after them.
+#[test]
+fn few_timers_fire_where_they_are() {
+    const TIMERS: u64 = 100;
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    for n in 0..TIMERS {
+        pair.arm((n + 1) * 2 * TICK + TICK / 2 + n);
+    }
+    for step in 0..=(TIMERS + 1) * 8 {
+        let now_ns = step * TICK / 4;
+        assert!(pair.poll(now_ns, BUDGET).0 <= 1);
+        assert_eq!(
+            (pair.queue.gathered(), pair.queue.moves_of_last_poll()),
+            (0, 0)
+        );
+        pair.check();
+    }
+    assert!(pair.queue.is_empty());
 }
 
 /// One that was armed again to a later tick is alone in the slot of its first deadline, and comes after another.
@@ -385,6 +444,36 @@ fn crowds_without_end_do_not_outgrow_the_run() {
     pair.check();
     sleep_and_fire(&mut pair);
     assert!(pair.queue.is_empty());
+}
+
+/// The poll in which a tick began read the records of all of its timers, which no cache held.
+#[test]
+#[cfg_attr(
+    small_pages,
+    ignore = "it counts what a poll takes of pages of the usual size"
+)]
+fn the_next_tick_is_gathered_while_this_one_lasts() {
+    const TIMERS: u64 = 200;
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    for n in 0..TIMERS {
+        pair.arm(50 * TICK + n * 7_919 % TIMERS * TICK / TIMERS);
+    }
+    let mut gathered = Vec::new();
+    for step in 1..16 {
+        // It is not asked for: an executor that sleeps gathers them at once.
+        assert!(pair.queue.next_upkeep().is_none());
+        assert_eq!(pair.poll(49 * TICK + step * TICK / 16, BUDGET), (0, false));
+        gathered.push(pair.queue.gathered());
+        pair.check();
+    }
+    let pieces = gathered.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(pieces.max() < Some(TIMERS as usize / 4), "{gathered:?}");
+    assert_eq!(gathered.last(), Some(&(TIMERS as usize)));
+    // One that is armed meanwhile comes in its turn.
+    let late = pair.arm(50 * TICK + 1);
+    assert_eq!(pair.poll(50 * TICK + 1, BUDGET), (2, false));
+    assert_eq!(pair.deadline_of(late), None);
+    assert_eq!(pair.poll(51 * TICK, BUDGET).0, TIMERS as usize - 1);
 }
 
 /// Timers of a tick that is gathered may leave it, and others come.

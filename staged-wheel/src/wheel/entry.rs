@@ -67,18 +67,6 @@ pub(super) struct Link {
     pub(super) prev: u32,
 }
 
-impl Link {
-    /// Of a record that is in no list.
-    #[inline(always)]
-    pub(super) fn alone(deadline_ns: u64) -> Self {
-        Link {
-            deadline_ns,
-            next: NIL,
-            prev: NIL,
-        }
-    }
-}
-
 /// Where a record is, and thus who must be told when it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -126,6 +114,21 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// Before every timer but the very first to be armed, for the epoch.
+    pub(super) const FIRST: Order = Order {
+        deadline_ns: 0,
+        seq: 0,
+    };
+
+    /// The place before this one, which is not the first.
+    #[inline]
+    pub(super) fn previous(self) -> Self {
+        match self.seq.checked_sub(1) {
+            Some(seq) => Order { seq, ..self },
+            None => Order::last_at(self.deadline_ns - 1),
+        }
+    }
+
     /// Behind every timer due at `ns` or before.
     #[inline]
     pub(super) fn last_at(ns: u64) -> Self {

@@ -8,23 +8,28 @@
 //!    ┌──────────────────────────────────────┐   cursor arrives   ┌─────┐ ┌──────┐
 //!    │ levels 9 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
 //!    └──────────────────────────────────────┘   gather, sort     └──┬──┘ └──┬───┘
-//!                                                                   └───┬───┘
-//!                                                         the smaller head fires, if due
+//!       refine: the next slot of each level                         └───┬───┘
+//!       moves down ahead of the cursor                    the smaller head fires, if due
 //! ```
 //!
 //! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
 //! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
 //! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
-//! standing one tick short of it. So the
+//! standing one tick short of it; the next slot of level 0 is gathered the same way. So the
 //! invariants hold at every moment, a poll may stop in the middle of any slot, and a timer armed
-//! meanwhile for an earlier moment still goes first.
+//! meanwhile for an earlier moment still goes first. A few timers in order, with no others near, fire
+//! straight from the list of their slot, and a poll in an empty tick moves the cursor and nothing
+//! else (`Wheel::passes_quietly`).
 //!
-//! A crowd is brought down even earlier, a part in each poll (`hierarchy/ahead.rs`).
+//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`). Of a list in
+//! the order of firing the first are known, and need not be (`Wheel::open_crowd`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
 //! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
-//! past; the heap holds timers of the cursor's tick or earlier ones; what the run holds of later ticks
-//! fires when the cursor comes to these; no timer is due before `idle_before_ns`.
+//! past; the heap holds timers of the cursor's tick or earlier ones, and what was armed for the time
+//! up to the head of a crowd in order; what either holds of later ticks fires when
+//! the cursor comes to these, or when it comes before all that is listed; no timer is due before
+//! `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
 //! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
@@ -32,12 +37,14 @@
 
 mod ahead;
 mod cursor;
-#[cfg(any(test, fuzzing))]
-mod tests;
+mod refinement;
 
 use super::current_tick::CurrentTick;
-use super::entry::{FiredRecord, Link, NIL, RecordState, TimerHandle};
+use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
+use super::look::{Look, UNKNOWN};
+use super::pace::{Pace, Refinement};
+use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 use super::tick::Tick;
 use crate::epoch::NEVER;
@@ -46,6 +53,8 @@ use crate::epoch::NEVER;
 enum Due {
     /// One in run or heap.
     Timer,
+    /// The first of a slot.
+    Listed(Position),
     Nothing,
     /// The poll's moves are spent before the next timer in order was found.
     Unfinished,
@@ -57,17 +66,28 @@ pub(crate) const MOVES_PER_POLL: usize = 512;
 /// Moves of timers that are not due, in a poll while others may be soon: they take a few microseconds.
 const MOVES_BUSY: usize = 64;
 
-/// The order of the timers in a [`Slab`]'s records.
+/// The order of the timers in a [`ReclaimingSlab`]'s records.
 #[derive(Debug)]
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
     cursor: Tick,
+    /// What is armed for a time up to this goes to the heap: the cursor's tick, or the head of a crowd in order.
+    near_until_ns: u64,
+    /// Timers up to this have left the levels, wherever the cursor is.
+    selected: Order,
+    pace: Pace,
+    /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
+    /// before it: what is armed meanwhile falls into no slot that is next.
+    refined_until: Tick,
+    refinement: Refinement,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
     prepare_ns: u64,
-    /// The latest poll that did.
-    prepared_ns: u64,
+    /// Which these are, as of the latest look, and how long that holds.
+    crowds: Look,
+    /// A poll before this has no refinement to make.
+    refine_ns: u64,
     /// All that is due until then is made ready, a crowd being part of it.
     ready_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
@@ -82,11 +102,18 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// An empty wheel at the tick of `now_ns`.
     pub(super) fn new(now_ns: u64) -> Self {
+        let cursor = Tick::of(now_ns);
         Wheel {
-            cursor: Tick::of(now_ns),
+            cursor,
+            near_until_ns: cursor.last_ns(),
+            selected: Order::FIRST,
+            pace: Pace::new(cursor),
+            refined_until: Tick::FIRST,
+            refinement: Refinement::default(),
             idle_before_ns: 0,
             prepare_ns: 0,
-            prepared_ns: now_ns,
+            crowds: Look::NONE,
+            refine_ns: 0,
             ready_until_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
@@ -112,7 +139,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if deadline_ns < self.idle_before_ns {
             self.idle_before_ns = deadline_ns;
         }
-        if self.is_near(deadline_ns) || deadline_ns == NEVER {
+        if deadline_ns <= self.near_until_ns || deadline_ns == NEVER {
             return self.insert_unlisted(slab, deadline_ns, seq, payload);
         }
         let at = Levels::<ROW, WIDE, ROWS>::position(self.cursor, Tick::of(deadline_ns));
@@ -126,6 +153,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.levels
             .attach(slab, handle.index, (place, tail), deadline_ns);
         handle
+    }
+
+    /// The record at `index` has been entered behind others that were armed after it.
+    pub(super) fn is_behind_later_ones<T>(&mut self, slab: &Slab<T>, index: u32) {
+        let record = slab.at(index);
+        if record.state == RecordState::Listed {
+            self.levels.mark_unordered(record.place, true);
+        }
     }
 
     /// Enters a record that is nowhere.
@@ -155,7 +190,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let place = record.place;
         record.seq = seq;
         let can_keep = record.state == RecordState::Listed
-            && !self.is_near(deadline_ns)
+            && deadline_ns > self.near_until_ns
             && self
                 .levels
                 .can_keep(place, self.cursor, old_ns, deadline_ns);
@@ -180,14 +215,31 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         now_ns < self.idle_before_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
+    /// Fires up to `budget` timers due at `now_ns` in order, so many having been armed so far: releases each
+    /// record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
+    #[inline]
     pub(super) fn expire<T>(
         &mut self,
-        slab: &mut Slab<T>,
+        memory: &mut ReclaimingSlab<T>,
         now_ns: u64,
+        arms: u64,
+        budget: usize,
+        hand_out: impl FnMut(FiredRecord<T>),
+    ) -> bool {
+        !self.passes_quietly(&mut memory.slab, now_ns, arms)
+            && self.fire_due(memory, now_ns, arms, budget, hand_out)
+    }
+
+    #[inline(never)]
+    fn fire_due<T>(
+        &mut self,
+        memory: &mut ReclaimingSlab<T>,
+        now_ns: u64,
+        arms: u64,
         budget: usize,
         mut hand_out: impl FnMut(FiredRecord<T>),
     ) -> bool {
+        let slab = &mut memory.slab;
         let mut moves_left = self.moves_per_poll;
         let mut fired = 0;
         let has_more = loop {
@@ -198,8 +250,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                     .fire(slab, last, left, &mut moves_left, &mut hand_out);
             }
             match self.next_due(slab, now_ns, &mut moves_left) {
-                Due::Timer if fired == budget => break true,
+                Due::Timer | Due::Listed(_) if fired == budget => break true,
                 Due::Timer => {}
+                Due::Listed(at) => {
+                    let left = budget - fired;
+                    fired += self.fire_listed(slab, at, now_ns, left, &mut hand_out);
+                }
                 Due::Nothing => break false,
                 Due::Unfinished => break true,
             }
@@ -207,15 +263,22 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if fired > 0 {
             self.next_ns = UNKNOWN;
         }
-        // Nothing that is not due is moved before all that is due has fired.
+        if !has_more {
+            // Nothing that is not due is moved before all that is due has fired.
+            self.refine(slab, now_ns, fired, &mut moves_left);
+        }
         if !has_more && now_ns >= self.prepare_ns {
-            self.prepare(slab, now_ns, fired, &mut moves_left);
+            self.prepare(slab, now_ns, arms, fired, &mut moves_left);
         }
         #[cfg(test)]
         {
             self.moves_of_last_poll = self.moves_per_poll - moves_left;
         }
-        self.idle_before_ns = if has_more { 0 } else { self.idle_until() };
+        self.refine_ns = if has_more { 0 } else { self.refine_at() };
+        self.idle_before_ns = match self.refine_ns {
+            0 => 0,
+            _ => self.idle_until(),
+        };
         has_more
     }
 
@@ -270,17 +333,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let deadline_ns = slab.link(index).deadline_ns;
         if deadline_ns == NEVER {
             slab.at_mut(index).state = RecordState::Parked;
-        } else if self.is_near(deadline_ns) {
-            self.tick.push(slab, index);
-        } else {
+        } else if deadline_ns > self.near_until_ns {
             self.levels.link(slab, index, self.cursor);
+        } else {
+            self.tick.push(slab, index);
         }
-    }
-
-    /// Whether no list is for that time any more.
-    #[inline(always)]
-    fn is_near(&self, deadline_ns: u64) -> bool {
-        Tick::of(deadline_ns) <= self.cursor
     }
 
     /// Takes a record away from where it is.
@@ -303,7 +360,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         seq: u64,
         payload: T,
     ) -> TimerHandle {
-        let link = Link::alone(deadline_ns);
+        let link = Link {
+            deadline_ns,
+            next: NIL,
+            prev: NIL,
+        };
         let handle = slab.take(seq, payload, 0, RecordState::Parked, link);
         self.place(slab, handle.index);
         handle
@@ -385,11 +446,40 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         sent_ns
     }
-}
 
-/// A cached next expiry that is to be found again. Below every deadline, so that no minimum
-/// replaces it.
-const UNKNOWN: u64 = 0;
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
+        self.moves_per_poll = moves;
+    }
+
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        self.tick.gathered()
+    }
+
+    #[cfg(test)]
+    pub(super) fn moves_of_last_poll(&self) -> usize {
+        self.moves_of_last_poll
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        self.tick.dead_keys()
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
+        let listed = self
+            .levels
+            .check_invariants(slab, self.cursor, self.listed_after());
+        if self.next_ns != UNKNOWN && self.levels.active() & 1 == 1 {
+            let first = self.levels.first_slot(0, self.cursor);
+            assert!(Levels::<ROW, WIDE, ROWS>::start(first) >= Tick::of(self.next_ns));
+        }
+        let near = self.tick.check_invariants(slab);
+        assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
+    }
+}
 
 /// Keys of cancelled timers that are dropped in search of the next expiry. With few timers it is all that are in
 /// front: they may be from when there were more.

@@ -24,17 +24,15 @@
 //!
 //! Invariants: a bit is set exactly when its list is not empty, the count is the list's length, the
 //! links agree both ways; `min_ns` lies in the slot's interval and is no later than any deadline in
-//! the list; a record may wait in a slot *before* that of its deadline (it was re-armed to a later one and is placed anew when
+//! the list, which is in the order of firing unless the slot says otherwise; a record may wait in
+//! a slot *before* that of its deadline (it was re-armed to a later one and is placed anew when
 //! the slot is emptied), never in one behind.
 //!
 //! Linking and unlinking touch a record, its neighbours and the slot. The slot width of the design
 //! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and
 //! the early moves are what keeps the worst poll short.
 
-#[cfg(any(test, fuzzing))]
-mod tests;
-
-use super::entry::{Link, NIL, RecordState};
+use super::entry::{Link, NIL, Order, RecordState};
 use super::slab::Slab;
 use super::slot::Slot;
 use super::tick::{TICK_BITS, Tick};
@@ -143,7 +141,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         (place as u16, self.slots.as_flattened()[place].tail)
     }
 
-    /// Appends a record, whose link names `tail`, to the list of `place`.
+    /// Appends a record, whose link names `tail`, to the list of `place`. True if the one before it is
+    /// due at the same time: of such two, the first to be armed must come first.
     #[inline(always)]
     pub(super) fn attach<T>(
         &mut self,
@@ -151,15 +150,19 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         index: u32,
         (place, tail): (u16, u32),
         deadline_ns: u64,
-    ) {
+    ) -> bool {
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
         slot.tail = index;
         slot.enter(deadline_ns);
         if tail == NIL {
             slot.head = index;
             self.set_bit(place);
+            false
         } else {
-            slab.link_mut(tail).next = index;
+            let last = slab.link_mut(tail);
+            last.next = index;
+            slot.mark_unordered(last.deadline_ns > deadline_ns);
+            last.deadline_ns == deadline_ns
         }
     }
 
@@ -175,7 +178,16 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         let record = slab.at_mut(index);
         record.place = place;
         record.state = RecordState::Listed;
-        self.attach(slab, index, (place, tail), deadline_ns);
+        if self.attach(slab, index, (place, tail), deadline_ns) {
+            let is_unordered = slab.at(tail).seq > slab.at(index).seq;
+            self.mark_unordered(place, is_unordered);
+        }
+    }
+
+    /// The list at `place` is not in the order of firing any more, if `is_unordered`.
+    #[inline]
+    pub(super) fn mark_unordered(&mut self, place: u16, is_unordered: bool) {
+        self.slots.as_flattened_mut()[place as usize].mark_unordered(is_unordered);
     }
 
     /// Takes a listed record out of its list.
@@ -226,6 +238,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         }
         let is_inside = Self::covers(at, deadline_ns);
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
+        slot.mark_unordered(true);
         if deadline_ns <= slot.min_ns {
             // Not below the start of the slot, hence inside it.
             debug_assert!(is_inside);
@@ -319,6 +332,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         (Self::start(at).begin_ns(), Self::last(at).last_ns())
     }
 
+    /// Whether no slot lies between this one and the cursor's.
+    #[inline]
+    pub(super) fn is_next(at: Position, cursor: Tick) -> bool {
+        at.number == cursor.slot(Self::SPANS[at.level as usize].bits_of_slot()) + 1
+    }
+
     #[inline]
     pub(super) fn slot(&self, at: Position) -> &Slot {
         &self.slots.as_flattened()[Self::place(at)]
@@ -344,9 +363,31 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             slot.tail = tail;
             slot.count -= taken;
             slab.link_mut(tail).next = NIL;
-            slab.link_mut(head).prev = NIL;
-            slot.mark_stale();
+            let link = slab.link_mut(head);
+            link.prev = NIL;
+            if slot.is_in_order() {
+                slot.set_min(link.deadline_ns);
+            } else {
+                slot.mark_stale();
+            }
         }
+    }
+
+    /// A place in the order that everything in the lists comes after, given that the slot at `at`
+    /// begins first and is in order.
+    pub(super) fn before<T>(&self, slab: &Slab<T>, at: Position, cursor: Tick) -> Order {
+        let head = self.slot(at).head();
+        let deadline_ns = slab.link(head).deadline_ns;
+        let first = Order {
+            deadline_ns,
+            seq: slab.at(head).seq,
+        };
+        let others = self.first_slots(cursor).filter(|&other| other != at);
+        let starts = others.map(|other| Order {
+            deadline_ns: Self::start(other).begin_ns(),
+            seq: 0,
+        });
+        starts.fold(first, Order::min).previous()
     }
 
     /// Whether a deadline lies in the interval of the slot.
@@ -407,6 +448,62 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             level,
             number: cursor + distance,
         }
+    }
+
+    /// Asserts the invariants of the module and returns how many records are listed.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(
+        &self,
+        slab: &Slab<T>,
+        cursor: Tick,
+        listed_after: Order,
+    ) -> usize {
+        let mut listed = 0;
+        let (mut rows, mut active) = (0, 0);
+        for (place, slot) in self.slots.as_flattened().iter().enumerate() {
+            let is_occupied = self.occupied[place / ROW] >> (place % ROW) & 1 == 1;
+            assert_eq!(is_occupied, !slot.is_empty());
+            if !is_occupied {
+                assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));
+                continue;
+            }
+            rows |= 1 << (place / ROW);
+            active |= 1 << Self::level(place);
+            let at = Self::position_of(place as u16, cursor);
+            assert_eq!(Self::place(at), place);
+            assert!(Self::covers(at, slot.min_ns));
+            let mut count = 0;
+            let mut has_min = false;
+            let mut last = Order::FIRST;
+            let (mut prev, mut index) = (NIL, slot.head);
+            while index != NIL {
+                let record = slab.at(index);
+                assert_eq!(record.state, RecordState::Listed);
+                assert_eq!(record.place as usize, place);
+                let link = *slab.link(index);
+                assert_eq!(link.prev, prev);
+                assert!(link.deadline_ns >= slot.min_ns);
+                assert!(Tick::of(link.deadline_ns) > cursor);
+                let order = Order {
+                    deadline_ns: link.deadline_ns,
+                    seq: record.seq,
+                };
+                assert!(order > listed_after);
+                assert!(order > last || !slot.is_in_order());
+                last = order;
+                has_min |= link.deadline_ns == slot.min_ns;
+                (prev, index) = (index, link.next);
+                count += 1;
+                assert!(count <= slot.len(), "a circle of records");
+            }
+            assert_eq!({ slot.tail }, prev);
+            assert_eq!(slot.len(), count);
+            assert!(has_min || slot.is_stale());
+            listed += count as usize;
+        }
+        assert_eq!(rows, self.rows);
+        assert_eq!(active, self.active());
+        listed
     }
 }
 

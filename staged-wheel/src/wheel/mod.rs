@@ -29,12 +29,14 @@ mod heap;
 mod hierarchy;
 mod inline;
 mod level;
+mod look;
+mod pace;
 mod page_table;
 mod reclaim;
 mod run;
 mod slab;
 mod slot;
-#[cfg(any(test, fuzzing))]
+#[cfg(test)]
 mod tests;
 mod tick;
 
@@ -44,7 +46,7 @@ use std::time::Instant;
 #[cfg(all(test, not(small_pages)))]
 pub(super) use self::entry::PAGE;
 pub use self::entry::TimerHandle;
-use self::entry::{FiredRecord, Link, RecordState};
+use self::entry::{FiredRecord, Link, NIL, RecordState};
 use self::hierarchy::Wheel;
 use self::inline::Dense;
 pub(super) use self::inline::INLINE_MAX;
@@ -237,7 +239,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     ) -> bool {
         let memory = &mut self.memory;
         let has_more = match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.expire(&mut memory.slab, now_ns, budget, &mut hand_out),
+            Stage::Wheel(wheel) => wheel.expire(memory, now_ns, self.seq, budget, &mut hand_out),
             Stage::Inline(dense) => {
                 !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, &mut hand_out)
             }
@@ -263,13 +265,14 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.epoch.instant(next_ns)
     }
 
-    /// When to poll even if nothing is due: a
+    /// When to poll even if nothing is due: a poll has left something to be done after what it fired, a
     /// crowd is to be made ready before it is due, or memory is to go back that a peak has left. `None` if there is no need to; an owner who sleeps may
     /// then sleep on.
     #[inline]
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let (crowd_ns, has_excess) = match &mut self.stage {
-            Stage::Wheel(wheel) => (wheel.next_crowd_ns(), wheel.has_excess()),
+            Stage::Wheel(wheel) if wheel.refines() => (self.now_ns, false),
+            Stage::Wheel(wheel) => (wheel.next_crowd_ns(self.seq), wheel.has_excess()),
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };
         let is_wheel_unused = !self.is_inline() && self.is_empty();
@@ -304,6 +307,66 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         !matches!(self.stage, Stage::Wheel(_))
     }
 
+    #[cfg(test)]
+    pub(super) fn resident_pages(&self) -> usize {
+        self.memory.resident_pages()
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
+        if let Stage::Wheel(wheel) = &mut self.stage {
+            wheel.set_moves_per_poll(moves);
+        }
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        match &self.stage {
+            Stage::Wheel(wheel) => wheel.dead_keys(),
+            _ => 0,
+        }
+    }
+
+    /// Brings the free records up to `generation`, and those to come on their pages.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn age(&mut self, generation: u32) {
+        self.memory.age(generation);
+    }
+
+    /// Counts so many timers that were armed and are gone.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn skip_arms(&mut self, arms: u64) {
+        self.seq += arms;
+    }
+
+    /// Timers that have left the levels for the run.
+    #[cfg(test)]
+    pub(super) fn gathered(&self) -> usize {
+        match &self.stage {
+            Stage::Wheel(wheel) => wheel.gathered(),
+            _ => 0,
+        }
+    }
+
+    /// Records that the latest poll of the wheel has moved or gathered.
+    #[cfg(test)]
+    pub(super) fn moves_of_last_poll(&self) -> usize {
+        match &self.stage {
+            Stage::Wheel(wheel) => wheel.moves_of_last_poll(),
+            _ => 0,
+        }
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants(&self) {
+        self.memory.slab.check_invariants();
+        match &self.stage {
+            Stage::Unused => assert!(self.is_empty()),
+            Stage::Inline(dense) => dense.check_invariants(&self.memory.slab),
+            Stage::Wheel(wheel) => wheel.check_invariants(&self.memory.slab),
+        }
+    }
+
     /// Arms a timer with the arming count `seq`.
     #[inline(always)]
     fn enter(&mut self, deadline_ns: u64, seq: u64, payload: T) -> TimerHandle {
@@ -334,7 +397,11 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         let seq = self.memory.slab.at(index).seq;
         self.leave(index);
         let payload = self.memory.slab.release_fired(index);
-        Some(self.enter(deadline_ns, seq, payload))
+        let handle = self.enter(deadline_ns, seq, payload);
+        if let Stage::Wheel(wheel) = &mut self.stage {
+            wheel.is_behind_later_ones(&self.memory.slab, handle.index);
+        }
+        Some(handle)
     }
 
     #[inline(never)]
@@ -348,8 +415,13 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             }
             _ => (0, RecordState::Parked),
         };
+        let link = Link {
+            deadline_ns,
+            next: NIL,
+            prev: NIL,
+        };
         let slab = &mut self.memory.slab;
-        let handle = slab.take(seq, payload, place, state, Link::alone(deadline_ns));
+        let handle = slab.take(seq, payload, place, state, link);
         match &mut self.stage {
             Stage::Inline(dense) if state == RecordState::Dense => {
                 dense.insert(handle.index, deadline_ns);

@@ -59,9 +59,14 @@ impl<T> Page<T> {
             place: position as u16 + 1,
             state: RecordState::Free,
         };
+        let link = |_| Link {
+            deadline_ns: 0,
+            next: NIL,
+            prev: NIL,
+        };
         self.memory = Some(Box::new(Memory {
             records: array::from_fn(record),
-            links: [Link::alone(0); PAGE],
+            links: array::from_fn(link),
         }));
         self.free = 0;
     }

@@ -5,6 +5,8 @@
 pub(super) struct Tick(u64);
 
 impl Tick {
+    pub(super) const FIRST: Tick = Tick(0);
+
     #[inline]
     pub(super) fn new(number: u64) -> Tick {
         Tick(number)

@@ -1,9 +1,10 @@
 //! How a [`Wheel`] makes a crowd ready before it is due.
 //!
 //! A slot with more timers than a poll may move keeps its first timer waiting for as many polls as
-//! it takes to move them all. So the executor is asked for polls ahead of the first of them, early
-//! enough that one a tick brings the crowd down all levels and sorts it in time; idle as it is, it polls
-//! far more often, and sleeps again until the first is due:
+//! it takes to move them all. An executor that is awake moves them down at the pace of `pace.rs`.
+//! One that sleeps is asked to wake ahead of the first of them, early enough that a poll a tick
+//! brings the crowd down all levels and sorts it in time; idle as it is, it polls far more often,
+//! and sleeps again until the first is due:
 //!
 //! ```text
 //!            begin                              due
@@ -11,8 +12,6 @@
 //!     asleep    ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪      asleep              fires in the first poll
 //!               512 moves a poll
 //! ```
-//!
-//! Where others are due soon, each poll moves a few timers only, and asks for the next one at once.
 //!
 //! Only what is near is touched: a crowd that is cancelled before, as timeouts are, is never moved,
 //! and what is far off costs an idle executor one such wake a level at most, for moves that are to
@@ -22,31 +21,46 @@
 use super::{MOVES_BUSY, Wheel};
 use crate::epoch::NEVER;
 use crate::wheel::level::{Levels, Position};
+use crate::wheel::look::Look;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::{TICK_BITS, Tick};
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
-    /// Brings down what it is time to make ready, in a poll that has fired so many. To be called when nothing that
-    /// is due at `now_ns` is left in the lists.
+    /// Brings down what it is time to make ready, in a poll that has fired so many and before which `arms` were
+    /// armed. To be called when nothing that is due at `now_ns` is left in the lists.
     pub(super) fn prepare<T>(
         &mut self,
         slab: &mut Slab<T>,
         now_ns: u64,
+        arms: u64,
+        fired: usize,
+        moves_left: &mut usize,
+    ) {
+        let next_ns = self.next_ns_if_cheap(slab);
+        if now_ns >= self.crowds.begin_ns || !self.crowds.holds(arms, next_ns) {
+            self.make_ready(slab, now_ns, arms, fired, moves_left);
+        }
+        // What is armed from now on is looked at in the next tick.
+        self.prepare_ns = self.crowds.begin_ns.min(Tick::of(now_ns).end_ns());
+    }
+
+    fn make_ready<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        now_ns: u64,
+        arms: u64,
         fired: usize,
         moves_left: &mut usize,
     ) {
         let mut most = *moves_left;
-        let elapsed_ns = now_ns.saturating_sub(self.prepared_ns).min(1 << TICK_BITS);
-        self.prepared_ns = now_ns;
-        if fired > 0 || self.next_ns_if_cheap(slab) < now_ns.saturating_add(BUSY_NS) {
-            // Others are due soon, and would wait for a crowd that is not due yet. Another poll goes on.
-            let part = self.moves_per_poll.saturating_mul(elapsed_ns as usize) >> TICK_BITS;
+        if fired > 0 {
+            // Others come due soon, and would wait for a crowd that is not due yet.
+            let part = self.pace.part_of_tick(self.moves_per_poll);
             most = most.min(part.max(MOVES_BUSY));
         }
         *moves_left -= most;
-        let mut crowd = self.first_crowd(true);
-        while let Some((at, begin_ns)) = crowd
-            && begin_ns <= now_ns
+        while let Some(at) = self.look_for_crowds(arms)
+            && self.crowds.begin_ns <= now_ns
             && most > 0
         {
             self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns());
@@ -55,14 +69,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             } else if let Some(interval) = self.burst(slab, at) {
                 self.gather_within(slab, at, interval, &mut most);
             } else {
-                self.move_down(slab, at, &mut most);
+                self.move_down(slab, at, &mut most, usize::MAX);
             }
-            crowd = self.first_crowd(true);
         }
         *moves_left += most;
-        // What is armed from now on is looked at in the next tick.
-        let begin_ns = crowd.map_or(NEVER, |(_, begin_ns)| begin_ns);
-        self.prepare_ns = begin_ns.min(Tick::of(now_ns).end_ns());
     }
 
     /// When the timers of a slot of a coarse level are due, if they are a crowd that seems to be due within a few
@@ -71,7 +81,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let slot = self.levels.slot(at);
         let (begin_ns, len) = (slot.min_ns(), slot.len() as usize);
         let is_crowd = len > self.moves_per_poll || self.tick.is_open(begin_ns);
-        if !is_crowd {
+        if !is_crowd || slot.is_in_order() {
             return None;
         }
         let (mut head, mut tail) = (slot.head(), slot.tail());
@@ -87,55 +97,74 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             .then_some((begin_ns, last_ns.saturating_add(span_ns / 8)))
     }
 
-    /// When to poll for the sake of a crowd; [`NEVER`] if there is none.
+    /// When to poll for the sake of a crowd, so many timers having been armed; [`NEVER`] if there is none.
     #[inline]
-    pub(crate) fn next_crowd_ns(&mut self) -> u64 {
-        let begin_ns = self
-            .first_crowd(false)
-            .map_or(NEVER, |(_, begin_ns)| begin_ns);
-        self.prepare_ns = self.prepare_ns.min(begin_ns);
-        self.wants_poll_at(begin_ns);
-        begin_ns
+    pub(crate) fn next_crowd_ns(&mut self, arms: u64) -> u64 {
+        let Look {
+            first, begin_ns, ..
+        } = self.crowds;
+        let is_known = self.crowds.holds(arms, self.next_ns)
+            && first.is_none_or(|first| self.begin_ns(first) == begin_ns);
+        if !is_known {
+            self.look_for_crowds(arms);
+            let begin_ns = self.crowds.begin_ns;
+            self.prepare_ns = self.prepare_ns.min(begin_ns);
+            self.wants_poll_at(begin_ns);
+        }
+        self.crowds.begin_ns
     }
 
-    /// The crowd to begin with first, and when, for an executor that is awake when its slot begins or for one
-    /// that sleeps until the first of its timers is due.
-    fn first_crowd(&self, is_awake: bool) -> Option<(Position, u64)> {
-        let mut first: Option<(Position, u64)> = None;
-        for next in self.levels.first_slots(self.cursor) {
+    /// Finds the crowd to begin with first.
+    fn look_for_crowds(&mut self, arms: u64) -> Option<Position> {
+        let mut first = None;
+        let (mut first_ns, mut until_ns) = (NEVER, NEVER);
+        let mut levels = self.levels.active();
+        while levels != 0 {
+            let level = levels.trailing_zeros() as u8;
+            levels &= levels - 1;
             // A coarse slot further behind is seen in time from the one before it. Those of level 0
             // follow each other too fast.
-            let behind = if next.level == 0 { TICKS_SEEN } else { 1 };
-            for at in self.levels.slots(next.level, self.cursor) {
-                if at.number > next.number + behind {
+            let behind = if level == 0 { TICKS_SEEN } else { 1 };
+            let mut end = NEVER;
+            for at in self.levels.slots(level, self.cursor) {
+                end = end.min(at.number + behind);
+                if at.number > end {
+                    let number = at.number - behind;
+                    let start = Levels::<ROW, WIDE, ROWS>::start(Position { level, number });
+                    until_ns = until_ns.min(start.begin_ns());
                     break;
                 }
-                let begin_ns = self.begin_ns(at, is_awake);
-                if first.map_or(NEVER, |(_, ns)| ns) > begin_ns {
-                    first = Some((at, begin_ns));
+                let begin_ns = self.begin_ns(at);
+                if begin_ns < first_ns {
+                    (first, first_ns) = (Some(at), begin_ns);
                 }
             }
         }
+        self.crowds = Look {
+            first,
+            begin_ns: first_ns,
+            until_ns,
+            arms,
+        };
         first
     }
 
-    /// When to begin with a slot; [`NEVER`] if a poll can do it all when the slot begins, or the first of its timers
-    /// is due.
+    /// When to begin with a slot; [`NEVER`] if a poll can do it all when the first of its timers is
+    /// due.
     #[inline]
-    fn begin_ns(&self, at: Position, is_awake: bool) -> u64 {
+    fn begin_ns(&self, at: Position) -> u64 {
         let slot = self.levels.slot(at);
-        let ready_ns = match at.level {
-            0 => slot.min_ns(),
-            _ if is_awake => Levels::<ROW, WIDE, ROWS>::start(at).begin_ns(),
-            _ => slot.min_ns(),
-        };
+        // One in order is taken piece by piece, just before the first of each is due.
+        if at.level == 0 && slot.is_in_order() {
+            return NEVER;
+        }
         let (moves, len) = (self.moves_per_poll as u64, u64::from(slot.len()));
         let wanted_ns = if slot.min_ns() <= self.ready_until_ns {
             0
         } else if len > moves {
             // On its own level and on those below; dealing them out takes a quarter more.
             let polls = (len / moves + 1) * (u64::from(at.level) + 1) + len / (4 * moves);
-            ready_ns.saturating_sub(polls << TICK_BITS)
+            slot.min_ns().saturating_sub(polls << TICK_BITS)
         } else {
             return NEVER;
         };
@@ -155,9 +184,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
 /// Slots of level 0 behind the first one that are looked at.
 const TICKS_SEEN: u64 = 16;
-
-/// A timer that is due so soon would wait for the moves that a poll may make: a sixteenth of a tick.
-const BUSY_NS: u64 = 1 << (TICK_BITS - 4);
 
 /// Timers at either end of a slot that tell when the others may be due.
 const SAMPLED: usize = 16;

@@ -6,10 +6,24 @@
 
 use super::{Due, Wheel};
 use crate::wheel::current_tick::CurrentTick;
-use crate::wheel::entry::{NIL, Order};
+use crate::wheel::entry::{FiredRecord, Link, NIL, Order};
 use crate::wheel::level::{Levels, Position};
+use crate::wheel::look::Look;
+use crate::wheel::run::List;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
+
+/// How far the cursor has come.
+enum Advance {
+    /// As far as it can.
+    Done,
+    /// To the slot at that position, in which the first timer in order is due.
+    Listed(Position),
+    /// To a slot of the poll's tick in which none is due.
+    Waits,
+    /// The poll's moves are spent.
+    Unfinished,
+}
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is
@@ -39,47 +53,184 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if to <= self.cursor {
                 return Due::Nothing;
             }
-            if !self.advance(slab, now_ns, moves_left) {
-                return Due::Unfinished;
+            if to.since(self.cursor) == 1 && self.waits_in_order(now_ns) {
+                return Due::Nothing;
+            }
+            match self.advance(slab, now_ns, moves_left) {
+                Advance::Done => {}
+                Advance::Listed(at) => return Due::Listed(at),
+                Advance::Waits => return Due::Nothing,
+                Advance::Unfinished => return Due::Unfinished,
             }
         }
+    }
+
+    /// Whether a poll at `now_ns` finds nothing due, so many timers having been armed, and all that there is to
+    /// do is to move the cursor through empty ticks. That is done, then.
+    #[inline]
+    pub(super) fn passes_quietly<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, arms: u64) -> bool {
+        let until_ns = self.refine_ns.min(self.crowds.begin_ns);
+        if now_ns >= until_ns {
+            return false;
+        }
+        let next_ns = self.next_ns_if_cheap(slab);
+        if now_ns >= next_ns || !self.crowds.holds(arms, next_ns) {
+            return false;
+        }
+        let tick = Tick::of(now_ns);
+        if tick > self.cursor {
+            // No slot of level 0 before that of the next expiry has timers, and none of a coarse level begins
+            // before there is something to refine.
+            let before_next = Tick::of(next_ns).previous();
+            let to = tick.min(before_next);
+            if to > self.cursor {
+                self.go_to(to);
+                self.pace.advance(to, now_ns);
+            }
+            if to == before_next && self.gathered_ahead().is_some() {
+                return false;
+            }
+        }
+        self.idle_before_ns = tick.end_ns().min(next_ns).min(until_ns);
+        true
+    }
+
+    /// Everything in the lists comes after this.
+    #[inline]
+    pub(super) fn listed_after(&self) -> Order {
+        Order::last_at(self.cursor.last_ns()).max(self.selected)
     }
 
     /// How far in order timers may fire at `now_ns`: what is in the lists comes after.
     #[inline]
     pub(super) fn last_ready(&self, now_ns: u64) -> Order {
-        Order::last_at(now_ns.min(self.cursor.last_ns()))
+        self.listed_after().min(Order::last_at(now_ns))
+    }
+
+    #[inline]
+    fn go_to(&mut self, tick: Tick) {
+        self.cursor = tick;
+        self.near_until_ns = self.near_until_ns.max(tick.last_ns());
     }
 
     /// Moves the cursor to the tick of `now_ns`, or to one before it up to which there are timers near,
-    /// and gathers those. False if the moves are spent first: the next call goes on from there.
-    fn advance<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) -> bool {
+    /// and gathers those. If the moves are spent first, the next call goes on from there.
+    fn advance<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) -> Advance {
         let to = Tick::of(now_ns);
-        while let Some((at, start)) = self.first_slot().filter(|&(_, start)| start <= to) {
+        loop {
+            let first = self.first_slot();
+            let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
+                self.go_to(to);
+                return Advance::Done;
+            };
             // Nothing lies between, and from one tick short of the slot its records can move.
-            self.cursor = start.previous();
+            self.go_to(start.previous());
+            let is_past = Levels::<ROW, WIDE, ROWS>::last(at) < to;
             if Tick::of(self.tick.next_ns()) <= self.cursor {
-                return true;
+                // Small slots of the past are taken along.
+                let is_small = self.levels.slot(at).len() as usize <= *moves_left
+                    && self.tick.gathered() < EXTEND_MAX;
+                if !is_past || !is_small {
+                    return Advance::Done;
+                }
             }
-            if at.level == 0 || Levels::<ROW, WIDE, ROWS>::last(at) < to {
+            let slot = self.levels.slot(at);
+            let min_ns = slot.min_ns();
+            let is_few = at.level == 0 && slot.len() <= FEW && to.since(start) <= 1;
+            if is_few && self.tick.is_empty() && (slot.is_in_order() || slot.len() == 1) {
+                let first_ns = slab.link(slot.head()).deadline_ns;
+                if first_ns <= now_ns && Tick::of(first_ns) == start {
+                    return Advance::Listed(at);
+                }
+                if start == to && slot.is_in_order() {
+                    return Advance::Waits;
+                }
+            }
+            let is_due_in_order = slot.is_in_order() && min_ns <= now_ns;
+            let is_crowd = slot.len() as usize > self.moves_per_poll;
+            if is_due_in_order && is_crowd && self.open_crowd(slab, at) {
+                return Advance::Done;
+            }
+            if at.level == 0 || is_past || is_due_in_order {
                 // After a stall few timers come from far up, and would else go through all levels,
-                // each nearly alone in its slots.
+                // each nearly alone in its slots. What is in order needs no levels either.
                 self.gather(slab, at, moves_left);
             } else {
-                let slot = self.levels.slot(at);
-                if slot.len() as usize > self.moves_per_poll {
-                    self.ready_until_ns = self.ready_until_ns.max(slot.min_ns());
+                if is_crowd {
+                    self.ready_until_ns = self.ready_until_ns.max(min_ns);
                 }
-                self.move_down(slab, at, moves_left);
+                self.move_down(slab, at, moves_left, usize::MAX);
             }
             if !self.levels.slot(at).is_empty() {
-                return false;
+                let is_open = self.levels.slot(at).is_in_order() && self.open_crowd(slab, at);
+                return if is_open {
+                    Advance::Done
+                } else {
+                    Advance::Unfinished
+                };
             }
             if at.level == 0 {
-                self.cursor = start;
+                self.go_to(start);
+                self.gather_more(slab, to, moves_left);
             }
         }
-        self.cursor = to;
+    }
+
+    /// Fires up to `budget` timers due at `now_ns` of a slot of which the first is due, which begins before all
+    /// others, and is in order. Returns how many.
+    pub(super) fn fire_listed<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        at: Position,
+        now_ns: u64,
+        budget: usize,
+        hand_out: &mut impl FnMut(FiredRecord<T>),
+    ) -> usize {
+        let slot = self.levels.slot(at);
+        let (mut head, tail) = (slot.head(), slot.tail());
+        let mut fired = 0;
+        while head != NIL && fired < budget {
+            let Link {
+                deadline_ns, next, ..
+            } = *slab.link(head);
+            if deadline_ns > now_ns {
+                break;
+            }
+            hand_out(slab.fire(head, deadline_ns));
+            fired += 1;
+            head = next;
+        }
+        self.levels.cut(slab, at, fired as u32, (head, tail));
+        fired
+    }
+
+    /// Whether nothing up to `now_ns` is in the lists though the cursor is behind, for what begins
+    /// first is a crowd that has come in part.
+    #[inline]
+    fn waits_in_order(&self, now_ns: u64) -> bool {
+        self.selected >= Order::last_at(now_ns)
+            && self.first_slot().is_some_and(|(at, _)| {
+                let slot = self.levels.slot(at);
+                slot.is_in_order() && slot.min_ns() > now_ns
+            })
+            // A crowd whose first has left would keep the next expiry at that one until it has moved.
+            && self.levels.first_slots(self.cursor).all(|at| self.levels.slot(at).min_ns() > now_ns)
+    }
+
+    /// Lets what was taken from the slot, which begins first and is in order, fire before the rest of
+    /// it is. False if that is nothing new.
+    fn open_crowd<T>(&mut self, slab: &Slab<T>, at: Position) -> bool {
+        let before = self.levels.before(slab, at, self.cursor);
+        if before <= self.listed_after() {
+            return false;
+        }
+        self.selected = before;
+        // What is armed for the tick from now on would disturb the order of the list.
+        let near_ns = match at.level {
+            0 => Tick::new(at.number).last_ns(),
+            _ => before.deadline_ns,
+        };
+        self.near_until_ns = self.near_until_ns.max(near_ns);
         true
     }
 
@@ -104,21 +255,22 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         first
     }
 
-    /// Moves records of the next slot of a coarse level to where they belong now.
+    /// Moves up to `limit` records of the next slot of a coarse level to where they belong now.
     pub(super) fn move_down<T>(
         &mut self,
         slab: &mut Slab<T>,
         at: Position,
         moves_left: &mut usize,
+        limit: usize,
     ) {
         let slot = self.levels.slot(at);
-        let count = (*moves_left).min(slot.len() as usize);
+        let count = limit.min(*moves_left).min(slot.len() as usize);
         if count == 0 {
             return;
         }
-        // From both ends: each step waits for the link before it, which no cache may hold, and two
-        // chains wait at the same time.
-        let from_back = count / 2;
+        // From both ends, unless their order is of use: each step waits for the link before it, which
+        // no cache may hold, and two chains wait at the same time.
+        let from_back = if slot.is_in_order() { 0 } else { count / 2 };
         let (mut head, mut tail) = (slot.head(), slot.tail());
         for step in 0..count - from_back {
             let next = slab.link(head).next;
@@ -131,6 +283,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.levels.link(slab, head, self.cursor);
             head = next;
         }
+        self.crowds = Look::NONE;
         self.levels.cut(slab, at, count as u32, (head, tail));
         *moves_left -= count;
     }
@@ -149,16 +302,42 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         interval: (u64, u64),
         moves_left: &mut usize,
     ) {
-        if *moves_left > 0 {
+        while *moves_left > 0 && !self.levels.slot(at).is_empty() {
             let slot = self.levels.slot(at);
-            let (ends, len) = ((slot.head(), slot.tail()), slot.len() as usize);
-            let gathered = self.tick.gather(slab, interval, ends, len, moves_left);
+            let count = (*moves_left).min(slot.len() as usize);
+            let list = List {
+                head: slot.head(),
+                tail: slot.tail(),
+                len: slot.len() as usize,
+                has_two_ends: !slot.is_in_order(),
+            };
+            let gathered = self.tick.gather(slab, interval, list, count);
             self.levels
                 .cut(slab, at, gathered.visited as u32, gathered.rest);
+            *moves_left = moves_left.saturating_sub(gathered.moves);
             self.link_all(slab, gathered.strays);
         }
         if self.levels.slot(at).is_empty() {
             self.tick.end_list(slab);
+        }
+    }
+
+    /// Takes the small slots of level 0 that follow along: the most frequent ones, found with less
+    /// ado.
+    fn gather_more<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) {
+        while self.levels.active() & 1 == 1 && self.tick.gathered() < EXTEND_MAX {
+            let at = self.levels.first_slot(0, self.cursor);
+            let tick = Tick::new(at.number);
+            let len = self.levels.slot(at).len() as usize;
+            let is_first = tick <= self.last_before_coarse() && tick < to;
+            if !is_first || len > *moves_left {
+                return;
+            }
+            self.gather(slab, at, moves_left);
+            if !self.levels.slot(at).is_empty() {
+                return;
+            }
+            self.go_to(tick);
         }
     }
 
@@ -171,6 +350,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Links records, of which each names the next, to where they belong.
     fn link_all<T>(&mut self, slab: &mut Slab<T>, mut index: u32) {
+        if index != NIL {
+            self.crowds = Look::NONE;
+        }
         while index != NIL {
             let next = slab.link(index).next;
             self.levels.link(slab, index, self.cursor);
@@ -187,7 +369,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         // Also of what is ahead of the cursor, should this poll be earlier than the one that left
         // it there.
         let near_ns = self.tick.next_ns();
-        let coarse_ns = self.last_before_coarse().end_ns();
-        gather_ns.min(near_ns).min(coarse_ns).min(self.prepare_ns)
+        let idle_ns = gather_ns.min(near_ns);
+        idle_ns.min(self.refine_ns).min(self.prepare_ns)
     }
 }
+
+/// With so many timers in the run no further slots are gathered: as many as the reactor fires at
+/// once.
+const EXTEND_MAX: usize = 256;
+
+/// Of a slot with so few timers in order they fire straight from the list.
+const FEW: u32 = 8;

@@ -1,8 +1,6 @@
 //! The wheel's parts, each against its own invariants.
 
-#[cfg(test)]
 mod level;
-mod queue;
 // Counts pages of the usual size.
-#[cfg(all(test, not(small_pages)))]
+#[cfg(not(small_pages))]
 mod slab;
