@@ -80,13 +80,9 @@ impl EpollRing {
     /// If there is no descriptor or no memory for it.
     pub(super) fn new(depth: usize) -> io::Result<Self> {
         let origin = Origin::here()?;
-        let timer = WakeTimer::new()?;
         let workers = Workers::new(origin)?;
         let interests = Interests::new()?;
         interests.watch_own(Own::Signal, workers.signal())?;
-        if let Some(timer) = timer.as_fd() {
-            interests.watch_own(Own::Timer, timer)?;
-        }
         let entries = depth.clamp(1, MAX_DEPTH).next_power_of_two();
         let features = Features::of_others();
         let used = features.and(Features::forbidden().others());
@@ -100,7 +96,7 @@ impl EpollRing {
         );
         Ok(EpollRing {
             interests: RefCell::new(interests),
-            timer,
+            timer: WakeTimer::new(),
             workers,
             origin,
             features: used,
@@ -298,7 +294,7 @@ impl EpollRing {
         }
         let limit = match end.zip(now) {
             Some((end, now)) if end <= now => return self.look(now),
-            Some((end, now)) => self.timer.set(end, now)?,
+            Some((end, now)) => self.timer.set(&self.interests.borrow(), end, now)?,
             None => EpollTimeout::NONE,
         };
         if !self.workers.announce_sleep() {

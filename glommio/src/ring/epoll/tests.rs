@@ -110,13 +110,19 @@ fn a_file_that_lives_on_under_another_number_tells_nothing_of_the_old_one() {
 fn a_sleep_whose_timer_went_off_early_is_slept_to_its_end() {
     let ring = ring();
     let end = Instant::now() + Duration::from_secs(3600);
-    let set = || ring.timer.set(end, Instant::now()).expect("it is valid");
-    let is_armed = || ring.timer.descriptor().get().expect("it is open").is_some();
+    let set = || {
+        let interests = ring.interests.borrow();
+        let limit = ring.timer.set(&interests, end, Instant::now());
+        assert_eq!(limit.expect("it is valid"), EpollTimeout::NONE);
+    };
+    assert!(ring.timer.made().is_none(), "no sleep has an end so far");
     set();
+    let descriptor = ring.timer.made().expect("descriptors are left");
+    let is_armed = || descriptor.get().expect("it is open").is_some();
     assert!(is_armed());
     let now = Expiration::OneShot(TimeSpec::from_duration(Duration::from_nanos(1)));
     let flags = TimerSetTimeFlags::empty();
-    ring.timer.descriptor().set(now, flags).expect("it is open");
+    descriptor.set(now, flags).expect("it is open");
     ring.enter(Wait::Until(end)).expect("epoll works");
     assert!(!is_armed());
     set();

@@ -2,51 +2,66 @@
 //!
 //! Epoll's own time limits are late: by the slack of the thread, or by a thousandth of the wait if that is
 //! more (`epoll_pwait2`, too, which older kernels and some sandboxes lack). A timer descriptor is as exact as
-//! io_uring's timeouts, and one that stands for the same moment already takes no call. Where a sandbox has
-//! none, epoll's limit is all there is, in whole milliseconds.
+//! io_uring's timeouts, and one that stands for the same moment already takes no call. It is made for the first
+//! sleep with an end, as many executors have none. Where a sandbox has no such descriptors, or while none is left,
+//! epoll's limit is all there is, in whole milliseconds.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Instant;
 
 use nix::sys::epoll::EpollTimeout;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
+use super::interest::{Interests, Own};
 use crate::error::is_missing;
 use crate::ring::wait::ClockAnchor;
 
 /// See the module.
 pub(super) struct WakeTimer {
-    descriptor: Option<TimerFd>,
+    /// Readable from the moment on that it was set to. `None` where there are none.
+    descriptor: OnceCell<Option<TimerFd>>,
     anchor: ClockAnchor,
     stands_at: Cell<Option<Instant>>,
 }
 
 impl WakeTimer {
-    pub(super) fn new() -> io::Result<Self> {
-        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
-        let made = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).map_err(io::Error::from);
-        Ok(WakeTimer {
-            descriptor: match made {
-                Err(error) if is_missing(&error) => None,
-                made => Some(made?),
-            },
+    pub(super) fn new() -> Self {
+        WakeTimer {
+            descriptor: OnceCell::new(),
             anchor: ClockAnchor::new(),
             stands_at: Cell::new(None),
-        })
+        }
     }
 
-    /// Readable from the moment on that it was set to.
-    pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.descriptor.as_ref().map(AsFd::as_fd)
+    fn descriptor(&self, interests: &Interests) -> Option<&TimerFd> {
+        if let Some(made) = self.descriptor.get() {
+            return made.as_ref();
+        }
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let made = match TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).map_err(io::Error::from) {
+            Ok(made) => match interests.watch_own(Own::Timer, made.as_fd()) {
+                Ok(()) => Some(made),
+                Err(_) => return None,
+            },
+            Err(error) if is_missing(&error) => None,
+            // The next sleep tries again.
+            Err(_) => return None,
+        };
+        self.descriptor.get_or_init(|| made).as_ref()
     }
 
     /// The limit of a wait that is to last until `end`, by the clock `now`: none if this ends it. `end` has not
     /// come when it is set for it the first time.
-    pub(super) fn set(&self, end: Instant, now: Instant) -> io::Result<EpollTimeout> {
-        let Some(descriptor) = &self.descriptor else {
+    pub(super) fn set(
+        &self,
+        interests: &Interests,
+        end: Instant,
+        now: Instant,
+    ) -> io::Result<EpollTimeout> {
+        let Some(descriptor) = self.descriptor(interests) else {
             let left = (end - now).as_nanos().div_ceil(1_000_000);
             // Too long a wait ends before its time, and is waited for again.
             return Ok(left.try_into().unwrap_or(EpollTimeout::MAX));
@@ -71,7 +86,7 @@ impl WakeTimer {
     }
 
     #[cfg(test)]
-    pub(super) fn descriptor(&self) -> &TimerFd {
-        self.descriptor.as_ref().expect("Linux has it")
+    pub(super) fn made(&self) -> Option<&TimerFd> {
+        self.descriptor.get()?.as_ref()
     }
 }
