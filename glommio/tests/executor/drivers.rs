@@ -153,56 +153,45 @@ fn the_environment_goes_before_what_a_program_says() {
 #[run_test(in_child_with(&[("GLOMMIO_DRIVER", "auto")]))]
 fn want_of_memory_or_descriptors_is_an_error_of_the_ring() {
     for errno in [libc::ENOMEM, libc::EMFILE] {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                deny(libc::SYS_io_uring_setup, errno);
-                let error = LocalExecutorBuilder::default().make().map(drop);
-                error.expect_err("there is no ring");
-            });
+        let refused = std::thread::spawn(move || {
+            deny(libc::SYS_io_uring_setup, errno);
+            let error = LocalExecutorBuilder::default().make().map(drop);
+            error.expect_err("there is no ring");
         });
+        refused.join().expect("it is an error");
     }
 }
 
 #[run_test]
 fn executors_with_different_drivers_work_together() {
-    let pool = |driver| {
-        LocalExecutorBuilder::default()
-            .driver(driver)
-            .spawn(move || async move {
-                // It sleeps in the meantime, whatever it does so by.
-                let (send, receive) = glommio::channels::oneshot::shared();
-                let other = if driver == Driver::Epoll {
-                    Driver::IoUring
-                } else {
-                    Driver::Epoll
-                };
-                let thread = LocalExecutorBuilder::default()
-                    .driver(other)
-                    .spawn(move || async move {
-                        sleep(Duration::from_millis(5)).await;
-                        send.send(7).expect("it is waited for");
-                    })
-                    .expect("a thread is free");
-                assert_eq!(receive.await.expect("it is sent"), 7);
-                executor()
-                    .spawn_blocking(|| thread.join())
-                    .await
-                    .expect("it ends well");
-            })
+    let builder = |driver| LocalExecutorBuilder::default().driver(driver);
+    for (driver, other) in [
+        (Driver::Epoll, Driver::IoUring),
+        (Driver::IoUring, Driver::Epoll),
+    ] {
+        let waiting = builder(driver).spawn(move || async move {
+            let (send, receive) = glommio::channels::oneshot::shared();
+            let thread = builder(other).spawn(move || async move {
+                // What waits sleeps in the meantime, whatever it does so by.
+                sleep(Duration::from_millis(5)).await;
+                send.send(7).expect("it is waited for");
+            });
+            assert_eq!(receive.await.expect("it is sent"), 7);
+            let join = || thread.expect("a thread is free").join();
+            executor().spawn_blocking(join).await.expect("it ends well");
+        });
+        waiting
             .expect("a thread is free")
-    };
-    for driver in [Driver::Epoll, Driver::IoUring] {
-        pool(driver).join().expect("it ends well");
+            .join()
+            .expect("it ends well");
     }
 }
 
 #[run_test(in_child)]
 fn an_executor_without_descriptors_for_epoll_is_an_error_and_leaks_none() {
     set_limit(Resource::RLIMIT_NOFILE, 64);
-    let mut files = Vec::new();
-    while let Ok(file) = File::open("/dev/null") {
-        files.push(file);
-    }
+    let opened = std::iter::from_fn(|| File::open("/dev/null").ok());
+    let mut files: Vec<_> = opened.collect();
     // For the mailbox, the threads and epoll.
     for free in 0..3 {
         with(Driver::Epoll)
