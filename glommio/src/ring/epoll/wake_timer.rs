@@ -1,10 +1,9 @@
 //! The end of a sleep.
 //!
 //! Epoll's own time limits are late: by the slack of the thread, or by a thousandth of the wait if that is
-//! more (`epoll_pwait2`, too, which older kernels and some sandboxes lack). A timer descriptor is as exact as
-//! io_uring's timeouts, and one that stands for the same moment already takes no call. It is made for the first
-//! sleep with an end, as many executors have none. Where a sandbox has no such descriptors, or while none is left,
-//! epoll's limit is all there is, in whole milliseconds.
+//! more (`epoll_pwait2`, too). A timer descriptor is as exact as io_uring's timeouts, and one that stands for the
+//! same moment already takes no call. It is made for the first sleep with an end. Where a sandbox has none, or
+//! while none is left, epoll's limit is all there is, in whole milliseconds.
 
 use std::cell::{Cell, OnceCell};
 use std::io;
@@ -37,31 +36,30 @@ impl WakeTimer {
     }
 
     fn descriptor(&self, interests: &Interests) -> Option<&TimerFd> {
-        if let Some(made) = self.descriptor.get() {
-            return made.as_ref();
+        if self.descriptor.get().is_none() {
+            let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+            let made = match TimerFd::new(ClockId::CLOCK_MONOTONIC, flags) {
+                Err(error) if is_missing(&error.into()) => None,
+                // Without one, the next sleep tries again.
+                made => Some(made.ok()?),
+            };
+            if let Some(made) = &made {
+                interests.watch_own(Own::Timer, made.as_fd()).ok()?;
+            }
+            self.descriptor.set(made).expect("it was not set before");
         }
-        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
-        let made = match TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).map_err(io::Error::from) {
-            Ok(made) => match interests.watch_own(Own::Timer, made.as_fd()) {
-                Ok(()) => Some(made),
-                Err(_) => return None,
-            },
-            Err(error) if is_missing(&error) => None,
-            // The next sleep tries again.
-            Err(_) => return None,
-        };
-        self.descriptor.get_or_init(|| made).as_ref()
+        self.descriptor.get()?.as_ref()
     }
 
     /// The limit of a wait that is to last until `end`, by the clock `now`: none if this ends it. `end` has not
     /// come when it is set for it the first time.
     pub(super) fn set(
         &self,
-        interests: &Interests,
+        own: &Interests,
         end: Instant,
         now: Instant,
     ) -> io::Result<EpollTimeout> {
-        let Some(descriptor) = self.descriptor(interests) else {
+        let Some(descriptor) = self.descriptor(own) else {
             let left = (end - now).as_nanos().div_ceil(1_000_000);
             // Too long a wait ends before its time, and is waited for again.
             return Ok(left.try_into().unwrap_or(EpollTimeout::MAX));
