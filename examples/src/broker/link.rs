@@ -244,25 +244,4 @@ mod tests {
             assert!(inbox.unread().is_empty());
         }
     }
-
-    #[test]
-    fn an_inbox_has_space_for_more_and_does_not_grow() {
-        let bytes = encoded();
-        let mut inbox = Inbox::default();
-        for _ in 0..3 * READ_BYTES / bytes.len() {
-            receive(&mut inbox, &bytes);
-            while inbox
-                .next_frame()
-                .expect("it is what was encoded")
-                .is_some()
-            {}
-        }
-        assert_eq!(inbox.bytes.len(), READ_BYTES);
-    }
-
-    #[test]
-    fn lengths_are_bounded() {
-        assert!(frame_length(&[0xff; 4]).is_err());
-        assert_eq!(frame_length(&[1, 0, 0]).unwrap(), None);
-    }
 }

@@ -113,48 +113,11 @@ const _: () = assert!(
 mod tests {
     use super::*;
 
-    #[test]
-    fn covers_what_was_noted_and_what_lies_below() {
-        let mut ack = Ack::new(100);
-        assert!(ack.covers(0) && ack.covers(99));
-        assert_eq!(ack.end(), Some(100));
-        for sequence in [101, 164, 165, 1_123] {
-            assert!(!ack.covers(sequence));
-            ack.note(sequence);
-            assert!(ack.covers(sequence));
-            assert_eq!(ack.end(), Some(sequence + 1));
-        }
-        for sequence in [100, 102, 163, 166, 1_122, 1_124, 1_125, u64::MAX] {
-            assert!(!ack.covers(sequence), "{sequence}");
-        }
-    }
-
-    #[test]
-    fn words_carry_all_of_it() {
-        for ahead in [&[][..], &[1], &[64], &[65], &[1, 2, 3, 700], &[1_024]] {
-            let mut ack = Ack::new(7);
-            ahead.iter().for_each(|&ahead| ack.note(7 + ahead));
-            let words = ack.words().to_vec();
-            assert_eq!(
-                words.len() as u64,
-                ahead.last().map_or(0, |last| last.div_ceil(64))
-            );
-            assert_eq!(Ack::from_words(7, words), Some(ack));
-        }
-        assert_eq!(Ack::from_words(7, [1; WORDS + 1]), None);
-    }
-
     /// The wire may bring any number at all.
     #[test]
     fn the_last_sequence_numbers_do_not_wrap() {
         let ack = Ack::from_words(u64::MAX, [1]).expect("one word is not too many");
         assert_eq!(ack.end(), None);
         assert!(ack.covers(u64::MAX - 1) && !ack.covers(u64::MAX));
-    }
-
-    #[test]
-    #[should_panic(expected = "within the window")]
-    fn what_is_missing_cannot_be_noted() {
-        Ack::new(5).note(5);
     }
 }

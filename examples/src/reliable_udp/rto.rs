@@ -167,24 +167,4 @@ mod tests {
         rto.sampled(ms(100.0));
         assert_eq!(rto.timeout(0), ms(250.0));
     }
-
-    #[test]
-    fn stays_within_its_bounds() {
-        let mut rto = Rto::new(RTO_INITIAL);
-        rto.sampled(Duration::ZERO);
-        assert_eq!(rto.timeout(0), RTO_MIN);
-        assert_eq!(rto.timeout(DOUBLINGS_MAX), RTO_MAX);
-        rto.sampled(Duration::from_secs(60));
-        assert_eq!(rto.timeout(0), RTO_MAX);
-    }
-
-    /// A round trip that never varies leaves the granularity as the only margin.
-    #[test]
-    fn the_margin_is_at_least_the_granularity() {
-        let mut rto = Rto::new(RTO_INITIAL);
-        for _ in 0..200 {
-            rto.sampled(ms(500.0));
-        }
-        assert_eq!(rto.timeout(0), ms(500.0) + GRANULARITY);
-    }
 }

@@ -163,8 +163,6 @@ impl fmt::Display for Unsent {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn filled(limit: usize, at: Instant) -> Window<u64> {
@@ -180,36 +178,6 @@ mod tests {
         let mut ack = Ack::new(next);
         ahead.iter().for_each(|&sequence| ack.note(sequence));
         ack
-    }
-
-    /// Karn's rule, and the youngest of several.
-    #[test]
-    fn samples_come_from_what_was_sent_once() {
-        let start = Instant::now();
-        let later = |ms| start + Duration::from_millis(ms);
-        let mut window = Window::new(8);
-        for sequence in 0..4 {
-            window.push(Rc::from([]), later(sequence), sequence);
-        }
-        window
-            .flight(3)
-            .expect("it was just sent")
-            .resend(later(50), 99);
-        let mut freed = Vec::new();
-        let sampled = window.acknowledge(&ack(0, &[1, 2, 3]), &mut freed);
-        assert_eq!(
-            sampled,
-            Ok(Some(later(2))),
-            "from the third, not the fourth"
-        );
-        assert_eq!(freed, [1, 2, 99]);
-        window
-            .flight(0)
-            .expect("it is still out")
-            .resend(later(61), 100);
-        let sampled = window.acknowledge(&ack(4, &[]), &mut freed);
-        assert_eq!(sampled, Ok(None));
-        assert_eq!(window.span(), 0);
     }
 
     #[test]
