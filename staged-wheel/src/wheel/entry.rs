@@ -67,6 +67,18 @@ pub(super) struct Link {
     pub(super) prev: u32,
 }
 
+impl Link {
+    /// Of a record that is in no list.
+    #[inline(always)]
+    pub(super) fn alone(deadline_ns: u64) -> Self {
+        Link {
+            deadline_ns,
+            next: NIL,
+            prev: NIL,
+        }
+    }
+}
+
 /// Where a record is, and thus who must be told when it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -9,6 +9,9 @@
 //! count. Costs: O(log n) in the timers of the *current tick*, and O(1) for the rebuilding,
 //! amortised.
 
+#[cfg(any(test, fuzzing))]
+mod tests;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -109,30 +112,6 @@ impl NearHeap {
         if self.keys.capacity() > 2 * keep + SPARE_KEYS {
             self.keys.shrink_to(keep + SPARE_KEYS / 2);
         }
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn dead_keys(&self) -> usize {
-        self.stale
-    }
-
-    /// Asserts the invariant and returns the live keys.
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
-        let mut live = Vec::new();
-        for Reverse(key) in &self.keys {
-            if slab.is_current(key.index, key.seq, RecordState::InHeap) {
-                assert_eq!(slab.link(key.index).deadline_ns, key.deadline_ns);
-                live.push(key.index);
-            }
-        }
-        assert_eq!(live.len(), self.live());
-        live.sort_unstable();
-        assert!(
-            live.windows(2).all(|pair| pair[0] != pair[1]),
-            "two keys for a record"
-        );
-        live.len()
     }
 }
 

@@ -38,6 +38,8 @@
 mod ahead;
 mod cursor;
 mod refinement;
+#[cfg(any(test, fuzzing))]
+mod tests;
 
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
@@ -360,11 +362,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         seq: u64,
         payload: T,
     ) -> TimerHandle {
-        let link = Link {
-            deadline_ns,
-            next: NIL,
-            prev: NIL,
-        };
+        let link = Link::alone(deadline_ns);
         let handle = slab.take(seq, payload, 0, RecordState::Parked, link);
         self.place(slab, handle.index);
         handle
@@ -445,39 +443,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.levels.set_min(at, min_ns);
         }
         sent_ns
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
-        self.moves_per_poll = moves;
-    }
-
-    #[cfg(test)]
-    pub(super) fn gathered(&self) -> usize {
-        self.tick.gathered()
-    }
-
-    #[cfg(test)]
-    pub(super) fn moves_of_last_poll(&self) -> usize {
-        self.moves_of_last_poll
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn dead_keys(&self) -> usize {
-        self.tick.dead_keys()
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
-        let listed = self
-            .levels
-            .check_invariants(slab, self.cursor, self.listed_after());
-        if self.next_ns != UNKNOWN && self.levels.active() & 1 == 1 {
-            let first = self.levels.first_slot(0, self.cursor);
-            assert!(Levels::<ROW, WIDE, ROWS>::start(first) >= Tick::of(self.next_ns));
-        }
-        let near = self.tick.check_invariants(slab);
-        assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }
 }
 

@@ -14,9 +14,10 @@
 //! Invariants: the record at `indices[p]` is in state `Dense` and has `place == p`; `deadline_ns`
 //! from `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
 
-use super::entry::FiredRecord;
 #[cfg(any(test, fuzzing))]
-use super::entry::RecordState;
+mod tests;
+
+use super::entry::FiredRecord;
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 
@@ -191,25 +192,6 @@ impl Dense {
             }
         }
         minima.into_iter().fold(u64::MAX, u64::min)
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
-        assert_eq!(self.len, slab.live());
-        for position in 0..self.len {
-            let record = slab.at(self.indices[position]);
-            assert_eq!(record.state, RecordState::Dense);
-            assert_eq!(record.place as usize, position);
-            let link = slab.link(self.indices[position]);
-            assert_eq!(link.deadline_ns, self.deadline_ns[position]);
-        }
-        assert!(
-            self.deadline_ns[self.len..]
-                .iter()
-                .all(|&ns| ns == u64::MAX)
-        );
-        let min_ns = self.find_min();
-        assert!(self.min_ns == min_ns || self.is_stale && self.min_ns < min_ns);
     }
 }
 

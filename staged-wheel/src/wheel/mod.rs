@@ -36,7 +36,7 @@ mod reclaim;
 mod run;
 mod slab;
 mod slot;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod tests;
 mod tick;
 
@@ -46,7 +46,7 @@ use std::time::Instant;
 #[cfg(all(test, not(small_pages)))]
 pub(super) use self::entry::PAGE;
 pub use self::entry::TimerHandle;
-use self::entry::{FiredRecord, Link, NIL, RecordState};
+use self::entry::{FiredRecord, Link, RecordState};
 use self::hierarchy::Wheel;
 use self::inline::Dense;
 pub(super) use self::inline::INLINE_MAX;
@@ -307,66 +307,6 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         !matches!(self.stage, Stage::Wheel(_))
     }
 
-    #[cfg(test)]
-    pub(super) fn resident_pages(&self) -> usize {
-        self.memory.resident_pages()
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
-        if let Stage::Wheel(wheel) = &mut self.stage {
-            wheel.set_moves_per_poll(moves);
-        }
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn dead_keys(&self) -> usize {
-        match &self.stage {
-            Stage::Wheel(wheel) => wheel.dead_keys(),
-            _ => 0,
-        }
-    }
-
-    /// Brings the free records up to `generation`, and those to come on their pages.
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn age(&mut self, generation: u32) {
-        self.memory.age(generation);
-    }
-
-    /// Counts so many timers that were armed and are gone.
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn skip_arms(&mut self, arms: u64) {
-        self.seq += arms;
-    }
-
-    /// Timers that have left the levels for the run.
-    #[cfg(test)]
-    pub(super) fn gathered(&self) -> usize {
-        match &self.stage {
-            Stage::Wheel(wheel) => wheel.gathered(),
-            _ => 0,
-        }
-    }
-
-    /// Records that the latest poll of the wheel has moved or gathered.
-    #[cfg(test)]
-    pub(super) fn moves_of_last_poll(&self) -> usize {
-        match &self.stage {
-            Stage::Wheel(wheel) => wheel.moves_of_last_poll(),
-            _ => 0,
-        }
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants(&self) {
-        self.memory.slab.check_invariants();
-        match &self.stage {
-            Stage::Unused => assert!(self.is_empty()),
-            Stage::Inline(dense) => dense.check_invariants(&self.memory.slab),
-            Stage::Wheel(wheel) => wheel.check_invariants(&self.memory.slab),
-        }
-    }
-
     /// Arms a timer with the arming count `seq`.
     #[inline(always)]
     fn enter(&mut self, deadline_ns: u64, seq: u64, payload: T) -> TimerHandle {
@@ -415,13 +355,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             }
             _ => (0, RecordState::Parked),
         };
-        let link = Link {
-            deadline_ns,
-            next: NIL,
-            prev: NIL,
-        };
         let slab = &mut self.memory.slab;
-        let handle = slab.take(seq, payload, place, state, link);
+        let handle = slab.take(seq, payload, place, state, Link::alone(deadline_ns));
         match &mut self.stage {
             Stage::Inline(dense) if state == RecordState::Dense => {
                 dense.insert(handle.index, deadline_ns);

@@ -59,14 +59,9 @@ impl<T> Page<T> {
             place: position as u16 + 1,
             state: RecordState::Free,
         };
-        let link = |_| Link {
-            deadline_ns: 0,
-            next: NIL,
-            prev: NIL,
-        };
         self.memory = Some(Box::new(Memory {
             records: array::from_fn(record),
-            links: array::from_fn(link),
+            links: [Link::alone(0); PAGE],
         }));
         self.free = 0;
     }

@@ -8,9 +8,10 @@
 //! Payloads are moved in and out and never dropped here (but with the queue itself): the drop
 //! of a payload may run a task's destructor, and that one may come back to this queue.
 
+#[cfg(any(test, fuzzing))]
+mod tests;
+
 use super::entry::PAGE;
-#[cfg(test)]
-use super::entry::{Link, NIL, RecordState, TimerHandle};
 use super::slab::Slab;
 use crate::peak::Peak;
 
@@ -74,11 +75,6 @@ impl<T> ReclaimingSlab<T> {
         self.unswept > 0
     }
 
-    #[cfg(test)]
-    pub(super) fn resident_pages(&self) -> usize {
-        self.slab.resident_pages()
-    }
-
     #[cold]
     fn close_window(&mut self, now_ns: u64) {
         self.review_ns = now_ns.saturating_add(WINDOW_NS);
@@ -128,41 +124,6 @@ fn pages(timers: usize) -> usize {
 /// Half of the pages is the slack of a growing queue. An empty one needs no slack.
 fn pages_with_slack(timers: usize) -> usize {
     if timers == 0 { 1 } else { 2 * pages(timers) }
-}
-
-#[cfg(any(test, fuzzing))]
-impl<T> ReclaimingSlab<T> {
-    /// Brings the free records up to `generation`, and those to come on their pages.
-    pub(super) fn age(&mut self, generation: u32) {
-        for page in 0..self.slab.table_len() {
-            self.slab.age(page, generation);
-        }
-    }
-}
-
-#[cfg(test)]
-impl<T> ReclaimingSlab<T> {
-    pub(super) fn insert(&mut self, deadline_ns: u64, seq: u64, payload: T) -> TimerHandle {
-        let link = Link {
-            deadline_ns,
-            next: NIL,
-            prev: NIL,
-        };
-        self.slab.take(seq, payload, 0, RecordState::Parked, link)
-    }
-
-    pub(super) fn release(&mut self, index: u32) -> T {
-        self.slab.release(index)
-    }
-
-    pub(super) fn payload_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
-        let index = self.slab.find(handle)?;
-        self.slab.at_mut(index).payload.as_mut()
-    }
-
-    pub(super) fn check_invariants(&self) {
-        self.slab.check_invariants();
-    }
 }
 
 /// How long a page must have stayed unused, at least: time enough for any burst to come again.

@@ -1,6 +1,8 @@
 //! The wheel's parts, each against its own invariants.
 
+#[cfg(test)]
 mod level;
+mod queue;
 // Counts pages of the usual size.
-#[cfg(not(small_pages))]
+#[cfg(all(test, not(small_pages)))]
 mod slab;

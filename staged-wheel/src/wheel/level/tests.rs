@@ -1,0 +1,60 @@
+//! What tests ask of the levels.
+
+use super::*;
+
+impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
+    /// Asserts the invariants of the module and returns how many records are listed.
+    pub(in crate::wheel) fn check_invariants<T>(
+        &self,
+        slab: &Slab<T>,
+        cursor: Tick,
+        listed_after: Order,
+    ) -> usize {
+        let mut listed = 0;
+        let (mut rows, mut active) = (0, 0);
+        for (place, slot) in self.slots.as_flattened().iter().enumerate() {
+            let is_occupied = self.occupied[place / ROW] >> (place % ROW) & 1 == 1;
+            assert_eq!(is_occupied, !slot.is_empty());
+            if !is_occupied {
+                assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));
+                continue;
+            }
+            rows |= 1 << (place / ROW);
+            active |= 1 << Self::level(place);
+            let at = Self::position_of(place as u16, cursor);
+            assert_eq!(Self::place(at), place);
+            assert!(Self::covers(at, slot.min_ns));
+            let mut count = 0;
+            let mut has_min = false;
+            let mut last = Order::FIRST;
+            let (mut prev, mut index) = (NIL, slot.head);
+            while index != NIL {
+                let record = slab.at(index);
+                assert_eq!(record.state, RecordState::Listed);
+                assert_eq!(record.place as usize, place);
+                let link = *slab.link(index);
+                assert_eq!(link.prev, prev);
+                assert!(link.deadline_ns >= slot.min_ns);
+                assert!(Tick::of(link.deadline_ns) > cursor);
+                let order = Order {
+                    deadline_ns: link.deadline_ns,
+                    seq: record.seq,
+                };
+                assert!(order > listed_after);
+                assert!(order > last || !slot.is_in_order());
+                last = order;
+                has_min |= link.deadline_ns == slot.min_ns;
+                (prev, index) = (index, link.next);
+                count += 1;
+                assert!(count <= slot.len(), "a circle of records");
+            }
+            assert_eq!({ slot.tail }, prev);
+            assert_eq!(slot.len(), count);
+            assert!(has_min || slot.is_stale());
+            listed += count as usize;
+        }
+        assert_eq!(rows, self.rows);
+        assert_eq!(active, self.active());
+        listed
+    }
+}
