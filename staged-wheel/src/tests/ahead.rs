@@ -318,26 +318,6 @@ fn a_crowd_that_is_gone_wakes_no_one() {
     assert_eq!(pair.wake_ns(), Some(39 * TICK));
 }
 
-/// Where few timers are due, they are not moved: neither those that are due nor those after them.
-#[test]
-fn few_timers_fire_where_they_are() {
-    const TIMERS: u64 = 100;
-    let mut pair = Pair::<StagedWheel<usize>>::wheel();
-    for n in 0..TIMERS {
-        pair.arm((n + 1) * 2 * TICK + TICK / 2 + n);
-    }
-    for step in 0..=(TIMERS + 1) * 8 {
-        let now_ns = step * TICK / 4;
-        assert!(pair.poll(now_ns, BUDGET).0 <= 1);
-        assert_eq!(
-            (pair.queue.gathered(), pair.queue.moves_of_last_poll()),
-            (0, 0)
-        );
-        pair.check();
-    }
-    assert!(pair.queue.is_empty());
-}
-
 /// One that was armed again to a later tick is alone in the slot of its first deadline, and comes after another.
 #[test]
 fn a_timer_armed_again_where_it_is_waits_for_those_before_it() {

@@ -17,9 +17,7 @@
 //! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
 //! standing one tick short of it; the next slot of level 0 is gathered the same way. So the
 //! invariants hold at every moment, a poll may stop in the middle of any slot, and a timer armed
-//! meanwhile for an earlier moment still goes first. A few timers in order, with no others near, fire
-//! straight from the list of their slot, and a poll in an empty tick moves the cursor and nothing
-//! else (`Wheel::passes_quietly`).
+//! meanwhile for an earlier moment still goes first.
 //!
 //! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`). Of a list in
 //! the order of firing the first are known, and need not be (`Wheel::open_crowd`).
@@ -46,7 +44,6 @@ use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
 use super::level::{Levels, Position};
 use super::look::{Look, UNKNOWN};
 use super::pace::{Pace, Refinement};
-use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 use super::tick::Tick;
 use crate::epoch::NEVER;
@@ -55,8 +52,6 @@ use crate::epoch::NEVER;
 enum Due {
     /// One in run or heap.
     Timer,
-    /// The first of a slot.
-    Listed(Position),
     Nothing,
     /// The poll's moves are spent before the next timer in order was found.
     Unfinished,
@@ -68,7 +63,7 @@ pub(crate) const MOVES_PER_POLL: usize = 512;
 /// Moves of timers that are not due, in a poll while others may be soon: they take a few microseconds.
 const MOVES_BUSY: usize = 64;
 
-/// The order of the timers in a [`ReclaimingSlab`]'s records.
+/// The order of the timers in a [`Slab`]'s records.
 #[derive(Debug)]
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
@@ -219,29 +214,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Fires up to `budget` timers due at `now_ns` in order, so many having been armed so far: releases each
     /// record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
-    #[inline]
     pub(super) fn expire<T>(
         &mut self,
-        memory: &mut ReclaimingSlab<T>,
-        now_ns: u64,
-        arms: u64,
-        budget: usize,
-        hand_out: impl FnMut(FiredRecord<T>),
-    ) -> bool {
-        !self.passes_quietly(&mut memory.slab, now_ns, arms)
-            && self.fire_due(memory, now_ns, arms, budget, hand_out)
-    }
-
-    #[inline(never)]
-    fn fire_due<T>(
-        &mut self,
-        memory: &mut ReclaimingSlab<T>,
+        slab: &mut Slab<T>,
         now_ns: u64,
         arms: u64,
         budget: usize,
         mut hand_out: impl FnMut(FiredRecord<T>),
     ) -> bool {
-        let slab = &mut memory.slab;
         let mut moves_left = self.moves_per_poll;
         let mut fired = 0;
         let has_more = loop {
@@ -252,12 +232,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                     .fire(slab, last, left, &mut moves_left, &mut hand_out);
             }
             match self.next_due(slab, now_ns, &mut moves_left) {
-                Due::Timer | Due::Listed(_) if fired == budget => break true,
+                Due::Timer if fired == budget => break true,
                 Due::Timer => {}
-                Due::Listed(at) => {
-                    let left = budget - fired;
-                    fired += self.fire_listed(slab, at, now_ns, left, &mut hand_out);
-                }
                 Due::Nothing => break false,
                 Due::Unfinished => break true,
             }

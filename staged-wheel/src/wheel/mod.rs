@@ -239,7 +239,9 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     ) -> bool {
         let memory = &mut self.memory;
         let has_more = match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.expire(memory, now_ns, self.seq, budget, &mut hand_out),
+            Stage::Wheel(wheel) => {
+                wheel.expire(&mut memory.slab, now_ns, self.seq, budget, &mut hand_out)
+            }
             Stage::Inline(dense) => {
                 !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, &mut hand_out)
             }

@@ -6,7 +6,7 @@
 
 use super::{Due, Wheel};
 use crate::wheel::current_tick::CurrentTick;
-use crate::wheel::entry::{FiredRecord, Link, NIL, Order};
+use crate::wheel::entry::{NIL, Order};
 use crate::wheel::level::{Levels, Position};
 use crate::wheel::look::Look;
 use crate::wheel::run::List;
@@ -17,10 +17,6 @@ use crate::wheel::tick::Tick;
 enum Advance {
     /// As far as it can.
     Done,
-    /// To the slot at that position, in which the first timer in order is due.
-    Listed(Position),
-    /// To a slot of the poll's tick in which none is due.
-    Waits,
     /// The poll's moves are spent.
     Unfinished,
 }
@@ -58,41 +54,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
             match self.advance(slab, now_ns, moves_left) {
                 Advance::Done => {}
-                Advance::Listed(at) => return Due::Listed(at),
-                Advance::Waits => return Due::Nothing,
                 Advance::Unfinished => return Due::Unfinished,
             }
         }
-    }
-
-    /// Whether a poll at `now_ns` finds nothing due, so many timers having been armed, and all that there is to
-    /// do is to move the cursor through empty ticks. That is done, then.
-    #[inline]
-    pub(super) fn passes_quietly<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, arms: u64) -> bool {
-        let until_ns = self.refine_ns.min(self.crowds.begin_ns);
-        if now_ns >= until_ns {
-            return false;
-        }
-        let next_ns = self.next_ns_if_cheap(slab);
-        if now_ns >= next_ns || !self.crowds.holds(arms, next_ns) {
-            return false;
-        }
-        let tick = Tick::of(now_ns);
-        if tick > self.cursor {
-            // No slot of level 0 before that of the next expiry has timers, and none of a coarse level begins
-            // before there is something to refine.
-            let before_next = Tick::of(next_ns).previous();
-            let to = tick.min(before_next);
-            if to > self.cursor {
-                self.go_to(to);
-                self.pace.advance(to, now_ns);
-            }
-            if to == before_next && self.gathered_ahead().is_some() {
-                return false;
-            }
-        }
-        self.idle_before_ns = tick.end_ns().min(next_ns).min(until_ns);
-        true
     }
 
     /// Everything in the lists comes after this.
@@ -136,16 +100,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
             let slot = self.levels.slot(at);
             let min_ns = slot.min_ns();
-            let is_few = at.level == 0 && slot.len() <= FEW && to.since(start) <= 1;
-            if is_few && self.tick.is_empty() && (slot.is_in_order() || slot.len() == 1) {
-                let first_ns = slab.link(slot.head()).deadline_ns;
-                if first_ns <= now_ns && Tick::of(first_ns) == start {
-                    return Advance::Listed(at);
-                }
-                if start == to && slot.is_in_order() {
-                    return Advance::Waits;
-                }
-            }
             let is_due_in_order = slot.is_in_order() && min_ns <= now_ns;
             let is_crowd = slot.len() as usize > self.moves_per_poll;
             if is_due_in_order && is_crowd && self.open_crowd(slab, at) {
@@ -174,34 +128,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 self.gather_more(slab, to, moves_left);
             }
         }
-    }
-
-    /// Fires up to `budget` timers due at `now_ns` of a slot of which the first is due, which begins before all
-    /// others, and is in order. Returns how many.
-    pub(super) fn fire_listed<T>(
-        &mut self,
-        slab: &mut Slab<T>,
-        at: Position,
-        now_ns: u64,
-        budget: usize,
-        hand_out: &mut impl FnMut(FiredRecord<T>),
-    ) -> usize {
-        let slot = self.levels.slot(at);
-        let (mut head, tail) = (slot.head(), slot.tail());
-        let mut fired = 0;
-        while head != NIL && fired < budget {
-            let Link {
-                deadline_ns, next, ..
-            } = *slab.link(head);
-            if deadline_ns > now_ns {
-                break;
-            }
-            hand_out(slab.fire(head, deadline_ns));
-            fired += 1;
-            head = next;
-        }
-        self.levels.cut(slab, at, fired as u32, (head, tail));
-        fired
     }
 
     /// Whether nothing up to `now_ns` is in the lists though the cursor is behind, for what begins
@@ -377,6 +303,3 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 /// With so many timers in the run no further slots are gathered: as many as the reactor fires at
 /// once.
 const EXTEND_MAX: usize = 256;
-
-/// Of a slot with so few timers in order they fire straight from the list.
-const FEW: u32 = 8;
