@@ -1,5 +1,5 @@
-//! Crowds that were armed in the order in which they fire, as equal timeouts are: none of them waits
-//! for the others, and what comes in between keeps its place.
+//! Crowds that were armed in the order in which they fire, as equal timeouts are: what comes in between
+//! keeps its place.
 
 use std::time::{Duration, Instant};
 
@@ -11,47 +11,9 @@ use crate::wheel::StagedWheel;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
-const DAY: u64 = 86_400 * SECOND;
 
 /// What a turn of the reactor fires.
 const BUDGET: usize = 256;
-
-/// After whatever silence: each poll fires as many as it may.
-#[test]
-fn no_poll_is_needed_but_those_that_fire() {
-    const CROWD: u64 = 20_000;
-    for silence_ns in [50 * MS, SECOND, 60 * SECOND, DAY, 10_000 * DAY] {
-        for spread_ns in [0, MS] {
-            let mut pair = Pair::<StagedWheel<usize>>::wheel();
-            for n in 0..CROWD {
-                pair.arm(silence_ns + n * spread_ns / CROWD);
-            }
-            let now_ns = silence_ns + spread_ns;
-            // A crowd on a border of slots lies in two of them.
-            let polls = (1..).find(|_| !pair.poll(now_ns, BUDGET).1);
-            let most = CROWD as usize / BUDGET + 3;
-            assert!(polls <= Some(most), "{polls:?} polls after {silence_ns} ns");
-            assert!(pair.queue.is_empty());
-            pair.check();
-        }
-    }
-}
-
-/// An executor that sleeps is not woken for a crowd of one tick before the first of it is due.
-#[test]
-fn a_crowd_of_the_next_tick_is_left_alone_until_it_is_due() {
-    let mut pair = Pair::<StagedWheel<usize>>::wheel();
-    for n in 0..5_000 {
-        pair.arm(20 * MS + n);
-    }
-    assert_eq!(pair.wake_ns(), Some(20 * MS));
-    // Each of them is the next expiry when those before it have fired.
-    for n in [0, 1, 700, 701, 4_000] {
-        pair.poll_all(20 * MS + n, BUDGET);
-        assert_eq!(pair.next_ns(), Some(20 * MS + n + 1));
-        pair.check();
-    }
-}
 
 /// A timer that moves to another page goes to the end of its list, where others wait that were armed
 /// after it for the same time.

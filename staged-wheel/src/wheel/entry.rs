@@ -126,21 +126,6 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Before every timer but the very first to be armed, for the epoch.
-    pub(super) const FIRST: Order = Order {
-        deadline_ns: 0,
-        seq: 0,
-    };
-
-    /// The place before this one, which is not the first.
-    #[inline]
-    pub(super) fn previous(self) -> Self {
-        match self.seq.checked_sub(1) {
-            Some(seq) => Order { seq, ..self },
-            None => Order::last_at(self.deadline_ns - 1),
-        }
-    }
-
     /// Behind every timer due at `ns` or before.
     #[inline]
     pub(super) fn last_at(ns: u64) -> Self {

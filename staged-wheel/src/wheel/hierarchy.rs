@@ -19,15 +19,12 @@
 //! invariants hold at every moment, a poll may stop in the middle of any slot, and a timer armed
 //! meanwhile for an earlier moment still goes first.
 //!
-//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`). Of a list in
-//! the order of firing the first are known, and need not be (`Wheel::open_crowd`).
+//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
 //! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
-//! past; the heap holds timers of the cursor's tick or earlier ones, and what was armed for the time
-//! up to the head of a crowd in order; what either holds of later ticks fires when
-//! the cursor comes to these, or when it comes before all that is listed; no timer is due before
-//! `idle_before_ns`.
+//! past; the heap holds timers of the cursor's tick or earlier ones; what the run holds of later ticks
+//! fires when the cursor comes to these; no timer is due before `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
 //! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
@@ -40,7 +37,7 @@ mod refinement;
 mod tests;
 
 use super::current_tick::CurrentTick;
-use super::entry::{FiredRecord, Link, NIL, Order, RecordState, TimerHandle};
+use super::entry::{FiredRecord, Link, NIL, RecordState, TimerHandle};
 use super::level::{Levels, Position};
 use super::look::{Look, UNKNOWN};
 use super::pace::{Pace, Refinement};
@@ -68,10 +65,6 @@ const MOVES_BUSY: usize = 64;
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
     cursor: Tick,
-    /// What is armed for a time up to this goes to the heap: the cursor's tick, or the head of a crowd in order.
-    near_until_ns: u64,
-    /// Timers up to this have left the levels, wherever the cursor is.
-    selected: Order,
     pace: Pace,
     /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
     /// before it: what is armed meanwhile falls into no slot that is next.
@@ -102,8 +95,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let cursor = Tick::of(now_ns);
         Wheel {
             cursor,
-            near_until_ns: cursor.last_ns(),
-            selected: Order::FIRST,
             pace: Pace::new(cursor),
             refined_until: Tick::FIRST,
             refinement: Refinement::default(),
@@ -136,7 +127,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if deadline_ns < self.idle_before_ns {
             self.idle_before_ns = deadline_ns;
         }
-        if deadline_ns <= self.near_until_ns || deadline_ns == NEVER {
+        if self.is_near(deadline_ns) || deadline_ns == NEVER {
             return self.insert_unlisted(slab, deadline_ns, seq, payload);
         }
         let at = Levels::<ROW, WIDE, ROWS>::position(self.cursor, Tick::of(deadline_ns));
@@ -150,14 +141,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.levels
             .attach(slab, handle.index, (place, tail), deadline_ns);
         handle
-    }
-
-    /// The record at `index` has been entered behind others that were armed after it.
-    pub(super) fn is_behind_later_ones<T>(&mut self, slab: &Slab<T>, index: u32) {
-        let record = slab.at(index);
-        if record.state == RecordState::Listed {
-            self.levels.mark_unordered(record.place, true);
-        }
     }
 
     /// Enters a record that is nowhere.
@@ -187,7 +170,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let place = record.place;
         record.seq = seq;
         let can_keep = record.state == RecordState::Listed
-            && deadline_ns > self.near_until_ns
+            && !self.is_near(deadline_ns)
             && self
                 .levels
                 .can_keep(place, self.cursor, old_ns, deadline_ns);
@@ -311,11 +294,17 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let deadline_ns = slab.link(index).deadline_ns;
         if deadline_ns == NEVER {
             slab.at_mut(index).state = RecordState::Parked;
-        } else if deadline_ns > self.near_until_ns {
-            self.levels.link(slab, index, self.cursor);
-        } else {
+        } else if self.is_near(deadline_ns) {
             self.tick.push(slab, index);
+        } else {
+            self.levels.link(slab, index, self.cursor);
         }
+    }
+
+    /// Whether no list is for that time any more.
+    #[inline(always)]
+    fn is_near(&self, deadline_ns: u64) -> bool {
+        Tick::of(deadline_ns) <= self.cursor
     }
 
     /// Takes a record away from where it is.

@@ -24,8 +24,7 @@
 //!
 //! Invariants: a bit is set exactly when its list is not empty, the count is the list's length, the
 //! links agree both ways; `min_ns` lies in the slot's interval and is no later than any deadline in
-//! the list, which is in the order of firing unless the slot says otherwise; a record may wait in
-//! a slot *before* that of its deadline (it was re-armed to a later one and is placed anew when
+//! the list; a record may wait in a slot *before* that of its deadline (it was re-armed to a later one and is placed anew when
 //! the slot is emptied), never in one behind.
 //!
 //! Linking and unlinking touch a record, its neighbours and the slot. The slot width of the design
@@ -35,7 +34,7 @@
 #[cfg(any(test, fuzzing))]
 mod tests;
 
-use super::entry::{Link, NIL, Order, RecordState};
+use super::entry::{Link, NIL, RecordState};
 use super::slab::Slab;
 use super::slot::Slot;
 use super::tick::{TICK_BITS, Tick};
@@ -144,8 +143,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         (place as u16, self.slots.as_flattened()[place].tail)
     }
 
-    /// Appends a record, whose link names `tail`, to the list of `place`. True if the one before it is
-    /// due at the same time: of such two, the first to be armed must come first.
+    /// Appends a record, whose link names `tail`, to the list of `place`.
     #[inline(always)]
     pub(super) fn attach<T>(
         &mut self,
@@ -153,19 +151,15 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         index: u32,
         (place, tail): (u16, u32),
         deadline_ns: u64,
-    ) -> bool {
+    ) {
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
         slot.tail = index;
         slot.enter(deadline_ns);
         if tail == NIL {
             slot.head = index;
             self.set_bit(place);
-            false
         } else {
-            let last = slab.link_mut(tail);
-            last.next = index;
-            slot.mark_unordered(last.deadline_ns > deadline_ns);
-            last.deadline_ns == deadline_ns
+            slab.link_mut(tail).next = index;
         }
     }
 
@@ -181,16 +175,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         let record = slab.at_mut(index);
         record.place = place;
         record.state = RecordState::Listed;
-        if self.attach(slab, index, (place, tail), deadline_ns) {
-            let is_unordered = slab.at(tail).seq > slab.at(index).seq;
-            self.mark_unordered(place, is_unordered);
-        }
-    }
-
-    /// The list at `place` is not in the order of firing any more, if `is_unordered`.
-    #[inline]
-    pub(super) fn mark_unordered(&mut self, place: u16, is_unordered: bool) {
-        self.slots.as_flattened_mut()[place as usize].mark_unordered(is_unordered);
+        self.attach(slab, index, (place, tail), deadline_ns);
     }
 
     /// Takes a listed record out of its list.
@@ -241,7 +226,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         }
         let is_inside = Self::covers(at, deadline_ns);
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
-        slot.mark_unordered(true);
         if deadline_ns <= slot.min_ns {
             // Not below the start of the slot, hence inside it.
             debug_assert!(is_inside);
@@ -366,31 +350,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             slot.tail = tail;
             slot.count -= taken;
             slab.link_mut(tail).next = NIL;
-            let link = slab.link_mut(head);
-            link.prev = NIL;
-            if slot.is_in_order() {
-                slot.set_min(link.deadline_ns);
-            } else {
-                slot.mark_stale();
-            }
+            slab.link_mut(head).prev = NIL;
+            slot.mark_stale();
         }
-    }
-
-    /// A place in the order that everything in the lists comes after, given that the slot at `at`
-    /// begins first and is in order.
-    pub(super) fn before<T>(&self, slab: &Slab<T>, at: Position, cursor: Tick) -> Order {
-        let head = self.slot(at).head();
-        let deadline_ns = slab.link(head).deadline_ns;
-        let first = Order {
-            deadline_ns,
-            seq: slab.at(head).seq,
-        };
-        let others = self.first_slots(cursor).filter(|&other| other != at);
-        let starts = others.map(|other| Order {
-            deadline_ns: Self::start(other).begin_ns(),
-            seq: 0,
-        });
-        starts.fold(first, Order::min).previous()
     }
 
     /// Whether a deadline lies in the interval of the slot.

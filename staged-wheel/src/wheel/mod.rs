@@ -339,11 +339,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         let seq = self.memory.slab.at(index).seq;
         self.leave(index);
         let payload = self.memory.slab.release_fired(index);
-        let handle = self.enter(deadline_ns, seq, payload);
-        if let Stage::Wheel(wheel) = &mut self.stage {
-            wheel.is_behind_later_ones(&self.memory.slab, handle.index);
-        }
-        Some(handle)
+        Some(self.enter(deadline_ns, seq, payload))
     }
 
     #[inline(never)]

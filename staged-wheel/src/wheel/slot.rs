@@ -13,8 +13,7 @@ pub(super) struct Slot {
     pub(super) head: u32,
     pub(super) tail: u32,
     /// Records in the list. The highest bit says stale: a timer that `min_ns` was taken from has
-    /// left, and maybe no other has taken its place. The one below it says that the list may not be
-    /// in the order of firing.
+    /// left, and maybe no other has taken its place.
     pub(super) count: u32,
 }
 
@@ -27,8 +26,6 @@ impl Slot {
     };
     const STALE_BIT: u32 = 31;
     const STALE: u32 = 1 << Self::STALE_BIT;
-    const UNORDERED_BIT: u32 = 30;
-    const UNORDERED: u32 = 1 << Self::UNORDERED_BIT;
 
     #[inline]
     pub(super) fn min_ns(&self) -> u64 {
@@ -47,7 +44,7 @@ impl Slot {
 
     #[inline]
     pub(super) fn len(&self) -> u32 {
-        self.count & (Self::UNORDERED - 1)
+        self.count & (Self::STALE - 1)
     }
 
     #[inline]
@@ -58,18 +55,6 @@ impl Slot {
     #[inline]
     pub(super) fn is_stale(&self) -> bool {
         self.count & Self::STALE != 0
-    }
-
-    /// Whether its timers are listed in the order in which they fire.
-    #[inline]
-    pub(super) fn is_in_order(&self) -> bool {
-        self.count & Self::UNORDERED == 0
-    }
-
-    /// The list is not in the order of firing any more, if `is_unordered`, until it is empty.
-    #[inline]
-    pub(super) fn mark_unordered(&mut self, is_unordered: bool) {
-        self.count |= u32::from(is_unordered) << Self::UNORDERED_BIT;
     }
 
     /// Counts one more timer. Without branches: in a slot with few others, any may be the earliest.

@@ -69,7 +69,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             } else if let Some(interval) = self.burst(slab, at) {
                 self.gather_within(slab, at, interval, &mut most);
             } else {
-                self.move_down(slab, at, &mut most, usize::MAX);
+                self.move_down(slab, at, &mut most);
             }
         }
         *moves_left += most;
@@ -81,7 +81,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let slot = self.levels.slot(at);
         let (begin_ns, len) = (slot.min_ns(), slot.len() as usize);
         let is_crowd = len > self.moves_per_poll || self.tick.is_open(begin_ns);
-        if !is_crowd || slot.is_in_order() {
+        if !is_crowd {
             return None;
         }
         let (mut head, mut tail) = (slot.head(), slot.tail());
@@ -154,10 +154,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[inline]
     fn begin_ns(&self, at: Position) -> u64 {
         let slot = self.levels.slot(at);
-        // One in order is taken piece by piece, just before the first of each is due.
-        if at.level == 0 && slot.is_in_order() {
-            return NEVER;
-        }
         let (moves, len) = (self.moves_per_poll as u64, u64::from(slot.len()));
         let wanted_ns = if slot.min_ns() <= self.ready_until_ns {
             0

@@ -96,7 +96,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if level == 0 {
             self.gather(slab, at, &mut share_left);
         } else {
-            self.move_down(slab, at, &mut share_left, moves);
+            self.move_down(slab, at, &mut share_left);
         }
         let moved = moves - share_left;
         *moves_left -= moved;

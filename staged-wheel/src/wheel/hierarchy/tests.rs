@@ -22,9 +22,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 
     pub(in crate::wheel) fn check_invariants<T>(&self, slab: &Slab<T>) {
-        let listed = self
-            .levels
-            .check_invariants(slab, self.cursor, self.listed_after());
+        let listed = self.levels.check_invariants(slab, self.cursor);
         if self.next_ns != UNKNOWN && self.levels.active() & 1 == 1 {
             let first = self.levels.first_slot(0, self.cursor);
             assert!(Levels::<ROW, WIDE, ROWS>::start(first) >= Tick::of(self.next_ns));

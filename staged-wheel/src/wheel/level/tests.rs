@@ -4,12 +4,7 @@ use super::*;
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
     /// Asserts the invariants of the module and returns how many records are listed.
-    pub(in crate::wheel) fn check_invariants<T>(
-        &self,
-        slab: &Slab<T>,
-        cursor: Tick,
-        listed_after: Order,
-    ) -> usize {
+    pub(in crate::wheel) fn check_invariants<T>(&self, slab: &Slab<T>, cursor: Tick) -> usize {
         let mut listed = 0;
         let (mut rows, mut active) = (0, 0);
         for (place, slot) in self.slots.as_flattened().iter().enumerate() {
@@ -26,7 +21,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             assert!(Self::covers(at, slot.min_ns));
             let mut count = 0;
             let mut has_min = false;
-            let mut last = Order::FIRST;
             let (mut prev, mut index) = (NIL, slot.head);
             while index != NIL {
                 let record = slab.at(index);
@@ -36,13 +30,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
                 assert_eq!(link.prev, prev);
                 assert!(link.deadline_ns >= slot.min_ns);
                 assert!(Tick::of(link.deadline_ns) > cursor);
-                let order = Order {
-                    deadline_ns: link.deadline_ns,
-                    seq: record.seq,
-                };
-                assert!(order > listed_after);
-                assert!(order > last || !slot.is_in_order());
-                last = order;
                 has_min |= link.deadline_ns == slot.min_ns;
                 (prev, index) = (index, link.next);
                 count += 1;

@@ -186,7 +186,6 @@ mod tests {
             head: 0,
             tail: TIMERS - 1,
             len: TIMERS as usize,
-            has_two_ends: true,
         };
         // The last ones do not look like a crowd any more.
         while list.len > 0 {

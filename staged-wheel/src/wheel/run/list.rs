@@ -8,15 +8,13 @@ pub(in crate::wheel) struct List {
     pub(in crate::wheel) head: u32,
     pub(in crate::wheel) tail: u32,
     pub(in crate::wheel) len: usize,
-    /// It may be taken from its tail as well: it is linked both ways, and in no order.
-    pub(in crate::wheel) has_two_ends: bool,
 }
 
 impl List {
     /// Whether its timers are best dealt into [buckets](super::Buckets).
     #[inline]
     pub(super) fn is_crowd(self) -> bool {
-        self.has_two_ends && self.len > CROWD
+        self.len > CROWD
     }
 
     /// Takes up to `limit` timers, and but one more once `take` is false. It may change the link of the one
@@ -36,7 +34,7 @@ impl List {
         while goes_on && visited < limit {
             // Each step waits for the link before it, which no cache may hold: two chains wait at the
             // same time.
-            if self.has_two_ends && limit - visited > 1 {
+            if limit - visited > 1 {
                 let previous = slab.link(tail).prev;
                 goes_on = take(slab, tail);
                 tail = previous;
