@@ -1,9 +1,9 @@
 //! What is near: the run of what the cursor found in its slots, the heap of what came too late for
 //! a slot, and which of their heads fires first.
 
-use super::entry::{FiredRecord, Key, NIL, Order, RecordState};
+use super::entry::{FiredRecord, Key, Order, RecordState};
 use super::heap::NearHeap;
-use super::run::{Gathered, List, Run};
+use super::run::{Gathered, Run};
 use super::slab::Slab;
 use crate::epoch::NEVER;
 
@@ -100,24 +100,20 @@ impl CurrentTick {
         self.heap.push(slab, index);
     }
 
-    /// Enters up to `limit` timers of a list, which has as many, with deadlines from the first to the
-    /// last of an interval. [`end_list`](Self::end_list) says that there are no more in it.
+    /// Enters timers of a list, as [`Run::gather`] does. [`end_list`](Self::end_list) says that there are no more in it.
     #[inline]
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
         interval: (u64, u64),
-        list: List,
-        limit: usize,
+        ends: (u32, u32),
+        len: usize,
+        moves_left: &mut usize,
     ) -> Gathered {
-        let gathered = self.run.gather(slab, interval, list, limit);
-        let mut index = gathered.misfits;
-        while index != NIL {
-            let next = slab.link(index).next;
-            self.heap.push(slab, index);
-            index = next;
-        }
-        gathered
+        let heap = &mut self.heap;
+        let misfit = |slab: &mut Slab<T>, index| heap.push(slab, index);
+        self.run
+            .gather(slab, interval, ends, len, moves_left, misfit)
     }
 
     /// The list that was gathered from has ended.

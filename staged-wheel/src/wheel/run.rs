@@ -1,19 +1,17 @@
 //! The run: what becomes due with the next ticks, in firing order.
 //!
-//! The keys of a slot of level 0 are gathered into the run, piece by piece before the cursor arrives or
-//! all at once, and sorted when the last piece has come. A slot may hold any number of timers while a
-//! poll may not; so a large slot is gathered in sorted chunks, and consumed by merging the chunks as it
-//! fires:
+//! The timers of a slot are dealt into *buckets*, equal parts of the slot's time, as in a bucket sort. A
+//! bucket is sorted when its first timer may be the next to fire, so a poll sorts no more than it needs, and
+//! buckets need no merge. Most slots have so few timers that they are one bucket:
 //!
 //! ```text
-//!   chunk 0   · · · · ▪ ▪ ▪ ▪ ▪      · consumed
-//!   chunk 1   · · ▪ ▪ ▪ ▪            ▪ waiting, ascending
-//!   chunk 2   · · · ▪ ▪ ▪ ▪ ▪ ▪
-//!                     the smallest head fires next
+//!   bucket    ├── 0 ──┼── 1 ──┼── 2 ──┼── 3 ──┤    the same length of time each
+//!   chunks      ▪▪▪▪    ▪ ▪▪    ▪▪▪▪    ▪▪▪        in no order; sorted when full, or when the first is to fire
+//!                               ▪▪                 one more where a chunk is full
 //! ```
 //!
-//! Small slots that follow each other share a chunk. A crowd comes in buckets, whose chunks are disjoint
-//! and not merged (`run/deal.rs`).
+//! Until a chunk is sorted, its head is where its bucket begins. Where timers come for a bucket whose
+//! chunk is sorted already they begin another chunk. The smallest head fires next.
 //!
 //! A key is 16 bytes: the deadline, the record's arming count less that of a base, its index. That is
 //! the exact order of firing, and since no two arms share a count, it also tells whether the record
@@ -24,27 +22,24 @@
 //! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
 //! over.
 //!
-//! Invariants: each chunk ascends, but for what is `open` at the end of the last one, and those of
-//! buckets of which more may come; `heads` has one
+//! Invariants: each chunk ascends, but for those of buckets of which more may come; `heads` has one
 //! entry for each chunk with keys, no later than its first one; every record in state `InRun` has
 //! exactly one key that matches its arming count, in the chunk that its link names in `next`. Costs:
 //! appending is the sort's share, popping is O(1) inside a chunk and O(log chunks) when another chunk
 //! takes over, cancelling is O(1) amortised and one chunk at most.
 
 mod buckets;
-mod deal;
 mod keys;
-mod list;
 #[cfg(any(test, fuzzing))]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use self::buckets::Buckets;
-use self::keys::{Head, RunKey, Sieve};
-pub(super) use self::list::{Gathered, List};
-use super::entry::{FiredRecord, Key, NIL, Order};
+use self::buckets::{Buckets, CHUNK};
+use self::keys::RunKey;
+use super::entry::{FiredRecord, Key, NIL, Order, RecordState};
 use super::slab::Slab;
 use crate::peak::Peak;
 
@@ -55,14 +50,10 @@ pub(super) struct Run {
     chunks: Vec<Chunk>,
     /// Chunks without keys.
     free: Vec<u32>,
-    /// The chunk that was filled last.
-    last: usize,
-    /// What it has of a slot of which more is to come.
-    open: Option<Open>,
-    /// Those of the slot that was dealt last.
-    dealt: Option<Box<Buckets>>,
-    /// The first key of each chunk, or one before it that has been dropped.
-    heads: BinaryHeap<Head>,
+    /// Those of the slot that was gathered last, and of the last one with more than [`CHUNK`] timers.
+    buckets: [Buckets; 2],
+    /// The first key of each chunk, or one before it that has been dropped, with the chunk.
+    heads: BinaryHeap<Reverse<(RunKey, u32)>>,
     /// Records that are in state `InRun`.
     live: usize,
     /// Keys that all chunks have memory for, and those that have keys.
@@ -82,14 +73,6 @@ struct Chunk {
     bucket_ns: Option<u64>,
 }
 
-/// Keys of a slot at the end of a chunk that are not sorted yet.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    from: u32,
-    /// They are no earlier than this.
-    begin_ns: u64,
-}
-
 impl Run {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
@@ -97,9 +80,7 @@ impl Run {
             base_seq: 0,
             chunks: Vec::new(),
             free: Vec::new(),
-            last: 0,
-            open: None,
-            dealt: None,
+            buckets: Default::default(),
             heads: BinaryHeap::new(),
             live: 0,
             capacity: 0,
@@ -114,89 +95,121 @@ impl Run {
         self.live
     }
 
-    /// Takes records from a list whose deadlines begin with `begin_ns`, which has `limit` at least: so
-    /// many, and no more than a chunk holds. They are sorted when one of them may be the first to fire,
-    /// or when the list [ends](Self::close).
+    /// Takes records from a list of `len`, from `head` to `tail`, whose deadlines begin with `begin_ns`, until the
+    /// moves are spent.
     ///
-    /// Records that were re-armed to a deadline after `last_ns` are not taken, nor are those whose
-    /// arming count is out of reach.
+    /// Records that were re-armed to a deadline after `last_ns` are strays. Those whose arming count is out of
+    /// reach are given to `misfit`.
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
         (begin_ns, last_ns): (u64, u64),
-        list: List,
-        limit: usize,
+        (mut head, mut tail): (u32, u32),
+        len: usize,
+        moves_left: &mut usize,
+        mut misfit: impl FnMut(&mut Slab<T>, u32),
     ) -> Gathered {
-        if list.is_crowd() || self.is_dealt(begin_ns) {
-            return self.deal_list(slab, (begin_ns, last_ns), list, limit);
+        let kind = usize::from(len > CHUNK || self.buckets[1].begin_with(begin_ns));
+        if !self.buckets[kind].begin_with(begin_ns) {
+            self.buckets[kind].cut(begin_ns, last_ns, len);
         }
-        if self.live == 0 {
-            self.clear();
-            self.base_seq = slab.at(list.head).seq.saturating_sub(REACH);
-        }
-        let visited = limit.min(CHUNK);
-        let begin = RunKey::before(begin_ns, 0);
-        let at = self.chunk_with_room(begin, visited);
-        let chunk = &mut self.chunks[at];
-        let held = chunk.keys.len();
-        let mut sieve = Sieve {
-            keys: &mut chunk.keys,
-            base_seq: self.base_seq,
-            chunk: at as u32,
-            last_ns,
-            strays: NIL,
-            misfits: NIL,
-        };
-        let (visited, rest) = list.walk(slab, visited, |slab, index| {
-            sieve.take(slab, index);
-            true
-        });
-        let Sieve {
-            strays, misfits, ..
-        } = sieve;
-        let added = chunk.keys.len() - held;
-        self.live += added;
-        chunk.live += added;
-        if held == 0 {
-            if added == 0 {
-                self.release(at);
+        let mut visited = 0;
+        let mut strays = NIL;
+        while visited < len && *moves_left > 0 {
+            *moves_left -= 1;
+            // From both ends: each step waits for the link before it, which no cache may hold, and two chains
+            // wait at the same time.
+            let index = if visited % 2 == 0 { head } else { tail };
+            let link = *slab.link(index);
+            if visited % 2 == 0 {
+                head = link.next;
             } else {
-                self.heads.push(Head {
-                    key: begin,
-                    chunk: at as u32,
-                });
+                tail = link.prev;
+            }
+            visited += 1;
+            if link.deadline_ns > last_ns {
+                slab.link_mut(index).next = std::mem::replace(&mut strays, index);
+            } else if !self.deal(slab, index, (kind, link.deadline_ns), moves_left) {
+                misfit(slab, index);
             }
         }
-        if added > 0 && self.open.is_none() {
-            self.open = Some(Open {
-                from: held as u32,
-                begin_ns,
-            });
-        }
-        self.last = at;
         Gathered {
             visited,
-            moves: visited,
-            rest,
+            rest: (head, tail),
             strays,
-            misfits,
         }
     }
 
-    /// The list that was gathered from has ended: sorts what was gathered last, and what is to fire first.
+    /// Takes a record, which is in no list, into its bucket. What that takes beyond one move is taken off those that are
+    /// left. False if its arming count is out of reach.
+    #[inline]
+    fn deal<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        index: u32,
+        (kind, deadline_ns): (usize, u64),
+        moves_left: &mut usize,
+    ) -> bool {
+        let record = slab.at_mut(index);
+        if self.live == 0 {
+            self.clear();
+            self.base_seq = record.seq.saturating_sub(REACH);
+        }
+        let Ok(arm) = u32::try_from(record.seq.wrapping_sub(self.base_seq)) else {
+            return false;
+        };
+        record.state = RecordState::InRun;
+        let bucket = self.buckets[kind].bucket(deadline_ns);
+        let is_open = |chunk: &Chunk| chunk.bucket_ns == Some(bucket.begin_ns);
+        let mut at = bucket.chunk;
+        if !self.chunks.get(at).is_some_and(is_open) {
+            if self.free.is_empty() {
+                self.free.push(self.chunks.len() as u32);
+                self.chunks.push(Chunk::default());
+            }
+            at = self.free.pop().expect("there is one") as usize;
+            bucket.chunk = at;
+            let begin_ns = bucket.begin_ns;
+            let added = self.open_bucket(at, begin_ns, self.buckets[kind].room());
+            *moves_left = moves_left.saturating_sub(added / KEYS_PER_MOVE);
+        }
+        slab.link_mut(index).next = at as u32;
+        let chunk = &mut self.chunks[at];
+        chunk.keys.push(RunKey::new(deadline_ns, arm, index));
+        chunk.live += 1;
+        self.live += 1;
+        if chunk.keys.len() == chunk.keys.capacity() {
+            // Now: a poll would have to sort all that begin alike before it fired the first. Small ones are sorted as
+            // seldom as they fill.
+            if chunk.keys.len() >= CHUNK {
+                *moves_left = moves_left.saturating_sub(CHUNK / 4);
+            }
+            chunk.close();
+        }
+        true
+    }
+
+    /// A chunk, which has no keys, becomes that of a bucket. Returns for how many keys there is new memory.
+    #[cold]
+    fn open_bucket(&mut self, at: usize, begin_ns: u64, room: usize) -> usize {
+        let chunk = &mut self.chunks[at];
+        chunk.bucket_ns = Some(begin_ns);
+        let held = chunk.keys.capacity();
+        chunk.keys.reserve_exact(room);
+        let capacity = chunk.keys.capacity();
+        self.capacity += capacity - held;
+        self.in_use += capacity;
+        self.peak.note(self.in_use);
+        self.heads
+            .push(Reverse((RunKey::before(begin_ns, 0), at as u32)));
+        capacity - held
+    }
+
+    /// The list that was gathered from has ended: sorts what is to fire first.
     #[inline]
     pub(super) fn end_list<T>(&mut self, slab: &Slab<T>) {
-        self.close();
         if self.live > 0 {
             self.front(slab);
-        }
-    }
-
-    /// Sorts what was gathered last.
-    #[inline]
-    fn close(&mut self) {
-        if let Some(Open { from, .. }) = self.open.take() {
-            self.chunks[self.last].keys[from as usize..].sort_unstable();
         }
     }
 
@@ -205,13 +218,13 @@ impl Run {
     #[inline]
     pub(super) fn begins_with_bucket(&self) -> bool {
         let first = self.heads.peek();
-        first.is_some_and(|head| self.chunks[head.chunk as usize].bucket_ns.is_some())
+        first.is_some_and(|&Reverse((_, at))| self.chunks[at as usize].bucket_ns.is_some())
     }
 
-    /// Whether some of the slot that begins at `begin_ns` was gathered and more goes there, too.
+    /// Whether the slot that begins at `begin_ns` was gathered last.
     #[inline]
     pub(super) fn is_open(&self, begin_ns: u64) -> bool {
-        self.is_dealt(begin_ns) || self.open.is_some_and(|open| open.begin_ns == begin_ns)
+        self.buckets.iter().any(|it| it.begin_with(begin_ns))
     }
 
     /// Drops the keys of cancelled timers in front of the first one that stands, each for a move.
@@ -239,7 +252,7 @@ impl Run {
         if self.live == 0 {
             return None;
         }
-        let key = self.heads.peek()?.key;
+        let &Reverse((key, _)) = self.heads.peek()?;
         Some(Key {
             deadline_ns: key.deadline_ns(),
             seq: key.seq(self.base_seq),
@@ -268,7 +281,7 @@ impl Run {
         let base_seq = self.base_seq;
         let (mut fired, mut is_stuck) = (0, false);
         while self.live > 0 && fired < budget && !is_stuck {
-            if self.heads.peek().is_some_and(|head| head.key >= end_key) {
+            if self.heads.peek().is_some_and(|head| head.0.0 >= end_key) {
                 break;
             }
             self.front(slab);
@@ -276,12 +289,12 @@ impl Run {
             // second or third is the smallest.
             let heads = self.heads.as_slice();
             let others = heads[1..].iter().take(2);
-            let chunk_end = others.fold(end_key, |end, head| end.min(head.key));
-            let first = heads[0];
-            if first.key >= end_key {
+            let chunk_end = others.fold(end_key, |end, head| end.min(head.0.0));
+            let Reverse((first, at)) = heads[0];
+            if first >= end_key {
                 break;
             }
-            let chunk = &mut self.chunks[first.chunk as usize];
+            let chunk = &mut self.chunks[at as usize];
             let keys = &chunk.keys[chunk.next..];
             for (position, &key) in keys.iter().enumerate() {
                 if key >= chunk_end || fired == budget {
@@ -317,11 +330,6 @@ impl Run {
         chunk.live -= 1;
         let waiting = chunk.keys.len() - chunk.next;
         if waiting > 3 * chunk.live {
-            if self.open.is_some() && at == self.last {
-                self.close();
-            }
-            self.close_bucket(at);
-            let chunk = &mut self.chunks[at];
             chunk.keys.drain(..chunk.next);
             chunk.next = 0;
             chunk.keys.retain(|key| key.is_current(slab, base_seq));
@@ -331,9 +339,8 @@ impl Run {
     /// Forgets all keys, whose timers are long gone, and keeps the memory.
     fn clear(&mut self) {
         debug_assert_eq!(self.live, 0);
-        self.open = None;
-        while let Some(head) = self.heads.pop() {
-            self.release(head.chunk as usize);
+        while let Some(Reverse((_, at))) = self.heads.pop() {
+            self.release(at as usize);
         }
     }
 
@@ -343,17 +350,6 @@ impl Run {
         chunk.clear();
         self.in_use -= chunk.keys.capacity();
         self.free.push(at as u32);
-    }
-
-    /// Gives a chunk memory for so many keys.
-    fn reserve(&mut self, at: usize, count: usize) {
-        let keys = &mut self.chunks[at].keys;
-        let held = keys.capacity();
-        keys.reserve_exact(count - keys.len());
-        let added = keys.capacity() - held;
-        self.capacity += added;
-        self.in_use += added;
-        self.peak.note(self.in_use);
     }
 
     #[inline]
@@ -375,8 +371,7 @@ impl Run {
             self.chunks = Vec::new();
             self.free = Vec::new();
             self.heads = BinaryHeap::new();
-            self.open = None;
-            self.dealt = None;
+            self.buckets = Default::default();
             self.capacity = 0;
         }
         for &at in &self.free {
@@ -393,72 +388,38 @@ impl Run {
     fn front<T>(&mut self, slab: &Slab<T>) -> &mut Chunk {
         loop {
             let mut head = self.heads.peek_mut().expect("a chunk with keys has a head");
-            let at = head.chunk;
-            if self.open.is_some() && at as usize == self.last {
-                drop(head);
-                self.close();
-                continue;
-            }
-            let chunk = &self.chunks[at as usize];
+            let Reverse((key, number)) = *head;
+            let at = number as usize;
+            let chunk = &mut self.chunks[at];
             if chunk.bucket_ns.is_some() {
-                drop(head);
                 // They fire next, and their records come while the keys are sorted.
                 chunk.keys.iter().for_each(|key| slab.prefetch(key.index()));
-                self.close_bucket(at as usize);
-                continue;
+                chunk.close();
             }
             let waiting = chunk.keys.get(chunk.next);
             match waiting.filter(|_| chunk.live > 0) {
-                Some(&first) if first == head.key => {
+                Some(&first) if first == key => {
                     drop(head);
-                    return &mut self.chunks[at as usize];
+                    return &mut self.chunks[at];
                 }
-                Some(&first) => head.key = first,
+                Some(&first) => *head = Reverse((first, number)),
                 None => {
                     PeekMut::pop(head);
-                    self.release(at as usize);
+                    self.release(at);
                 }
-            }
-        }
-    }
-
-    /// A chunk that takes `count` keys of which none lies before `first`: the one filled last, if
-    /// more of the same slot goes there or they ascend together, or an empty one.
-    fn chunk_with_room(&mut self, first: RunKey, count: usize) -> usize {
-        let goes_on =
-            self.is_open(first.deadline_ns()) && self.chunks[self.last].keys.len() + count <= CHUNK;
-        if !goes_on {
-            self.close();
-        }
-        let is_before = |chunk: &&Chunk| {
-            let last = chunk.keys.last();
-            let is_behind = |&last: &RunKey| goes_on || (chunk.bucket_ns.is_none() && last < first);
-            last.is_some_and(is_behind) && chunk.keys.len() + count <= CHUNK
-        };
-        let at = match self.chunks.get(self.last).filter(is_before) {
-            Some(_) => self.last,
-            None => self.empty_chunk(),
-        };
-        let wanted = self.chunks[at].keys.len() + count;
-        self.reserve(at, wanted.next_power_of_two());
-        at
-    }
-
-    fn empty_chunk(&mut self) -> usize {
-        match self.free.pop() {
-            Some(at) => {
-                self.in_use += self.chunks[at as usize].keys.capacity();
-                at as usize
-            }
-            None => {
-                self.chunks.push(Chunk::default());
-                self.chunks.len() - 1
             }
         }
     }
 }
 
 impl Chunk {
+    /// No more comes to its bucket, if it has one.
+    fn close(&mut self) {
+        if self.bucket_ns.take().is_some() {
+            self.keys.sort_unstable();
+        }
+    }
+
     /// Keeps the memory.
     fn clear(&mut self) {
         self.keys.clear();
@@ -467,14 +428,22 @@ impl Chunk {
     }
 }
 
-/// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and
-/// rebuilding may take at a time.
-const CHUNK: usize = 512;
+/// What became of a part of a list.
+pub(super) struct Gathered {
+    pub(super) visited: usize,
+    /// The first and the last record that were left.
+    pub(super) rest: (u32, u32),
+    /// Records that belong to a later slot, linked by `next`.
+    pub(super) strays: u32,
+}
+
 /// How many arms before the first that was gathered a timer may have been armed, and nearly how many
 /// after it.
 const REACH: u64 = 1 << 31;
 /// Memory that is not worth giving back.
 const SPARE_KEYS: usize = 512;
+/// Memory for so many keys, which may be new to the process, takes as long as a move.
+const KEYS_PER_MOVE: usize = 64;
 /// How many keys ahead of the one that fires a record is asked for: it may be long since it was
 /// gathered. Expiring 100,000 timers at once takes 10 to 19 % more processor time without.
 const RECORDS_AHEAD: usize = 8;

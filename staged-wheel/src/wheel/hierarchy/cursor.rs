@@ -9,7 +9,6 @@ use crate::wheel::current_tick::CurrentTick;
 use crate::wheel::entry::{NIL, Order};
 use crate::wheel::level::{Levels, Position};
 use crate::wheel::look::Look;
-use crate::wheel::run::List;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
 
@@ -152,18 +151,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         interval: (u64, u64),
         moves_left: &mut usize,
     ) {
-        while *moves_left > 0 && !self.levels.slot(at).is_empty() {
+        if *moves_left > 0 {
             let slot = self.levels.slot(at);
-            let count = (*moves_left).min(slot.len() as usize);
-            let list = List {
-                head: slot.head(),
-                tail: slot.tail(),
-                len: slot.len() as usize,
-            };
-            let gathered = self.tick.gather(slab, interval, list, count);
+            let (ends, len) = ((slot.head(), slot.tail()), slot.len() as usize);
+            let gathered = self.tick.gather(slab, interval, ends, len, moves_left);
             self.levels
                 .cut(slab, at, gathered.visited as u32, gathered.rest);
-            *moves_left = moves_left.saturating_sub(gathered.moves);
             self.link_all(slab, gathered.strays);
         }
         if self.levels.slot(at).is_empty() {

@@ -1,4 +1,4 @@
-//! The buckets into which a crowd is dealt (`deal.rs`).
+//! The buckets into which the timers of a slot are dealt.
 
 /// A time that is cut into buckets, all of one width.
 #[derive(Debug, Default)]
@@ -6,9 +6,11 @@ pub(super) struct Buckets {
     in_order: Vec<Bucket>,
     /// Buckets to a nanosecond, times 2^64.
     per_ns: u64,
+    /// Keys that a chunk has memory for.
+    room: usize,
 }
 
-/// A part of a crowd that is dealt: timers from a deadline on up to the next bucket's.
+/// Timers of a slot from a deadline on up to the next bucket's.
 #[derive(Debug)]
 pub(super) struct Bucket {
     pub(super) begin_ns: u64,
@@ -20,21 +22,31 @@ impl Buckets {
     /// Cuts the time from `begin_ns` to `last_ns`, in which some `timers` are due.
     pub(super) fn cut(&mut self, begin_ns: u64, last_ns: u64, timers: usize) {
         let span_ns = last_ns.saturating_sub(begin_ns).max(1);
-        let count = (timers.div_ceil(BUCKET).clamp(1, BUCKETS_MAX) as u64).min(span_ns);
-        // Less than one: there are at least two nanoseconds.
-        let per_ns = ((u128::from(count) << 64) / (u128::from(span_ns) + 1)) as u64;
-        let begins = (0..count).map(|nth| {
-            let offset_ns = (u128::from(nth) << 64) / u128::from(per_ns);
-            begin_ns + offset_ns as u64
-        });
+        let count = (timers.div_ceil(BUCKET).min(BUCKETS_MAX) as u64).min(span_ns);
         self.in_order.clear();
-        // A crowd that comes again takes no more memory than before.
-        self.in_order.reserve_exact(BUCKETS_MAX);
-        self.in_order.extend(begins.map(|begin_ns| Bucket {
-            begin_ns,
-            chunk: usize::MAX,
-        }));
-        self.per_ns = per_ns;
+        // Where there is but one, no offset comes to a whole bucket.
+        self.per_ns = 0;
+        self.room = timers.next_power_of_two().clamp(ROOM_MIN, CHUNK);
+        let mut bucket = |offset_ns| {
+            self.in_order.push(Bucket {
+                begin_ns: begin_ns + offset_ns,
+                chunk: usize::MAX,
+            });
+        };
+        bucket(0);
+        if count > 1 {
+            // Less than one: there are at least two nanoseconds.
+            self.per_ns = ((u128::from(count) << 64) / (u128::from(span_ns) + 1)) as u64;
+            self.room = CHUNK;
+            let offset_ns = |nth| (u128::from(nth) << 64) / u128::from(self.per_ns);
+            (1..count).for_each(|nth| bucket(offset_ns(nth) as u64));
+        }
+    }
+
+    /// For how many keys a chunk of one of them has memory.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        self.room
     }
 
     /// Whether the first of them begins there.
@@ -56,6 +68,10 @@ impl Buckets {
     }
 }
 
+/// Keys of a chunk at most: what sorting and rebuilding may take at a time.
+pub(super) const CHUNK: usize = 512;
+/// The smallest chunk.
+const ROOM_MIN: usize = 16;
 /// Timers in a bucket where they are evenly spread: so few that its chunk seldom overflows.
 const BUCKET: usize = 320;
 /// Those of a larger crowd have more.

@@ -12,20 +12,14 @@ impl Run {
     pub(in crate::wheel) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
         let mut live = Vec::new();
         let mut has_head = vec![false; self.chunks.len()];
-        for &Head {
-            key: head,
-            chunk: at,
-        } in &self.heads
-        {
+        for &Reverse((head, at)) in &self.heads {
             let is_second = std::mem::replace(&mut has_head[at as usize], true);
             assert!(!is_second, "two heads for a chunk");
             let chunk = &self.chunks[at as usize];
-            let open = self.open.filter(|_| at as usize == self.last);
-            let sorted = match chunk.bucket_ns {
-                Some(_) => chunk.next,
-                None => open.map_or(chunk.keys.len(), |open| open.from as usize),
-            };
-            assert!(chunk.keys[..sorted].is_sorted());
+            match chunk.bucket_ns {
+                Some(_) => assert_eq!(chunk.next, 0),
+                None => assert!(chunk.keys.is_sorted()),
+            }
             let keys = &chunk.keys[chunk.next..];
             assert!(keys.iter().all(|&key| head <= key));
             let held = live.len();
