@@ -39,7 +39,6 @@ mod tests;
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, RecordState, TimerHandle};
 use super::level::{Levels, Position};
-use super::look::{Look, UNKNOWN};
 use super::pace::{Pace, Refinement};
 use super::slab::Slab;
 use super::tick::Tick;
@@ -74,8 +73,6 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
     prepare_ns: u64,
-    /// Which these are, as of the latest look, and how long that holds.
-    crowds: Look,
     /// A poll before this has no refinement to make.
     refine_ns: u64,
     /// All that is due until then is made ready, a crowd being part of it.
@@ -100,7 +97,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             refinement: Refinement::default(),
             idle_before_ns: 0,
             prepare_ns: 0,
-            crowds: Look::NONE,
             refine_ns: 0,
             ready_until_ns: 0,
             next_ns: UNKNOWN,
@@ -195,13 +191,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         now_ns < self.idle_before_ns
     }
 
-    /// Fires up to `budget` timers due at `now_ns` in order, so many having been armed so far: releases each
-    /// record, then hands it out. True if more are due, or if the poll ran out of moves before it could tell.
+    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then hands it out. True if more
+    /// are due, or if the poll ran out of moves before it could tell.
     pub(super) fn expire<T>(
         &mut self,
         slab: &mut Slab<T>,
         now_ns: u64,
-        arms: u64,
         budget: usize,
         mut hand_out: impl FnMut(FiredRecord<T>),
     ) -> bool {
@@ -229,7 +224,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.refine(slab, now_ns, fired, &mut moves_left);
         }
         if !has_more && now_ns >= self.prepare_ns {
-            self.prepare(slab, now_ns, arms, fired, &mut moves_left);
+            self.prepare(slab, now_ns, fired, &mut moves_left);
         }
         #[cfg(test)]
         {
@@ -265,15 +260,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.next_ns = next_ns;
         }
         next_ns
-    }
-
-    /// The same, or [`UNKNOWN`] if there may be keys of cancelled timers in front.
-    #[inline]
-    fn next_ns_if_cheap<T>(&mut self, slab: &mut Slab<T>) -> u64 {
-        if self.next_ns == UNKNOWN && !self.tick.is_empty() {
-            return UNKNOWN;
-        }
-        self.next_ns(slab)
     }
 
     /// Gives back buffers that two windows have not used.
@@ -410,6 +396,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         sent_ns
     }
 }
+
+/// A cached next expiry that is to be found again. Below every deadline, so that no minimum
+/// replaces it.
+const UNKNOWN: u64 = 0;
 
 /// Keys of cancelled timers that are dropped in search of the next expiry. With few timers it is all that are in
 /// front: they may be from when there were more.

@@ -29,7 +29,6 @@ mod heap;
 mod hierarchy;
 mod inline;
 mod level;
-mod look;
 mod pace;
 mod page_table;
 mod reclaim;
@@ -239,9 +238,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     ) -> bool {
         let memory = &mut self.memory;
         let has_more = match &mut self.stage {
-            Stage::Wheel(wheel) => {
-                wheel.expire(&mut memory.slab, now_ns, self.seq, budget, &mut hand_out)
-            }
+            Stage::Wheel(wheel) => wheel.expire(&mut memory.slab, now_ns, budget, &mut hand_out),
             Stage::Inline(dense) => {
                 !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, &mut hand_out)
             }
@@ -274,7 +271,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let (crowd_ns, has_excess) = match &mut self.stage {
             Stage::Wheel(wheel) if wheel.refines() => (self.now_ns, false),
-            Stage::Wheel(wheel) => (wheel.next_crowd_ns(self.seq), wheel.has_excess()),
+            Stage::Wheel(wheel) => (wheel.next_crowd_ns(), wheel.has_excess()),
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };
         let is_wheel_unused = !self.is_inline() && self.is_empty();

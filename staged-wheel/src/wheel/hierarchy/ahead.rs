@@ -21,34 +21,16 @@
 use super::{MOVES_BUSY, Wheel};
 use crate::epoch::NEVER;
 use crate::wheel::level::{Levels, Position};
-use crate::wheel::look::Look;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::{TICK_BITS, Tick};
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
-    /// Brings down what it is time to make ready, in a poll that has fired so many and before which `arms` were
-    /// armed. To be called when nothing that is due at `now_ns` is left in the lists.
+    /// Brings down what it is time to make ready, in a poll that has fired so many. To be called when nothing that
+    /// is due at `now_ns` is left in the lists.
     pub(super) fn prepare<T>(
         &mut self,
         slab: &mut Slab<T>,
         now_ns: u64,
-        arms: u64,
-        fired: usize,
-        moves_left: &mut usize,
-    ) {
-        let next_ns = self.next_ns_if_cheap(slab);
-        if now_ns >= self.crowds.begin_ns || !self.crowds.holds(arms, next_ns) {
-            self.make_ready(slab, now_ns, arms, fired, moves_left);
-        }
-        // What is armed from now on is looked at in the next tick.
-        self.prepare_ns = self.crowds.begin_ns.min(Tick::of(now_ns).end_ns());
-    }
-
-    fn make_ready<T>(
-        &mut self,
-        slab: &mut Slab<T>,
-        now_ns: u64,
-        arms: u64,
         fired: usize,
         moves_left: &mut usize,
     ) {
@@ -59,8 +41,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             most = most.min(part.max(MOVES_BUSY));
         }
         *moves_left -= most;
-        while let Some(at) = self.look_for_crowds(arms)
-            && self.crowds.begin_ns <= now_ns
+        let mut crowd = self.first_crowd();
+        while let Some((at, begin_ns)) = crowd
+            && begin_ns <= now_ns
             && most > 0
         {
             self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns());
@@ -71,8 +54,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             } else {
                 self.move_down(slab, at, &mut most);
             }
+            crowd = self.first_crowd();
         }
         *moves_left += most;
+        // What is armed from now on is looked at in the next tick.
+        let begin_ns = crowd.map_or(NEVER, |(_, begin_ns)| begin_ns);
+        self.prepare_ns = begin_ns.min(Tick::of(now_ns).end_ns());
     }
 
     /// When the timers of a slot of a coarse level are due, if they are a crowd that seems to be due within a few
@@ -97,56 +84,33 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             .then_some((begin_ns, last_ns.saturating_add(span_ns / 8)))
     }
 
-    /// When to poll for the sake of a crowd, so many timers having been armed; [`NEVER`] if there is none.
+    /// When to poll for the sake of a crowd; [`NEVER`] if there is none.
     #[inline]
-    pub(crate) fn next_crowd_ns(&mut self, arms: u64) -> u64 {
-        let Look {
-            first, begin_ns, ..
-        } = self.crowds;
-        let is_known = self.crowds.holds(arms, self.next_ns)
-            && first.is_none_or(|first| self.begin_ns(first) == begin_ns);
-        if !is_known {
-            self.look_for_crowds(arms);
-            let begin_ns = self.crowds.begin_ns;
-            self.prepare_ns = self.prepare_ns.min(begin_ns);
-            self.wants_poll_at(begin_ns);
-        }
-        self.crowds.begin_ns
+    pub(crate) fn next_crowd_ns(&mut self) -> u64 {
+        let crowd = self.first_crowd();
+        let begin_ns = crowd.map_or(NEVER, |(_, begin_ns)| begin_ns);
+        self.prepare_ns = self.prepare_ns.min(begin_ns);
+        self.wants_poll_at(begin_ns);
+        begin_ns
     }
 
-    /// Finds the crowd to begin with first.
-    fn look_for_crowds(&mut self, arms: u64) -> Option<Position> {
-        let mut first = None;
-        let (mut first_ns, mut until_ns) = (NEVER, NEVER);
-        let mut levels = self.levels.active();
-        while levels != 0 {
-            let level = levels.trailing_zeros() as u8;
-            levels &= levels - 1;
+    /// The crowd to begin with first, and when.
+    fn first_crowd(&self) -> Option<(Position, u64)> {
+        let active = self.levels.active();
+        let levels =
+            (0..Levels::<ROW, WIDE, ROWS>::LEVELS as u8).filter(|it| active >> it & 1 == 1);
+        let slots = levels.flat_map(|level| {
             // A coarse slot further behind is seen in time from the one before it. Those of level 0
             // follow each other too fast.
             let behind = if level == 0 { TICKS_SEEN } else { 1 };
-            let mut end = NEVER;
-            for at in self.levels.slots(level, self.cursor) {
-                end = end.min(at.number + behind);
-                if at.number > end {
-                    let number = at.number - behind;
-                    let start = Levels::<ROW, WIDE, ROWS>::start(Position { level, number });
-                    until_ns = until_ns.min(start.begin_ns());
-                    break;
-                }
-                let begin_ns = self.begin_ns(at);
-                if begin_ns < first_ns {
-                    (first, first_ns) = (Some(at), begin_ns);
-                }
-            }
-        }
-        self.crowds = Look {
-            first,
-            begin_ns: first_ns,
-            until_ns,
-            arms,
-        };
-        first
+            let last = self.levels.first_slot(level, self.cursor).number + behind;
+            let slots = self.levels.slots(level, self.cursor);
+            slots.take_while(move |at| at.number <= last)
+        });
+        let crowds = slots.map(|at| (at, self.begin_ns(at)));
+        crowds
+            .filter(|&(_, begin_ns)| begin_ns != NEVER)
+            .min_by_key(|&(_, begin_ns)| begin_ns)
     }
 
     /// When to begin with a slot; [`NEVER`] if a poll can do it all when the first of its timers is

@@ -8,7 +8,6 @@ use super::{Due, Wheel};
 use crate::wheel::current_tick::CurrentTick;
 use crate::wheel::entry::{NIL, Order};
 use crate::wheel::level::{Levels, Position};
-use crate::wheel::look::Look;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
 
@@ -132,7 +131,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.levels.link(slab, head, self.cursor);
             head = next;
         }
-        self.crowds = Look::NONE;
         self.levels.cut(slab, at, count as u32, (head, tail));
         *moves_left -= count;
     }
@@ -173,9 +171,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Links records, of which each names the next, to where they belong.
     fn link_all<T>(&mut self, slab: &mut Slab<T>, mut index: u32) {
-        if index != NIL {
-            self.crowds = Look::NONE;
-        }
         while index != NIL {
             let next = slab.link(index).next;
             self.levels.link(slab, index, self.cursor);
