@@ -9,6 +9,7 @@ const TICK: u64 = 1 << TICK_BITS;
 /// A thousand timers for one millisecond: the slot is gathered over several
 /// polls, each fires its budget at most, and the order is that of a sorted map.
 #[test]
+#[cfg_attr(small_wheel, ignore = "it is about levels of the usual size")]
 fn a_crowded_tick_is_gathered_piece_by_piece() {
     const CROWD: usize = 1_100;
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
@@ -36,6 +37,7 @@ fn a_crowded_tick_is_gathered_piece_by_piece() {
 /// A coarse slot with more timers than one poll may move is empty by the time the cursor enters it:
 /// no poll asks for another one.
 #[test]
+#[cfg_attr(small_wheel, ignore = "it is about levels of the usual size")]
 fn coarse_slots_are_moved_down_ahead_of_the_cursor() {
     // Far more than are moved in any case, so that it is the share that counts.
     const PER_TICK: u64 = 40;

@@ -2,7 +2,7 @@
 //! the rest of it alone as far as possible.
 
 use super::history::{Budget, Op, Step, When, Which};
-use super::model::{Pair, SmallStagedWheel, SmallWheel};
+use super::model::Pair;
 use crate::classic::ClassicQueue;
 use crate::wheel::StagedWheel;
 
@@ -16,29 +16,21 @@ pub fn follow_bytes(bytes: &[u8]) {
     let mut classic = Pair::<ClassicQueue<usize>>::new();
     let mut wheel = Pair::<StagedWheel<usize>>::wheel();
     let mut staged = Pair::<StagedWheel<usize>>::new();
-    let mut small = Pair::<SmallWheel>::wheel();
-    let mut small_staged = Pair::<SmallStagedWheel>::new();
     // Half of the histories give a poll next to no moves.
     let moves = usize::from(bytes.byte());
     if moves >= 128 {
         wheel.bound_moves(moves - 127);
         staged.bound_moves(moves - 127);
-        small.bound_moves(moves - 127);
-        small_staged.bound_moves(moves - 127);
     }
     for _ in 0..OPS_MAX {
         let Some(op) = bytes.op() else { break };
         classic.apply(&op);
         wheel.apply(&op);
         staged.apply(&op);
-        small.apply(&op);
-        small_staged.apply(&op);
     }
     classic.check();
     wheel.check();
     staged.check();
-    small.check();
-    small_staged.check();
 }
 
 /// What is left to read. Past the end there are zeros.

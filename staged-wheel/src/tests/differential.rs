@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::bytes::follow_bytes;
 use super::history::{Budget, Op, Step, When, Which};
-use super::model::{Pair, Queue, SmallStagedWheel, SmallWheel};
+use super::model::{Pair, Queue};
 use crate::classic::ClassicQueue;
 use crate::wheel::{StagedWheel, TICK_BITS};
 
@@ -138,19 +138,8 @@ proptest! {
     }
 
     #[test]
-    fn a_small_wheel_agrees_with_a_sorted_map(ops in vec(op(), 1..120)) {
-        follow(Pair::<SmallWheel>::wheel(), &ops, Some(usize::MAX));
-    }
-
-    #[test]
-    fn a_small_staged_wheel_agrees_with_a_sorted_map(ops in vec(op(), 1..120)) {
-        follow(Pair::<SmallStagedWheel>::new(), &ops, None);
-    }
-
-    #[test]
     fn a_wheel_of_few_moves_agrees_with_a_sorted_map(ops in vec(op(), 1..120), moves in 1usize..20) {
         follow(Pair::<StagedWheel<usize>>::wheel(), &ops, Some(moves));
-        follow(Pair::<SmallWheel>::wheel(), &ops, Some(moves));
     }
 
     /// Crowds that come, are gathered or made ready, and are cancelled, with few moves to a poll.
@@ -160,7 +149,6 @@ proptest! {
         moves in 1usize..60,
     ) {
         follow(Pair::<StagedWheel<usize>>::new(), &ops, Some(moves));
-        follow(Pair::<SmallStagedWheel>::new(), &ops, Some(moves));
         follow(Pair::<ClassicQueue<usize>>::new(), &ops, None);
     }
 

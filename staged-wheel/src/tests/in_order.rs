@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::model::{Pair, Queue, SmallStagedWheel, SmallWheel};
+use super::model::{Pair, Queue};
 use crate::wheel::StagedWheel;
 
 const MS: u64 = 1_000_000;
@@ -18,7 +18,7 @@ const BUDGET: usize = 256;
 /// A timer that moves to another page goes to the end of its list, where others wait that were armed
 /// after it for the same time.
 #[test]
-#[cfg_attr(small_pages, ignore = "it empties pages of the usual size")]
+#[cfg_attr(small_wheel, ignore = "it empties pages of the usual size")]
 fn a_timer_that_moves_to_another_page_keeps_its_turn() {
     let epoch = Instant::now();
     let due = epoch + Duration::from_secs(3600);
@@ -131,7 +131,5 @@ proptest! {
     #[test]
     fn whatever_comes_in_between_keeps_its_place(events in vec(event(), 1..60), moves in 1usize..80) {
         follow::<StagedWheel<usize>>(&events, moves);
-        follow::<SmallStagedWheel>(&events, moves);
-        follow::<SmallWheel>(&events, moves);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use crate::classic::{ClassicHandle, ClassicQueue};
-use crate::wheel::{INLINE_MAX, MOVES_PER_POLL, StagedWheel, TimerHandle};
+use crate::wheel::{INLINE_MAX, Levels, MOVES_PER_POLL, StagedWheel, TimerHandle};
 
 /// What the tests ask of a queue. The payload is the number of the arm.
 pub(super) trait Queue {
@@ -42,8 +42,8 @@ pub(super) trait Queue {
 }
 
 macro_rules! queue {
-    ([$($generics:tt)*] $queue:ty, $handle:ty, $levels:expr, $new:expr, |$this:ident| $is_exact:expr) => {
-        impl<$($generics)*> Queue for $queue {
+    ($queue:ty, $handle:ty, $levels:expr, $new:expr, |$this:ident| $is_exact:expr) => {
+        impl Queue for $queue {
             type Handle = $handle;
             const LEVELS: usize = $levels;
 
@@ -106,14 +106,20 @@ macro_rules! queue {
     };
 }
 
-queue!([] ClassicQueue<usize>, ClassicHandle, 0, |epoch, _| Self::new(epoch), |_this| true);
-queue!([const ROW: usize, const WIDE: usize, const ROWS: usize] StagedWheel<usize, ROW, WIDE, ROWS>, TimerHandle,
-    ROWS - 2 * WIDE + 2,
-    Self::with_inline_max, |this| this.len() <= 8 || this.is_inline());
-
-/// The smallest geometries: four slots a level, ratio two, so that timers move all the time.
-pub(super) type SmallWheel = StagedWheel<usize, 4, 1, 43>;
-pub(super) type SmallStagedWheel = StagedWheel<usize, 4, 2, 43>;
+queue!(
+    ClassicQueue<usize>,
+    ClassicHandle,
+    0,
+    |epoch, _| Self::new(epoch),
+    |_this| true
+);
+queue!(
+    StagedWheel<usize>,
+    TimerHandle,
+    Levels::LEVELS,
+    Self::with_inline_max,
+    |this| { this.len() <= 8 || this.is_inline() }
+);
 
 /// A queue beside the sorted map, with all handles ever handed out.
 pub(super) struct Pair<Q: Queue> {

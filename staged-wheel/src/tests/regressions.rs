@@ -1,7 +1,7 @@
 //! What timer queues have got wrong before, here or elsewhere, each under its own name.
 
 use super::history::{Op, When};
-use super::model::{Pair, Queue, SmallWheel};
+use super::model::{Pair, Queue};
 use super::{every_queue, every_wheel};
 use crate::wheel::{StagedWheel, TICK_BITS};
 
@@ -264,7 +264,7 @@ fn the_next_expiry_is_exact_where_the_cancelled_were_many_for_those_that_fired()
 /// expiry stayed at the one of it that had fired.
 #[test]
 fn a_crowd_is_not_waited_for_whose_first_has_fired() {
-    let mut pair = Pair::<SmallWheel>::wheel();
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
     pair.bound_moves(2);
     let at = When::Border {
         level_bits: 28,

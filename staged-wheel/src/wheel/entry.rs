@@ -142,7 +142,7 @@ pub(super) const NIL: u32 = u32::MAX;
 /// Records to a page.
 pub(crate) const PAGE: usize = 1 << PAGE_BITS;
 /// Next to nothing where histories are to open, empty and give back pages all the time.
-pub(super) const PAGE_BITS: u32 = if cfg!(any(fuzzing, small_pages)) {
+pub(super) const PAGE_BITS: u32 = if cfg!(any(fuzzing, small_wheel)) {
     2
 } else {
     8

@@ -61,7 +61,7 @@ const MOVES_BUSY: usize = 64;
 
 /// The order of the timers in a [`Slab`]'s records.
 #[derive(Debug)]
-pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
+pub(super) struct Wheel {
     /// All ticks up to this one have left the levels.
     cursor: Tick,
     pace: Pace,
@@ -79,14 +79,14 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     ready_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
     next_ns: u64,
-    levels: Levels<ROW, WIDE, ROWS>,
+    levels: Levels,
     tick: CurrentTick,
     moves_per_poll: usize,
     #[cfg(test)]
     moves_of_last_poll: usize,
 }
 
-impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+impl Wheel {
     /// An empty wheel at the tick of `now_ns`.
     pub(super) fn new(now_ns: u64) -> Self {
         let cursor = Tick::of(now_ns);
@@ -126,7 +126,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if self.is_near(deadline_ns) || deadline_ns == NEVER {
             return self.insert_unlisted(slab, deadline_ns, seq, payload);
         }
-        let at = Levels::<ROW, WIDE, ROWS>::position(self.cursor, Tick::of(deadline_ns));
+        let at = Levels::position(self.cursor, Tick::of(deadline_ns));
         let (place, tail) = self.levels.tail(at);
         let link = Link {
             deadline_ns,
@@ -381,7 +381,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             let Link {
                 deadline_ns, next, ..
             } = *slab.link(index);
-            if Levels::<ROW, WIDE, ROWS>::covers(at, deadline_ns) {
+            if Levels::covers(at, deadline_ns) {
                 min_ns = min_ns.min(deadline_ns);
             } else {
                 self.displace(slab, index);

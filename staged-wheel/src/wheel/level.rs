@@ -43,7 +43,7 @@ use crate::epoch::NEVER;
 /// The slots in rows of `ROW`: `WIDE` rows for each of the two lowest levels, one for each of the
 /// others.
 #[derive(Debug)]
-pub(super) struct Levels<const ROW: usize, const WIDE: usize, const ROWS: usize> {
+pub(super) struct Levels {
     /// A bit for each slot with timers.
     occupied: [u64; ROWS],
     /// A bit for each row with timers.
@@ -58,7 +58,7 @@ pub(super) struct Position {
     pub(super) number: u64,
 }
 
-impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
+impl Levels {
     pub(super) const LEVELS: usize = ROWS - 2 * WIDE + 2;
 
     /// Ticks to a slot of level 1, as a power of two.
@@ -415,6 +415,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         }
     }
 }
+
+const ROW: usize = if SMALL { 4 } else { 32 };
+const WIDE: usize = if SMALL { 2 } else { 8 };
+const ROWS: usize = if SMALL { 43 } else { 24 };
+/// Levels so small that timers move all the time.
+const SMALL: bool = cfg!(any(fuzzing, small_wheel));
 
 /// What a level covers.
 #[derive(Clone, Copy, Debug)]

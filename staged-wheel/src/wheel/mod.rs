@@ -42,7 +42,7 @@ mod tick;
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-#[cfg(all(test, not(small_pages)))]
+#[cfg(all(test, not(small_wheel)))]
 pub(super) use self::entry::PAGE;
 pub use self::entry::TimerHandle;
 use self::entry::{FiredRecord, Link, RecordState};
@@ -51,14 +51,14 @@ use self::inline::Dense;
 pub(super) use self::inline::INLINE_MAX;
 use self::reclaim::ReclaimingSlab;
 #[cfg(any(test, fuzzing))]
-pub(super) use self::{hierarchy::MOVES_PER_POLL, tick::TICK_BITS};
+pub(super) use self::{hierarchy::MOVES_PER_POLL, level::Levels, tick::TICK_BITS};
 use super::epoch::{Epoch, NEVER};
 use crate::fired::Fired;
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.
 #[derive(Debug)]
-pub struct StagedWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const ROWS: usize = 24> {
+pub struct StagedWheel<T> {
     epoch: Epoch,
     /// Arms so far, and at the end of the last window, with the timers there were.
     seq: u64,
@@ -69,17 +69,17 @@ pub struct StagedWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const RO
     /// The latest poll.
     now_ns: u64,
     memory: ReclaimingSlab<T>,
-    stage: Stage<ROW, WIDE, ROWS>,
+    stage: Stage,
     /// With so many timers the inline stage is full.
     inline_max: usize,
 }
 
 #[derive(Debug)]
-enum Stage<const ROW: usize, const WIDE: usize, const ROWS: usize> {
+enum Stage {
     /// No timer is armed: none ever was, or the wheel has gone back.
     Unused,
     Inline(Box<Dense>),
-    Wheel(Box<Wheel<ROW, WIDE, ROWS>>),
+    Wheel(Box<Wheel>),
 }
 
 impl<T> StagedWheel<T> {
@@ -87,9 +87,7 @@ impl<T> StagedWheel<T> {
     pub fn new(epoch: Instant) -> Self {
         Self::with_inline_max(epoch, INLINE_MAX)
     }
-}
 
-impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, ROW, WIDE, ROWS> {
     /// The same with room for so many timers before the wheel begins.
     pub(super) fn with_inline_max(epoch: Instant, inline_max: usize) -> Self {
         debug_assert!(inline_max <= INLINE_MAX);
@@ -412,6 +410,6 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
 const QUIET_WINDOWS: u32 = 3;
 
 const _: () = assert!(
-    size_of::<Wheel<32, 8, 24>>() <= 16_384 - 32 && size_of::<Dense>() <= 4_000,
+    size_of::<Wheel>() <= 16_384 - 32 && size_of::<Dense>() <= 4_000,
     "the fixed tables of a stage stay under 16 KiB, allocator's share included",
 );

@@ -24,7 +24,7 @@ use crate::wheel::level::{Levels, Position};
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::{TICK_BITS, Tick};
 
-impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+impl Wheel {
     /// Brings down what it is time to make ready, in a poll that has fired so many. To be called when nothing that
     /// is due at `now_ns` is left in the lists.
     pub(super) fn prepare<T>(
@@ -97,8 +97,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// The crowd to begin with first, and when.
     fn first_crowd(&self) -> Option<(Position, u64)> {
         let active = self.levels.active();
-        let levels =
-            (0..Levels::<ROW, WIDE, ROWS>::LEVELS as u8).filter(|it| active >> it & 1 == 1);
+        let levels = (0..Levels::LEVELS as u8).filter(|it| active >> it & 1 == 1);
         let slots = levels.flat_map(|level| {
             // A coarse slot further behind is seen in time from the one before it. Those of level 0
             // follow each other too fast.
@@ -135,7 +134,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 ..at
             };
             // where an open crowd may hold the cursor back for a tick.
-            wanted_ns.max(Levels::<ROW, WIDE, ROWS>::start(before).end_ns())
+            wanted_ns.max(Levels::start(before).end_ns())
         } else {
             wanted_ns
         }

@@ -11,7 +11,7 @@ use crate::wheel::level::{Levels, Position};
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
 
-impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+impl Wheel {
     /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is
     /// none.
     #[inline]
@@ -61,7 +61,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if Tick::of(self.tick.next_ns()) <= self.cursor {
                 return true;
             }
-            if at.level == 0 || Levels::<ROW, WIDE, ROWS>::last(at) < to {
+            if at.level == 0 || Levels::last(at) < to {
                 // After a stall few timers come from far up, and would else go through all levels,
                 // each nearly alone in its slots.
                 self.gather(slab, at, moves_left);
@@ -96,7 +96,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         let mut first: Option<(Position, Tick)> = None;
         for at in self.levels.first_slots(self.cursor) {
-            let start = Levels::<ROW, WIDE, ROWS>::start(at);
+            let start = Levels::start(at);
             if first.is_none_or(|(_, first_start)| start < first_start) {
                 first = Some((at, start));
             }
@@ -137,7 +137,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Takes as much of a slot, which may lie in the past as a whole, into the run as the moves allow.
     pub(super) fn gather<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
-        let interval = Levels::<ROW, WIDE, ROWS>::interval(at);
+        let interval = Levels::interval(at);
         self.gather_within(slab, at, interval, moves_left);
     }
 
@@ -165,8 +165,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// The last tick before any that a slot of level 1 or above may begin with.
     #[inline]
     pub(super) fn last_before_coarse(&self) -> Tick {
-        self.cursor
-            .last_of_slot(Levels::<ROW, WIDE, ROWS>::COARSE_BITS)
+        self.cursor.last_of_slot(Levels::COARSE_BITS)
     }
 
     /// Links records, of which each names the next, to where they belong.

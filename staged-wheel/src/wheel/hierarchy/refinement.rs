@@ -8,7 +8,7 @@ use crate::wheel::level::{Levels, Position};
 use crate::wheel::pace::{AHEAD_MIN, PUT_OFF_NS, Refinement};
 use crate::wheel::slab::Slab;
 
-impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+impl Wheel {
     /// Moves a share of each level's next slot down, or a part of that, in a poll that has fired so many.
     pub(super) fn refine<T>(
         &mut self,
@@ -87,7 +87,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         };
         let len = self.levels.slot(at).len();
         let share = self.refinement.share_left.unwrap_or_else(|| {
-            let start = Levels::<ROW, WIDE, ROWS>::start(at);
+            let start = Levels::start(at);
             self.pace.share(len, start)
         });
         let share = share.min(len as usize);
@@ -118,7 +118,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             return None;
         }
         let at = self.levels.first_slot(level, self.cursor);
-        Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor).then_some(at)
+        Levels::is_next(at, self.cursor).then_some(at)
     }
 
     /// The next tick's slot, if it has so many timers that it is worth the while, and not so many that
@@ -130,9 +130,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         let at = self.levels.first_slot(0, self.cursor);
         let slot = self.levels.slot(at);
-        let (begin_ns, _) = Levels::<ROW, WIDE, ROWS>::interval(at);
+        let (begin_ns, _) = Levels::interval(at);
         let is_worth_it = slot.len() >= AHEAD_MIN || self.tick.is_open(begin_ns);
-        let is_wanted = Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor)
+        let is_wanted = Levels::is_next(at, self.cursor)
             && is_worth_it
             && slot.len() as usize <= self.moves_per_poll;
         is_wanted.then_some(at)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+impl Wheel {
     pub(in crate::wheel) fn set_moves_per_poll(&mut self, moves: usize) {
         self.moves_per_poll = moves;
     }
@@ -25,7 +25,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let listed = self.levels.check_invariants(slab, self.cursor);
         if self.next_ns != UNKNOWN && self.levels.active() & 1 == 1 {
             let first = self.levels.first_slot(0, self.cursor);
-            assert!(Levels::<ROW, WIDE, ROWS>::start(first) >= Tick::of(self.next_ns));
+            assert!(Levels::start(first) >= Tick::of(self.next_ns));
         }
         let near = self.tick.check_invariants(slab);
         assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
+impl Levels {
     /// Asserts the invariants of the module and returns how many records are listed.
     pub(in crate::wheel) fn check_invariants<T>(&self, slab: &Slab<T>, cursor: Tick) -> usize {
         let mut listed = 0;

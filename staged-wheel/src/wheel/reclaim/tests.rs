@@ -1,7 +1,7 @@
 //! What tests ask of the records.
 
 use super::*;
-#[cfg(test)]
+#[cfg(all(test, not(small_wheel)))]
 use crate::wheel::entry::{Link, RecordState, TimerHandle};
 
 impl<T> ReclaimingSlab<T> {
@@ -13,7 +13,8 @@ impl<T> ReclaimingSlab<T> {
     }
 }
 
-#[cfg(test)]
+// For tests of pages of the usual size.
+#[cfg(all(test, not(small_wheel)))]
 impl<T> ReclaimingSlab<T> {
     pub(in crate::wheel) fn resident_pages(&self) -> usize {
         self.slab.resident_pages()

@@ -4,5 +4,5 @@
 mod level;
 mod queue;
 // Counts pages of the usual size.
-#[cfg(all(test, not(small_pages)))]
+#[cfg(all(test, not(small_wheel)))]
 mod slab;

@@ -2,8 +2,8 @@
 
 use crate::wheel::{Stage, StagedWheel};
 
-impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, ROW, WIDE, ROWS> {
-    #[cfg(test)]
+impl<T> StagedWheel<T> {
+    #[cfg(all(test, not(small_wheel)))]
     pub(crate) fn resident_pages(&self) -> usize {
         self.memory.resident_pages()
     }
