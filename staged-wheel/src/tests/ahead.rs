@@ -112,7 +112,7 @@ fn a_burst_is_moved_once() {
 #[cfg_attr(small_wheel, ignore = "it counts moves of pages of the usual size")]
 fn what_is_not_due_moves_after_what_is() {
     const CROWD: u64 = 100_000;
-    const FIRST: u64 = SECOND + 5 * MS;
+    const FIRST: u64 = 943 * TICK + 4 * TICK / 9;
     const GAP: u64 = 10_000;
     for is_busy in [true, false] {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();

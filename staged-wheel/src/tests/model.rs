@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use crate::classic::{ClassicHandle, ClassicQueue};
-use crate::wheel::{INLINE_MAX, Levels, MOVES_PER_POLL, StagedWheel, TimerHandle};
+use crate::wheel::{INLINE_MAX, LEVELS, MOVES_PER_POLL, StagedWheel, TimerHandle};
 
 /// What the tests ask of a queue. The payload is the number of the arm.
 pub(super) trait Queue {
@@ -116,7 +116,7 @@ queue!(
 queue!(
     StagedWheel<usize>,
     TimerHandle,
-    Levels::LEVELS,
+    LEVELS,
     Self::with_inline_max,
     |this| { this.len() <= 8 || this.is_inline() }
 );

@@ -1,19 +1,16 @@
 //! The levels of the wheel: where a timer waits until its tick is near.
 //!
-//! Time is cut into ticks of 2^20 ns (1.05 ms). Level 0 has a slot for each of the next 255 ticks,
-//! level 1 slots of 128 ticks; the slots of every further level are wider:
+//! Time is cut into ticks of 2^20 ns (1.05 ms). Level 0 has a slot for each of the next 63 ticks,
+//! level 1 slots of 32 ticks; the slots of every further level are 32 times as wide:
 //!
 //! ```text
 //!                cursor
-//!   level 0   ─────┤·├─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬ ─ ─ 255 slots of 1 tick: 0.27 s
-//!   level 1   ──┤···········├───────────┬───────────┬─ ─ ─ 255 slots of 128 ticks: 34 s
-//!   level 2   ┤··············································├─ ─ ─ 31 slots of 2^14 ticks: 9 min
-//!   level 3    ...                                         31 slots of 2^18 ticks: 2.4 h
-//!     ...            · the cursor's slot: always empty     10 levels: all of u64
+//!   level 0   ─────┤·├─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬ ─ ─ 63 slots of 1 tick: 66 ms
+//!   level 1   ──┤···········├───────────┬───────────┬─ ─ ─ 63 slots of 32 ticks: 2.1 s
+//!   level 2   ┤··············································├─ ─ ─ 63 slots of 2^10 ticks: 68 s
+//!   level 3    ...                                         63 slots of 2^15 ticks: 36 min
+//!     ...            · the cursor's slot: always empty     9 levels: all of u64
 //! ```
-//!
-//! The two lowest levels are wide, so that a timeout of up to 34 s moves once in its life. What
-//! waits longer can afford more moves, and narrow levels keep the tables small.
 //!
 //! A timer goes to the lowest level where its slot is ahead of the cursor's by less than the level
 //! has slots. So nothing ever wraps round, the slots of a level are disjoint and ascending from the
@@ -37,18 +34,16 @@ mod tests;
 use super::entry::{Link, NIL, RecordState};
 use super::slab::Slab;
 use super::slot::Slot;
-use super::tick::{TICK_BITS, Tick};
+use super::tick::Tick;
 use crate::epoch::NEVER;
 
-/// The slots in rows of `ROW`: `WIDE` rows for each of the two lowest levels, one for each of the
-/// others.
 #[derive(Debug)]
 pub(super) struct Levels {
     /// A bit for each slot with timers.
-    occupied: [u64; ROWS],
-    /// A bit for each row with timers.
-    rows: u64,
-    slots: [[Slot; ROW]; ROWS],
+    occupied: [u64; LEVELS],
+    /// A bit for each level with timers.
+    active: u64,
+    slots: [[Slot; SLOTS]; LEVELS],
 }
 
 /// A slot by level and by how many slots of that width fit between the epoch and its start.
@@ -59,62 +54,11 @@ pub(super) struct Position {
 }
 
 impl Levels {
-    pub(super) const LEVELS: usize = ROWS - 2 * WIDE + 2;
-
-    /// Ticks to a slot of level 1, as a power of two.
-    pub(super) const COARSE_BITS: u32 = Self::SPANS[1].tick_bits as u32;
-
-    /// By level. As long as a byte reaches, so that no index is checked.
-    const SPANS: [Span; 256] = {
-        assert!(ROW.is_power_of_two() && ROW >= 4 && ROW <= 64);
-        assert!(WIDE.is_power_of_two() && ROWS >= 2 * WIDE && ROWS < 64);
-        assert!(Self::LEVELS <= 64 && ROW * ROWS <= u16::MAX as usize);
-        let mut spans = [Span::NONE; 256];
-        let (mut first, mut tick_bits) = (0, 0);
-        let mut level = 0;
-        while level < Self::LEVELS {
-            let slots = ROW * if level < 2 { WIDE } else { 1 };
-            spans[level] = Span {
-                first: first as u16,
-                mask: slots as u16 - 1,
-                tick_bits: tick_bits as u8,
-            };
-            first += slots;
-            // One bit less than the slots have: two slots of a level span the level below.
-            tick_bits += slots.trailing_zeros() - 1;
-            level += 1;
-        }
-        assert!(
-            spans[Self::LEVELS - 1].bits() >= u64::BITS - TICK_BITS,
-            "the top level must reach the last tick without wrapping round",
-        );
-        assert!(
-            spans[1].tick_bits as u32 + TICK_BITS <= u32::BITS,
-            "the keys of a run reach over the ticks of a slot of level 1",
-        );
-        spans
-    };
-
-    /// The lowest level that reaches as far as a distance with so many leading zeros.
-    const LEVEL_BY_ZEROS: [u8; 65] = {
-        let mut levels = [0; 65];
-        let mut bits = 0;
-        while bits <= u64::BITS - TICK_BITS {
-            let mut level = 0;
-            while bits > Self::SPANS[level].bits() {
-                level += 1;
-            }
-            levels[(u64::BITS - bits) as usize] = level as u8;
-            bits += 1;
-        }
-        levels
-    };
-
     pub(super) fn new() -> Self {
         Levels {
-            occupied: [0; ROWS],
-            rows: 0,
-            slots: [[Slot::EMPTY; ROW]; ROWS],
+            occupied: [0; LEVELS],
+            active: 0,
+            slots: [[Slot::EMPTY; SLOTS]; LEVELS],
         }
     }
 
@@ -122,16 +66,15 @@ impl Levels {
     #[inline]
     pub(super) fn position(cursor: Tick, tick: Tick) -> Position {
         debug_assert!(tick > cursor);
-        let zeros = tick.since(cursor).leading_zeros();
-        let level = Self::LEVEL_BY_ZEROS[zeros as usize];
-        let span = Self::SPANS[level as usize];
-        let distance = tick.slot(span.bits_of_slot()) - cursor.slot(span.bits_of_slot());
+        let bits = u64::BITS - tick.since(cursor).leading_zeros();
+        let level = bits.saturating_sub(SLOTS_BITS).div_ceil(RATIO_BITS) as u8;
+        let distance = tick.slot(tick_bits(level)) - cursor.slot(tick_bits(level));
         // The distance may fit in ticks but straddle one slot border too many. No branch: half of
         // the timers would take it.
-        let level = level + u8::from(distance > u64::from(span.mask));
+        let level = level + u8::from(distance >= SLOTS as u64);
         Position {
             level,
-            number: tick.slot(Self::SPANS[level as usize].bits_of_slot()),
+            number: tick.slot(tick_bits(level)),
         }
     }
 
@@ -252,65 +195,51 @@ impl Levels {
     /// The levels with timers, a bit each.
     #[inline]
     pub(super) fn active(&self) -> u64 {
-        let wide = (1 << WIDE) - 1;
-        let (zero, one) = (self.rows & wide, self.rows >> WIDE & wide);
-        u64::from(zero != 0) | u64::from(one != 0) << 1 | self.rows >> (2 * WIDE) << 2
+        self.active
     }
 
     /// The first occupied slot after the cursor's on a level that has timers.
     #[inline]
     pub(super) fn first_slot(&self, level: u8, cursor: Tick) -> Position {
-        debug_assert_ne!(self.active() >> level & 1, 0);
-        let span = Self::SPANS[level as usize];
-        let next = cursor.slot(span.bits_of_slot()) + 1;
-        // The rest of the first row, the other rows, and the begin of the first.
-        let place = span.place(next);
-        let mut occupied = self.occupied[place / ROW] >> (place % ROW);
-        let mut number = next;
-        if occupied == 0 {
-            number -= (place % ROW) as u64;
-            while occupied == 0 {
-                number += ROW as u64;
-                occupied = self.occupied[span.place(number) / ROW];
-            }
-        }
+        debug_assert_ne!(self.active >> level & 1, 0);
+        let (next, occupied) = self.ahead(level, cursor);
         Position {
             level,
-            number: number + u64::from(occupied.trailing_zeros()),
+            number: next + u64::from(occupied.trailing_zeros()),
         }
     }
 
     /// The occupied slots of a level, from the cursor on.
     #[inline]
-    pub(super) fn slots(&self, level: u8, cursor: Tick) -> impl Iterator<Item = Position> + '_ {
-        let span = Self::SPANS[level as usize];
-        let cursor = cursor.slot(span.bits_of_slot());
-        let last = cursor + u64::from(span.mask);
-        let place = span.place(cursor + 1);
-        let mut row = cursor + 1 - (place % ROW) as u64;
-        let mut occupied = self.occupied[place / ROW] & (!0 << (place % ROW));
+    pub(super) fn slots(&self, level: u8, cursor: Tick) -> impl Iterator<Item = Position> + use<> {
+        let (next, mut occupied) = self.ahead(level, cursor);
         std::iter::from_fn(move || {
-            while occupied == 0 && row + ROW as u64 <= last {
-                row += ROW as u64;
-                occupied = self.occupied[span.place(row) / ROW];
-            }
-            let number = row + u64::from(occupied.trailing_zeros());
-            let is_there = occupied != 0 && number <= last;
+            let number = next + u64::from(occupied.trailing_zeros());
+            let is_there = occupied != 0;
             occupied &= occupied.wrapping_sub(1);
             is_there.then_some(Position { level, number })
         })
     }
 
+    /// The slot after the cursor's, and a bit for each occupied one from there on.
+    #[inline]
+    fn ahead(&self, level: u8, cursor: Tick) -> (u64, u64) {
+        let next = cursor.slot(tick_bits(level)) + 1;
+        let (occupied, place) = (self.occupied[level as usize], next as usize % SLOTS);
+        let round = occupied >> place | occupied << 1 << (SLOTS - 1 - place);
+        (next, round & (u64::MAX >> (u64::BITS as usize - SLOTS)))
+    }
+
     /// The tick a slot begins with.
     #[inline]
     pub(super) fn start(at: Position) -> Tick {
-        Tick::first_of(at.number, Self::SPANS[at.level as usize].bits_of_slot())
+        Tick::first_of(at.number, tick_bits(at.level))
     }
 
     /// The last tick of a slot.
     #[inline]
     pub(super) fn last(at: Position) -> Tick {
-        Self::start(at).last_of_slot(Self::SPANS[at.level as usize].bits_of_slot())
+        Self::start(at).last_of_slot(tick_bits(at.level))
     }
 
     /// The first and the last nanosecond of a slot.
@@ -322,7 +251,7 @@ impl Levels {
     /// Whether no slot lies between this one and the cursor's.
     #[inline]
     pub(super) fn is_next(at: Position, cursor: Tick) -> bool {
-        at.number == cursor.slot(Self::SPANS[at.level as usize].bits_of_slot()) + 1
+        at.number == cursor.slot(tick_bits(at.level)) + 1
     }
 
     #[inline]
@@ -358,7 +287,7 @@ impl Levels {
     /// Whether a deadline lies in the interval of the slot.
     #[inline]
     pub(super) fn covers(at: Position, deadline_ns: u64) -> bool {
-        Tick::of(deadline_ns).slot(Self::SPANS[at.level as usize].bits_of_slot()) == at.number
+        Tick::of(deadline_ns).slot(tick_bits(at.level)) == at.number
     }
 
     /// States the earliest deadline of a slot anew.
@@ -370,44 +299,31 @@ impl Levels {
 
     #[inline]
     fn set_bit(&mut self, place: u16) {
-        let row = place as usize / ROW;
-        self.occupied[row] |= 1 << (place as usize % ROW);
-        self.rows |= 1 << row;
+        let (level, slot) = split(place);
+        self.occupied[level as usize] |= 1 << slot;
+        self.active |= 1 << level;
     }
 
     #[inline]
     fn clear_bit(&mut self, place: u16) {
-        let row = place as usize / ROW;
-        self.occupied[row] &= !(1 << (place as usize % ROW));
-        if self.occupied[row] == 0 {
-            self.rows &= !(1 << row);
-        }
+        let (level, slot) = split(place);
+        let occupied = &mut self.occupied[level as usize];
+        *occupied &= !(1 << slot);
+        self.active &= !(u64::from(*occupied == 0) << level);
     }
 
     /// Where in `slots` a slot is.
     #[inline]
     fn place(at: Position) -> usize {
-        Self::SPANS[at.level as usize].place(at.number)
-    }
-
-    #[inline]
-    fn level(place: usize) -> u8 {
-        let row = place / ROW;
-        let level = if row < 2 * WIDE {
-            row / WIDE
-        } else {
-            row - 2 * WIDE + 2
-        };
-        level as u8
+        at.level as usize * SLOTS + at.number as usize % SLOTS
     }
 
     /// The one slot at that place which is ahead of the cursor.
     #[inline]
     fn position_of(place: u16, cursor: Tick) -> Position {
-        let level = Self::level(place as usize);
-        let span = Self::SPANS[level as usize];
-        let cursor = cursor.slot(span.bits_of_slot());
-        let distance = u64::from(place - span.first).wrapping_sub(cursor) & u64::from(span.mask);
+        let (level, slot) = split(place);
+        let cursor = cursor.slot(tick_bits(level));
+        let distance = u64::from(slot).wrapping_sub(cursor) % SLOTS as u64;
         debug_assert_ne!(distance, 0, "the cursor's slot is empty");
         Position {
             level,
@@ -416,43 +332,28 @@ impl Levels {
     }
 }
 
-const ROW: usize = if SMALL { 4 } else { 32 };
-const WIDE: usize = if SMALL { 2 } else { 8 };
-const ROWS: usize = if SMALL { 43 } else { 24 };
-/// Levels so small that timers move all the time.
-const SMALL: bool = cfg!(any(fuzzing, small_wheel));
-
-/// What a level covers.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(8))]
-struct Span {
-    /// The place of its first slot.
-    first: u16,
-    /// Its slots less one: a power of two less one.
-    mask: u16,
-    /// Ticks to a slot, as a power of two.
-    tick_bits: u8,
+/// The level of a place, and which of its slots is there.
+#[inline]
+fn split(place: u16) -> (u8, u16) {
+    ((place >> SLOTS_BITS) as u8, place % SLOTS as u16)
 }
 
-impl Span {
-    const NONE: Span = Span {
-        first: 0,
-        mask: 0,
-        tick_bits: 0,
-    };
-
-    #[inline]
-    fn bits_of_slot(self) -> u32 {
-        u32::from(self.tick_bits)
-    }
-
-    /// How many bits of a distance in ticks the level reaches over.
-    const fn bits(self) -> u32 {
-        self.mask.count_ones() + self.tick_bits as u32
-    }
-
-    #[inline]
-    fn place(self, number: u64) -> usize {
-        usize::from(self.first) + usize::from(number as u16 & self.mask)
-    }
+/// Ticks to a slot of a level, as a power of two.
+#[inline]
+pub(super) fn tick_bits(level: u8) -> u32 {
+    u32::from(level) * RATIO_BITS
 }
+
+/// Levels, of which the last reaches the last tick.
+pub(crate) const LEVELS: usize = (Tick::BITS - SLOTS_BITS).div_ceil(RATIO_BITS) as usize + 1;
+
+/// Slots to a level.
+pub(super) const SLOTS: usize = 1 << SLOTS_BITS;
+/// Next to none where histories are to move timers all the time.
+const SLOTS_BITS: u32 = if cfg!(any(fuzzing, small_wheel)) {
+    2
+} else {
+    6
+};
+/// Slots of a level to one of the next, as a power of two: a level reaches over two of those.
+pub(super) const RATIO_BITS: u32 = SLOTS_BITS - 1;

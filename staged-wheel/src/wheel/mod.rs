@@ -51,7 +51,7 @@ use self::inline::Dense;
 pub(super) use self::inline::INLINE_MAX;
 use self::reclaim::ReclaimingSlab;
 #[cfg(any(test, fuzzing))]
-pub(super) use self::{hierarchy::MOVES_PER_POLL, level::Levels, tick::TICK_BITS};
+pub(super) use self::{hierarchy::MOVES_PER_POLL, level::LEVELS, tick::TICK_BITS};
 use super::epoch::{Epoch, NEVER};
 use crate::fired::Fired;
 

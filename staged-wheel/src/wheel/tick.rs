@@ -6,6 +6,8 @@ pub(super) struct Tick(u64);
 
 impl Tick {
     pub(super) const FIRST: Tick = Tick(0);
+    /// Of the number of a tick that nanoseconds reach.
+    pub(super) const BITS: u32 = u64::BITS - TICK_BITS;
 
     #[inline]
     pub(super) fn new(number: u64) -> Tick {

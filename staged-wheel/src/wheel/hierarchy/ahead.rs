@@ -20,7 +20,7 @@
 
 use super::{MOVES_BUSY, Wheel};
 use crate::epoch::NEVER;
-use crate::wheel::level::{Levels, Position};
+use crate::wheel::level::{LEVELS, Levels, Position};
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::{TICK_BITS, Tick};
 
@@ -97,7 +97,7 @@ impl Wheel {
     /// The crowd to begin with first, and when.
     fn first_crowd(&self) -> Option<(Position, u64)> {
         let active = self.levels.active();
-        let levels = (0..Levels::LEVELS as u8).filter(|it| active >> it & 1 == 1);
+        let levels = (0..LEVELS as u8).filter(|it| active >> it & 1 == 1);
         let slots = levels.flat_map(|level| {
             // A coarse slot further behind is seen in time from the one before it. Those of level 0
             // follow each other too fast.

@@ -7,7 +7,7 @@
 use super::{Due, Wheel};
 use crate::wheel::current_tick::CurrentTick;
 use crate::wheel::entry::{NIL, Order};
-use crate::wheel::level::{Levels, Position};
+use crate::wheel::level::{Levels, Position, RATIO_BITS};
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
 
@@ -165,7 +165,7 @@ impl Wheel {
     /// The last tick before any that a slot of level 1 or above may begin with.
     #[inline]
     pub(super) fn last_before_coarse(&self) -> Tick {
-        self.cursor.last_of_slot(Levels::COARSE_BITS)
+        self.cursor.last_of_slot(RATIO_BITS)
     }
 
     /// Links records, of which each names the next, to where they belong.
