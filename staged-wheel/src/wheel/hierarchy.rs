@@ -348,7 +348,7 @@ impl Wheel {
             while self.levels.active() >> level & 1 == 1 {
                 let at = self.levels.first_slot(level, self.cursor);
                 let slot = self.levels.slot(at);
-                if slot.is_stale() && slot.len() <= SHORT_SLOT {
+                if slot.is_stale && slot.len <= SHORT_SLOT {
                     let sent_ns = self.freshen(slab, at);
                     if sent_ns < next_ns {
                         (next_ns, is_exact) = (sent_ns, true);
@@ -358,8 +358,8 @@ impl Wheel {
                     }
                 }
                 let slot = self.levels.slot(at);
-                if slot.min_ns() < next_ns {
-                    (next_ns, is_exact) = (slot.min_ns(), !slot.is_stale());
+                if slot.min_ns < next_ns {
+                    (next_ns, is_exact) = (slot.min_ns, !slot.is_stale);
                 }
                 if level == 0 && Tick::new(at.number) <= self.last_before_coarse() {
                     return (next_ns, is_exact);
@@ -376,7 +376,7 @@ impl Wheel {
     fn freshen<T>(&mut self, slab: &mut Slab<T>, at: Position) -> u64 {
         let mut min_ns = NEVER;
         let mut sent_ns = NEVER;
-        let mut index = self.levels.slot(at).head();
+        let mut index = self.levels.slot(at).head;
         while index != NIL {
             let Link {
                 deadline_ns, next, ..

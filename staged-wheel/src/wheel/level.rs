@@ -33,7 +33,6 @@ mod tests;
 
 use super::entry::{Link, NIL, RecordState};
 use super::slab::Slab;
-use super::slot::Slot;
 use super::tick::Tick;
 use crate::epoch::NEVER;
 
@@ -44,6 +43,40 @@ pub(super) struct Levels {
     /// A bit for each level with timers.
     active: u64,
     slots: [[Slot; SLOTS]; LEVELS],
+}
+
+/// The list of one slot, in no order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// A lower bound of the deadlines, and one of them unless stale.
+    pub(super) min_ns: u64,
+    pub(super) head: u32,
+    pub(super) tail: u32,
+    pub(super) len: u32,
+    /// A timer that `min_ns` was taken from has left, and maybe no other has taken its place.
+    pub(super) is_stale: bool,
+}
+
+impl Slot {
+    const EMPTY: Slot = Slot {
+        min_ns: u64::MAX,
+        head: NIL,
+        tail: NIL,
+        len: 0,
+        is_stale: false,
+    };
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+
+    /// States the earliest deadline, from the deadline itself.
+    #[inline]
+    fn set_min(&mut self, min_ns: u64) {
+        self.min_ns = min_ns;
+        self.is_stale = false;
+    }
 }
 
 /// A slot by level and by how many slots of that width fit between the epoch and its start.
@@ -97,7 +130,9 @@ impl Levels {
     ) {
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
         slot.tail = index;
-        slot.enter(deadline_ns);
+        // Without a branch: in a slot with few others, any may be the earliest.
+        slot.min_ns = slot.min_ns.min(deadline_ns);
+        slot.len += 1;
         if tail == NIL {
             slot.head = index;
             self.set_bit(place);
@@ -132,7 +167,8 @@ impl Levels {
         debug_assert_eq!(slab.at(index).place, place);
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
         debug_assert!(!slot.is_empty() && (prev != NIL || slot.head == index));
-        slot.leave(deadline_ns);
+        slot.is_stale |= deadline_ns == slot.min_ns;
+        slot.len -= 1;
         if next != NIL {
             debug_assert_eq!(slab.at(next).place, place);
             slab.link_mut(next).prev = prev;
@@ -174,7 +210,7 @@ impl Levels {
             debug_assert!(is_inside);
             slot.set_min(deadline_ns);
         } else if old_ns == slot.min_ns && deadline_ns != old_ns {
-            slot.mark_stale();
+            slot.is_stale = true;
         }
         true
     }
@@ -270,17 +306,17 @@ impl Levels {
     ) {
         let place = Self::place(at);
         let slot = &mut self.slots.as_flattened_mut()[place];
-        debug_assert!(taken <= slot.len());
-        if taken == slot.len() {
+        debug_assert!(taken <= slot.len);
+        if taken == slot.len {
             *slot = Slot::EMPTY;
             self.clear_bit(place as u16);
         } else {
             slot.head = head;
             slot.tail = tail;
-            slot.count -= taken;
+            slot.len -= taken;
             slab.link_mut(tail).next = NIL;
             slab.link_mut(head).prev = NIL;
-            slot.mark_stale();
+            slot.is_stale = true;
         }
     }
 

@@ -34,7 +34,6 @@ mod page_table;
 mod reclaim;
 mod run;
 mod slab;
-mod slot;
 #[cfg(any(test, fuzzing))]
 mod tests;
 mod tick;

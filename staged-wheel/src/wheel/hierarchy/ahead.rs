@@ -46,7 +46,7 @@ impl Wheel {
             && begin_ns <= now_ns
             && most > 0
         {
-            self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns());
+            self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns);
             if at.level == 0 {
                 self.gather(slab, at, &mut most);
             } else if let Some(interval) = self.burst(slab, at) {
@@ -66,12 +66,12 @@ impl Wheel {
     /// ticks, or what is left of one: then there is nothing that the levels below could part.
     fn burst<T>(&self, slab: &Slab<T>, at: Position) -> Option<(u64, u64)> {
         let slot = self.levels.slot(at);
-        let (begin_ns, len) = (slot.min_ns(), slot.len() as usize);
+        let (begin_ns, len) = (slot.min_ns, slot.len as usize);
         let is_crowd = len > self.moves_per_poll || self.tick.is_open(begin_ns);
         if !is_crowd {
             return None;
         }
-        let (mut head, mut tail) = (slot.head(), slot.tail());
+        let (mut head, mut tail) = (slot.head, slot.tail);
         let mut last_ns = begin_ns;
         for _ in 0..len.min(SAMPLED) {
             let (first, last) = (slab.link(head), slab.link(tail));
@@ -117,13 +117,13 @@ impl Wheel {
     #[inline]
     fn begin_ns(&self, at: Position) -> u64 {
         let slot = self.levels.slot(at);
-        let (moves, len) = (self.moves_per_poll as u64, u64::from(slot.len()));
-        let wanted_ns = if slot.min_ns() <= self.ready_until_ns {
+        let (moves, len) = (self.moves_per_poll as u64, u64::from(slot.len));
+        let wanted_ns = if slot.min_ns <= self.ready_until_ns {
             0
         } else if len > moves {
             // On its own level and on those below; dealing them out takes a quarter more.
             let polls = (len / moves + 1) * (u64::from(at.level) + 1) + len / (4 * moves);
-            slot.min_ns().saturating_sub(polls << TICK_BITS)
+            slot.min_ns.saturating_sub(polls << TICK_BITS)
         } else {
             return NEVER;
         };

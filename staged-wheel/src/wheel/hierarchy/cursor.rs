@@ -67,8 +67,8 @@ impl Wheel {
                 self.gather(slab, at, moves_left);
             } else {
                 let slot = self.levels.slot(at);
-                if slot.len() as usize > self.moves_per_poll {
-                    self.ready_until_ns = self.ready_until_ns.max(slot.min_ns());
+                if slot.len as usize > self.moves_per_poll {
+                    self.ready_until_ns = self.ready_until_ns.max(slot.min_ns);
                 }
                 self.move_down(slab, at, moves_left);
             }
@@ -112,14 +112,14 @@ impl Wheel {
         moves_left: &mut usize,
     ) {
         let slot = self.levels.slot(at);
-        let count = (*moves_left).min(slot.len() as usize);
+        let count = (*moves_left).min(slot.len as usize);
         if count == 0 {
             return;
         }
         // From both ends: each step waits for the link before it, which no cache may hold, and two
         // chains wait at the same time.
         let from_back = count / 2;
-        let (mut head, mut tail) = (slot.head(), slot.tail());
+        let (mut head, mut tail) = (slot.head, slot.tail);
         for step in 0..count - from_back {
             let next = slab.link(head).next;
             if step < from_back {
@@ -151,7 +151,7 @@ impl Wheel {
     ) {
         if *moves_left > 0 {
             let slot = self.levels.slot(at);
-            let (ends, len) = ((slot.head(), slot.tail()), slot.len() as usize);
+            let (ends, len) = ((slot.head, slot.tail), slot.len as usize);
             let gathered = self.tick.gather(slab, interval, ends, len, moves_left);
             self.levels
                 .cut(slab, at, gathered.visited as u32, gathered.rest);

@@ -85,7 +85,7 @@ impl Wheel {
         let Some(at) = self.refined_slot(level) else {
             return true;
         };
-        let len = self.levels.slot(at).len();
+        let len = self.levels.slot(at).len;
         let share = self.refinement.share_left.unwrap_or_else(|| {
             let start = Levels::start(at);
             self.pace.share(len, start)
@@ -131,10 +131,10 @@ impl Wheel {
         let at = self.levels.first_slot(0, self.cursor);
         let slot = self.levels.slot(at);
         let (begin_ns, _) = Levels::interval(at);
-        let is_worth_it = slot.len() >= AHEAD_MIN || self.tick.is_open(begin_ns);
+        let is_worth_it = slot.len >= AHEAD_MIN || self.tick.is_open(begin_ns);
         let is_wanted = Levels::is_next(at, self.cursor)
             && is_worth_it
-            && slot.len() as usize <= self.moves_per_poll;
+            && slot.len as usize <= self.moves_per_poll;
         is_wanted.then_some(at)
     }
 

@@ -11,7 +11,8 @@ impl Levels {
             let is_occupied = self.occupied[place / SLOTS] >> (place % SLOTS) & 1 == 1;
             assert_eq!(is_occupied, !slot.is_empty());
             if !is_occupied {
-                assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));
+                assert_eq!((slot.head, slot.tail, slot.len), (NIL, NIL, 0));
+                assert!(!slot.is_stale);
                 continue;
             }
             active |= 1 << (place / SLOTS);
@@ -32,11 +33,11 @@ impl Levels {
                 has_min |= link.deadline_ns == slot.min_ns;
                 (prev, index) = (index, link.next);
                 count += 1;
-                assert!(count <= slot.len(), "a circle of records");
+                assert!(count <= slot.len, "a circle of records");
             }
-            assert_eq!({ slot.tail }, prev);
-            assert_eq!(slot.len(), count);
-            assert!(has_min || slot.is_stale());
+            assert_eq!(slot.tail, prev);
+            assert_eq!(slot.len, count);
+            assert!(has_min || slot.is_stale);
             listed += count as usize;
         }
         assert_eq!(active, self.active);
