@@ -1,16 +1,16 @@
 //! What is near: the run of what the cursor found in its slots, the heap of what came too late for
 //! a slot, and which of their heads fires first.
 
-use super::entry::{FiredRecord, Key, Order, RecordState};
+use super::entry::{FiredRecord, Key, RecordState};
 use super::heap::NearHeap;
-use super::run::{Gathered, Run};
+use super::run::Run;
 use super::slab::Slab;
 use crate::epoch::NEVER;
 
 /// Timers that are due by now or soon, in no list any more.
 #[derive(Debug)]
 pub(super) struct CurrentTick {
-    run: Run,
+    pub(super) run: Run,
     heap: NearHeap,
 }
 
@@ -36,23 +36,17 @@ impl CurrentTick {
         self.run.clean(slab, moves_left) && self.heap.clean(slab, moves_left)
     }
 
-    /// Whether [`clean`](Self::clean) would sort a bucket of which more may come.
-    #[inline]
-    pub(super) fn begins_with_bucket(&self) -> bool {
-        self.run.begins_with_bucket()
-    }
-
     /// The first deadline, or that of a cancelled timer before it; [`NEVER`] if there is none.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
-        ns(self.run.peek()).min(ns(self.heap.peek()))
+        self.first().map_or(NEVER, |key| key.deadline_ns)
     }
 
     /// The first timer in here, or a cancelled one before it.
     #[inline]
-    pub(super) fn first(&self) -> Option<Order> {
+    pub(super) fn first(&self) -> Option<Key> {
         let (run, heap) = (self.run.peek(), self.heap.peek());
-        run.into_iter().chain(heap).map(Key::order).min()
+        run.into_iter().chain(heap).min()
     }
 
     /// Releases up to `budget` timers in order, as far as `last`, and hands them out. Returns how many.
@@ -60,7 +54,7 @@ impl CurrentTick {
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
-        last: Order,
+        last: Key,
         budget: usize,
         moves_left: &mut usize,
         hand_out: &mut impl FnMut(FiredRecord<T>),
@@ -68,23 +62,20 @@ impl CurrentTick {
         let mut fired = 0;
         loop {
             let near = if self.heap.clean(slab, moves_left) {
-                self.heap.peek().filter(|near| near.order() <= last)
+                self.heap.peek().filter(|near| *near <= last)
             } else {
                 // What it holds may come before what is in the run.
                 return fired;
             };
             let left = budget - fired;
-            let run_last = near.map_or(last, Key::order);
+            let run_last = near.unwrap_or(last);
             fired += self.run.fire(slab, run_last, left, moves_left, hand_out);
             // What the run still holds is behind the heap's head, or `last`, or beyond budget or
             // moves.
             let Some(near) = near else {
                 return fired;
             };
-            let is_behind = self
-                .run
-                .peek()
-                .is_some_and(|key| key.order() < near.order());
+            let is_behind = self.run.peek().is_some_and(|key| key < near);
             if fired == budget || is_behind {
                 return fired;
             }
@@ -98,40 +89,6 @@ impl CurrentTick {
     #[inline]
     pub(super) fn push<T>(&mut self, slab: &mut Slab<T>, index: u32) {
         self.heap.push(slab, index);
-    }
-
-    /// Enters timers of a list, as [`Run::gather`] does. [`end_list`](Self::end_list) says that there are no more in it.
-    #[inline]
-    pub(super) fn gather<T>(
-        &mut self,
-        slab: &mut Slab<T>,
-        interval: (u64, u64),
-        ends: (u32, u32),
-        len: usize,
-        moves_left: &mut usize,
-    ) -> Gathered {
-        let heap = &mut self.heap;
-        let misfit = |slab: &mut Slab<T>, index| heap.push(slab, index);
-        self.run
-            .gather(slab, interval, ends, len, moves_left, misfit)
-    }
-
-    /// The list that was gathered from has ended.
-    #[inline]
-    pub(super) fn end_list<T>(&mut self, slab: &Slab<T>) {
-        self.run.end_list(slab);
-    }
-
-    /// Whether more of the slot that begins at `begin_ns` is to come.
-    #[inline]
-    pub(super) fn is_open(&self, begin_ns: u64) -> bool {
-        self.run.is_open(begin_ns)
-    }
-
-    /// Timers in the run.
-    #[inline]
-    pub(super) fn gathered(&self) -> usize {
-        self.run.live()
     }
 
     /// The record at `index`, which was in `state`, has left and shows it.
@@ -166,9 +123,4 @@ impl CurrentTick {
     pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
         self.run.check_invariants(slab) + self.heap.check_invariants(slab)
     }
-}
-
-#[inline]
-fn ns(key: Option<Key>) -> u64 {
-    key.map_or(NEVER, |key| key.deadline_ns)
 }

@@ -109,29 +109,23 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// Before every timer due at `ns` or later.
     #[inline]
-    pub(super) fn order(self) -> Order {
-        Order {
-            deadline_ns: self.deadline_ns,
-            seq: self.seq,
+    pub(super) fn first_at(ns: u64) -> Self {
+        Key {
+            deadline_ns: ns,
+            seq: 0,
+            index: 0,
         }
     }
-}
 
-/// A place in the order in which timers fire: that of a timer, or one behind some and before others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Order {
-    pub(super) deadline_ns: u64,
-    pub(super) seq: u64,
-}
-
-impl Order {
     /// Behind every timer due at `ns` or before.
     #[inline]
     pub(super) fn last_at(ns: u64) -> Self {
-        Order {
+        Key {
             deadline_ns: ns,
             seq: u64::MAX,
+            index: NIL,
         }
     }
 }

@@ -332,7 +332,8 @@ impl Wheel {
     fn find_next<T>(&mut self, slab: &mut Slab<T>) -> (u64, bool) {
         // Cancelled timers in front are a bound as good as another: a poll then drops them. So is the
         // begin of a bucket, to which more may come, while there are many.
-        let is_bound = self.tick.begins_with_bucket() && self.tick.gathered() > SHORT_SLOT as usize;
+        let is_bound =
+            self.tick.run.begins_with_bucket() && self.tick.run.live() > SHORT_SLOT as usize;
         let is_few = slab.live() <= SHORT_SLOT as usize;
         let mut keys_left = if is_few { usize::MAX } else { SEARCHED_KEYS };
         let mut is_exact = !is_bound && self.tick.clean(slab, &mut keys_left);

@@ -13,14 +13,12 @@
 //! Until a chunk is sorted, its head is where its bucket begins. Where timers come for a bucket whose
 //! chunk is sorted already they begin another chunk. The smallest head fires next.
 //!
-//! A key is 16 bytes: the deadline, the record's arming count less that of a base, its index. That is
-//! the exact order of firing, and since no two arms share a count, it also tells whether the record
-//! is still the one the key was made for. A timer whose count is out of reach of the base, two
-//! thousand million arms away, is left to the heap, whose keys are larger. A cancelled timer leaves
-//! its key behind (its payload is gone). Such a key is dropped when it surfaces, which costs a move
-//! as a record's way through the levels does; and a chunk of which two thirds are gone is rebuilt
-//! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
-//! over.
+//! A key is the deadline, the record's arming count and its index: the exact order of firing. Since
+//! no two arms share a count, it also tells whether the record is still the one the key was made for.
+//! A cancelled timer leaves its key behind (its payload is gone). Such a key is dropped when it
+//! surfaces, which costs a move as a record's way through the levels does; and a chunk of which two
+//! thirds are gone is rebuilt without them, so that a crowd that is cancelled after it was gathered
+//! leaves nothing to walk over.
 //!
 //! Invariants: each chunk ascends, but for those of buckets of which more may come; `heads` has one
 //! entry for each chunk with keys, no later than its first one; every record in state `InRun` has
@@ -29,7 +27,6 @@
 //! takes over, cancelling is O(1) amortised and one chunk at most.
 
 mod buckets;
-mod keys;
 #[cfg(any(test, fuzzing))]
 mod tests;
 
@@ -38,22 +35,19 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use self::buckets::{Buckets, CHUNK};
-use self::keys::RunKey;
-use super::entry::{FiredRecord, Key, NIL, Order, RecordState};
+use super::entry::{FiredRecord, Key, NIL, RecordState};
 use super::slab::Slab;
 use crate::peak::Peak;
 
 #[derive(Debug)]
 pub(super) struct Run {
-    /// What the arming counts of the keys are counted from.
-    base_seq: u64,
     chunks: Vec<Chunk>,
     /// Chunks without keys.
     free: Vec<u32>,
     /// Those of the slot that was gathered last, and of the last one with more than [`CHUNK`] timers.
     buckets: [Buckets; 2],
     /// The first key of each chunk, or one before it that has been dropped, with the chunk.
-    heads: BinaryHeap<Reverse<(RunKey, u32)>>,
+    heads: BinaryHeap<Reverse<(Key, u32)>>,
     /// Records that are in state `InRun`.
     live: usize,
     /// Keys that all chunks have memory for, and those that have keys.
@@ -65,7 +59,7 @@ pub(super) struct Run {
 #[derive(Debug, Default)]
 struct Chunk {
     /// Ascending, and consumed up to `next`.
-    keys: Vec<RunKey>,
+    keys: Vec<Key>,
     next: usize,
     /// Keys whose timers still stand.
     live: usize,
@@ -77,7 +71,6 @@ impl Run {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
         Run {
-            base_seq: 0,
             chunks: Vec::new(),
             free: Vec::new(),
             buckets: Default::default(),
@@ -98,8 +91,7 @@ impl Run {
     /// Takes records from a list of `len`, from `head` to `tail`, whose deadlines begin with `begin_ns`, until the
     /// moves are spent.
     ///
-    /// Records that were re-armed to a deadline after `last_ns` are strays. Those whose arming count is out of
-    /// reach are given to `misfit`.
+    /// Records that were re-armed to a deadline after `last_ns` are strays.
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
@@ -107,8 +99,10 @@ impl Run {
         (mut head, mut tail): (u32, u32),
         len: usize,
         moves_left: &mut usize,
-        mut misfit: impl FnMut(&mut Slab<T>, u32),
     ) -> Gathered {
+        if self.live == 0 {
+            self.clear();
+        }
         let kind = usize::from(len > CHUNK || self.buckets[1].begin_with(begin_ns));
         if !self.buckets[kind].begin_with(begin_ns) {
             self.buckets[kind].cut(begin_ns, last_ns, len);
@@ -129,8 +123,8 @@ impl Run {
             visited += 1;
             if link.deadline_ns > last_ns {
                 slab.link_mut(index).next = std::mem::replace(&mut strays, index);
-            } else if !self.deal(slab, index, (kind, link.deadline_ns), moves_left) {
-                misfit(slab, index);
+            } else {
+                self.deal(slab, index, (kind, link.deadline_ns), moves_left);
             }
         }
         Gathered {
@@ -141,7 +135,7 @@ impl Run {
     }
 
     /// Takes a record, which is in no list, into its bucket. What that takes beyond one move is taken off those that are
-    /// left. False if its arming count is out of reach.
+    /// left.
     #[inline]
     fn deal<T>(
         &mut self,
@@ -149,16 +143,10 @@ impl Run {
         index: u32,
         (kind, deadline_ns): (usize, u64),
         moves_left: &mut usize,
-    ) -> bool {
+    ) {
         let record = slab.at_mut(index);
-        if self.live == 0 {
-            self.clear();
-            self.base_seq = record.seq.saturating_sub(REACH);
-        }
-        let Ok(arm) = u32::try_from(record.seq.wrapping_sub(self.base_seq)) else {
-            return false;
-        };
         record.state = RecordState::InRun;
+        let seq = record.seq;
         let bucket = self.buckets[kind].bucket(deadline_ns);
         let is_open = |chunk: &Chunk| chunk.bucket_ns == Some(bucket.begin_ns);
         let mut at = bucket.chunk;
@@ -175,7 +163,11 @@ impl Run {
         }
         slab.link_mut(index).next = at as u32;
         let chunk = &mut self.chunks[at];
-        chunk.keys.push(RunKey::new(deadline_ns, arm, index));
+        chunk.keys.push(Key {
+            deadline_ns,
+            seq,
+            index,
+        });
         chunk.live += 1;
         self.live += 1;
         if chunk.keys.len() == chunk.keys.capacity() {
@@ -186,7 +178,6 @@ impl Run {
             }
             chunk.close();
         }
-        true
     }
 
     /// A chunk, which has no keys, becomes that of a bucket. Returns for how many keys there is new memory.
@@ -201,7 +192,7 @@ impl Run {
         self.in_use += capacity;
         self.peak.note(self.in_use);
         self.heads
-            .push(Reverse((RunKey::before(begin_ns, 0), at as u32)));
+            .push(Reverse((Key::first_at(begin_ns), at as u32)));
         capacity - held
     }
 
@@ -231,10 +222,9 @@ impl Run {
     /// False if the moves are spent before that.
     #[inline]
     pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
-        let base_seq = self.base_seq;
         while self.live > 0 {
             let chunk = self.front(slab);
-            if chunk.keys[chunk.next].is_current(slab, base_seq) {
+            if is_current(slab, &chunk.keys[chunk.next]) {
                 return true;
             }
             if *moves_left == 0 {
@@ -252,12 +242,7 @@ impl Run {
         if self.live == 0 {
             return None;
         }
-        let &Reverse((key, _)) = self.heads.peek()?;
-        Some(Key {
-            deadline_ns: key.deadline_ns(),
-            seq: key.seq(self.base_seq),
-            index: key.index(),
-        })
+        self.heads.peek().map(|&Reverse((key, _))| key)
     }
 
     /// Releases up to `budget` timers in order, as far as `last`, and hands them out. Returns how many.
@@ -265,23 +250,14 @@ impl Run {
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
-        last: Order,
+        last: Key,
         budget: usize,
         moves_left: &mut usize,
         hand_out: &mut impl FnMut(FiredRecord<T>),
     ) -> usize {
-        // The first key not to fire.
-        let end_key = match last.seq.checked_sub(self.base_seq) {
-            Some(arm) => {
-                let arm = u32::try_from(arm).unwrap_or(u32::MAX);
-                RunKey::behind(last.deadline_ns, arm)
-            }
-            None => RunKey::before(last.deadline_ns, 0),
-        };
-        let base_seq = self.base_seq;
         let (mut fired, mut is_stuck) = (0, false);
         while self.live > 0 && fired < budget && !is_stuck {
-            if self.heads.peek().is_some_and(|head| head.0.0 >= end_key) {
+            if self.heads.peek().is_some_and(|head| head.0.0 > last) {
                 break;
             }
             self.front(slab);
@@ -289,22 +265,22 @@ impl Run {
             // second or third is the smallest.
             let heads = self.heads.as_slice();
             let others = heads[1..].iter().take(2);
-            let chunk_end = others.fold(end_key, |end, head| end.min(head.0.0));
+            let chunk_end = others.fold(last, |end, head| end.min(head.0.0));
             let Reverse((first, at)) = heads[0];
-            if first >= end_key {
+            if first > last {
                 break;
             }
             let chunk = &mut self.chunks[at as usize];
             let keys = &chunk.keys[chunk.next..];
             for (position, &key) in keys.iter().enumerate() {
-                if key >= chunk_end || fired == budget {
+                if key > chunk_end || fired == budget {
                     break;
                 }
                 if let Some(soon) = keys.get(position + RECORDS_AHEAD) {
-                    slab.prefetch(soon.index());
+                    slab.prefetch(soon.index);
                 }
-                if key.is_current(slab, base_seq) {
-                    hand_out(slab.fire(key.index(), key.deadline_ns()));
+                if is_current(slab, &key) {
+                    hand_out(slab.fire(key.index, key.deadline_ns));
                     chunk.live -= 1;
                     self.live -= 1;
                     fired += 1;
@@ -323,7 +299,6 @@ impl Run {
     /// The record at `index`, which has a key in here, was cancelled or re-armed, and shows it.
     #[inline]
     pub(super) fn forget<T>(&mut self, slab: &Slab<T>, index: u32) {
-        let base_seq = self.base_seq;
         let at = slab.link(index).next as usize;
         let chunk = &mut self.chunks[at];
         self.live -= 1;
@@ -332,7 +307,7 @@ impl Run {
         if waiting > 3 * chunk.live {
             chunk.keys.drain(..chunk.next);
             chunk.next = 0;
-            chunk.keys.retain(|key| key.is_current(slab, base_seq));
+            chunk.keys.retain(|key| is_current(slab, key));
         }
     }
 
@@ -393,7 +368,7 @@ impl Run {
             let chunk = &mut self.chunks[at];
             if chunk.bucket_ns.is_some() {
                 // They fire next, and their records come while the keys are sorted.
-                chunk.keys.iter().for_each(|key| slab.prefetch(key.index()));
+                chunk.keys.iter().for_each(|key| slab.prefetch(key.index));
                 chunk.close();
             }
             let waiting = chunk.keys.get(chunk.next);
@@ -437,9 +412,12 @@ pub(super) struct Gathered {
     pub(super) strays: u32,
 }
 
-/// How many arms before the first that was gathered a timer may have been armed, and nearly how many
-/// after it.
-const REACH: u64 = 1 << 31;
+/// Whether the timer that a key was made for is still armed and in the run.
+#[inline]
+fn is_current<T>(slab: &Slab<T>, key: &Key) -> bool {
+    slab.is_current(key.index, key.seq, RecordState::InRun)
+}
+
 /// Memory that is not worth giving back.
 const SPARE_KEYS: usize = 512;
 /// Memory for so many keys, which may be new to the process, takes as long as a move.

@@ -67,7 +67,7 @@ impl Wheel {
     fn burst<T>(&self, slab: &Slab<T>, at: Position) -> Option<(u64, u64)> {
         let slot = self.levels.slot(at);
         let (begin_ns, len) = (slot.min_ns, slot.len as usize);
-        let is_crowd = len > self.moves_per_poll || self.tick.is_open(begin_ns);
+        let is_crowd = len > self.moves_per_poll || self.tick.run.is_open(begin_ns);
         if !is_crowd {
             return None;
         }

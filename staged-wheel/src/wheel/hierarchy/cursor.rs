@@ -6,7 +6,7 @@
 
 use super::{Due, Wheel};
 use crate::wheel::current_tick::CurrentTick;
-use crate::wheel::entry::{NIL, Order};
+use crate::wheel::entry::{Key, NIL};
 use crate::wheel::level::{Levels, Position, RATIO_BITS};
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
@@ -26,7 +26,7 @@ impl Wheel {
                 let last = self.last_ready(now_ns);
                 let is_due = |tick: &CurrentTick| tick.first().is_some_and(|first| first <= last);
                 // A bucket is sorted when its first may be due: more may come to it.
-                let waits = self.tick.begins_with_bucket() && !is_due(&self.tick);
+                let waits = self.tick.run.begins_with_bucket() && !is_due(&self.tick);
                 if !waits && !self.tick.clean(slab, moves_left) {
                     return Due::Unfinished;
                 }
@@ -47,8 +47,8 @@ impl Wheel {
 
     /// How far in order timers may fire at `now_ns`: what is in the lists comes after.
     #[inline]
-    pub(super) fn last_ready(&self, now_ns: u64) -> Order {
-        Order::last_at(now_ns.min(self.cursor.last_ns()))
+    pub(super) fn last_ready(&self, now_ns: u64) -> Key {
+        Key::last_at(now_ns.min(self.cursor.last_ns()))
     }
 
     /// Moves the cursor to the tick of `now_ns`, or to one before it up to which there are timers near,
@@ -152,13 +152,13 @@ impl Wheel {
         if *moves_left > 0 {
             let slot = self.levels.slot(at);
             let (ends, len) = ((slot.head, slot.tail), slot.len as usize);
-            let gathered = self.tick.gather(slab, interval, ends, len, moves_left);
+            let gathered = self.tick.run.gather(slab, interval, ends, len, moves_left);
             self.levels
                 .cut(slab, at, gathered.visited as u32, gathered.rest);
             self.link_all(slab, gathered.strays);
         }
         if self.levels.slot(at).is_empty() {
-            self.tick.end_list(slab);
+            self.tick.run.end_list(slab);
         }
     }
 

@@ -131,7 +131,7 @@ impl Wheel {
         let at = self.levels.first_slot(0, self.cursor);
         let slot = self.levels.slot(at);
         let (begin_ns, _) = Levels::interval(at);
-        let is_worth_it = slot.len >= AHEAD_MIN || self.tick.is_open(begin_ns);
+        let is_worth_it = slot.len >= AHEAD_MIN || self.tick.run.is_open(begin_ns);
         let is_wanted = Levels::is_next(at, self.cursor)
             && is_worth_it
             && slot.len as usize <= self.moves_per_poll;

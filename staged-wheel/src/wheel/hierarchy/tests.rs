@@ -9,7 +9,7 @@ impl Wheel {
 
     #[cfg(test)]
     pub(in crate::wheel) fn gathered(&self) -> usize {
-        self.tick.gathered()
+        self.tick.run.live()
     }
 
     #[cfg(test)]

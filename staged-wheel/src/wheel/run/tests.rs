@@ -23,13 +23,10 @@ impl Run {
             let keys = &chunk.keys[chunk.next..];
             assert!(keys.iter().all(|&key| head <= key));
             let held = live.len();
-            for key in keys
-                .iter()
-                .filter(|key| key.is_current(slab, self.base_seq))
-            {
-                let link = slab.link(key.index());
-                assert_eq!((link.deadline_ns, link.next), (key.deadline_ns(), at));
-                live.push(key.index());
+            for key in keys.iter().filter(|key| is_current(slab, key)) {
+                let link = slab.link(key.index);
+                assert_eq!((link.deadline_ns, link.next), (key.deadline_ns, at));
+                live.push(key.index);
             }
             assert_eq!(live.len() - held, chunk.live);
         }
