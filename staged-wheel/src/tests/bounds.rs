@@ -11,9 +11,9 @@ const TICK: u64 = 1 << TICK_BITS;
 #[test]
 #[cfg_attr(small_wheel, ignore = "it is about levels of the usual size")]
 fn a_crowded_tick_is_gathered_piece_by_piece() {
-    const CROWD: usize = 1_100;
+    const BURST: usize = 1_100;
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
-    for n in 0..CROWD as u64 {
+    for n in 0..BURST as u64 {
         // In no order, with many ties.
         pair.arm(50 * TICK + n * 7_919 % 1_007);
     }
@@ -25,11 +25,11 @@ fn a_crowded_tick_is_gathered_piece_by_piece() {
         fired = now_fired;
         empty_polls += usize::from(now_fired == 0);
     }
-    assert_eq!(empty_polls, CROWD / MOVES_PER_POLL);
-    for _ in 1..CROWD / 256 {
+    assert_eq!(empty_polls, BURST / MOVES_PER_POLL);
+    for _ in 1..BURST / 256 {
         assert_eq!(pair.poll(51 * TICK, 256), (256, true));
     }
-    assert_eq!(pair.poll(51 * TICK, 256), (CROWD % 256, false));
+    assert_eq!(pair.poll(51 * TICK, 256), (BURST % 256, false));
     assert!(pair.queue.is_empty());
     pair.check();
 }

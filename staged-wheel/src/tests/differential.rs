@@ -92,8 +92,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What happens to crowds.
-fn crowd_op() -> impl Strategy<Value = Op> {
+/// What happens to bursts.
+fn burst_op() -> impl Strategy<Value = Op> {
     let many = (1u16..800, when(), any::<u32>());
     prop_oneof![
         4 => many.prop_map(|(n, when, seed)| Op::ArmMany(n, when, seed)),
@@ -142,10 +142,10 @@ proptest! {
         follow(Pair::<StagedWheel<usize>>::wheel(), &ops, Some(moves));
     }
 
-    /// Crowds that come, are gathered or made ready, and are cancelled, with few moves to a poll.
+    /// Bursts that come, are gathered or made ready, and are cancelled, with few moves to a poll.
     #[test]
-    fn crowds_of_a_wheel_of_few_moves_agree_with_a_sorted_map(
-        ops in vec(crowd_op(), 1..60),
+    fn bursts_of_a_wheel_of_few_moves_agree_with_a_sorted_map(
+        ops in vec(burst_op(), 1..60),
         moves in 1usize..60,
     ) {
         follow(Pair::<StagedWheel<usize>>::new(), &ops, Some(moves));

@@ -164,7 +164,7 @@ impl<Q: Queue> Pair<Q> {
         self.check_shape();
     }
 
-    /// A crowd in one tick, or over two minutes.
+    /// A burst in one tick, or over two minutes.
     fn arm_many(&mut self, count: u16, when: &When, seed: u32) {
         let (_, start_ns) = self.deadline(when);
         let spread_bits = if seed.is_multiple_of(2) {

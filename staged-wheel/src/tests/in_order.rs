@@ -1,4 +1,4 @@
-//! Crowds that were armed in the order in which they fire, as equal timeouts are: what comes in between
+//! Bursts that were armed in the order in which they fire, as equal timeouts are: what comes in between
 //! keeps its place.
 
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn a_timer_that_moves_to_another_page_keeps_its_turn() {
 #[derive(Clone, Debug)]
 enum Event {
     /// So many, so far ahead and so far apart.
-    Crowd(u16, u64, u64),
+    Burst(u16, u64, u64),
     Arm(u64),
     /// For the time of another, or a little before or after it.
     Beside(usize, i8),
@@ -66,7 +66,7 @@ fn ahead() -> impl Strategy<Value = u64> {
 fn event() -> impl Strategy<Value = Event> {
     let apart = prop_oneof![Just(0), 1..100u64, 0..MS];
     prop_oneof![
-        3 => (1u16..300, ahead(), apart).prop_map(|(n, ahead, apart)| Event::Crowd(n, ahead, apart)),
+        3 => (1u16..300, ahead(), apart).prop_map(|(n, ahead, apart)| Event::Burst(n, ahead, apart)),
         2 => ahead().prop_map(Event::Arm),
         4 => (any::<usize>(), -2i8..3).prop_map(|(n, by)| Event::Beside(n, by)),
         3 => (0usize..40).prop_map(Event::Cancel),
@@ -91,7 +91,7 @@ fn follow<Q: Queue>(events: &[Event], moves: usize) {
                 .saturating_add_signed(by.into())
         };
         match *event {
-            Event::Crowd(count, ahead_ns, apart_ns) => {
+            Event::Burst(count, ahead_ns, apart_ns) => {
                 let first_ns = pair.now_ns + ahead_ns;
                 (0..u64::from(count)).for_each(|n| _ = pair.arm(first_ns + n * apart_ns));
             }

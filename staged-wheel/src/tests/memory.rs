@@ -118,11 +118,11 @@ fn a_timer_that_has_a_key_does_not_move() {
 #[test]
 fn a_spent_handle_of_a_queue_never_fits_again() {
     macro_rules! law {
-        ($inline_max:expr, $crowd:expr) => {{
+        ($inline_max:expr, $burst:expr) => {{
             let epoch = Instant::now();
             let at = |ms| epoch + Duration::from_millis(ms);
             let mut queue: StagedWheel<usize> = StagedWheel::with_inline_max(epoch, $inline_max);
-            let crowd: Vec<TimerHandle> = (0..$crowd)
+            let burst: Vec<TimerHandle> = (0..$burst)
                 .map(|n| queue.insert(at(1_000_000), n))
                 .collect();
             let first = queue.insert(at(0), 0);
@@ -149,8 +149,8 @@ fn a_spent_handle_of_a_queue_never_fits_again() {
                 queue.check_invariants();
             }
             assert_eq!(spent[4].generation.get(), u32::MAX);
-            assert_eq!(queue.len(), crowd.len());
-            for (n, &handle) in crowd.iter().enumerate() {
+            assert_eq!(queue.len(), burst.len());
+            for (n, &handle) in burst.iter().enumerate() {
                 assert_eq!(queue.cancel(handle), Some(n));
             }
         }};

@@ -7,8 +7,6 @@
 use proptest::prelude::ProptestConfig;
 
 #[cfg(test)]
-mod ahead;
-#[cfg(test)]
 mod bounds;
 mod bytes;
 #[cfg(test)]
@@ -22,6 +20,8 @@ mod memory;
 mod model;
 #[cfg(test)]
 mod parts;
+#[cfg(test)]
+mod presort;
 #[cfg(test)]
 mod reentry;
 #[cfg(test)]

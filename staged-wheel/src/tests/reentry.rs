@@ -109,8 +109,8 @@ struct Shared {
     epoch: Instant,
     timers: RefCell<Box<dyn Timers>>,
     log: RefCell<Vec<usize>>,
-    /// Timers for never that make a crowd.
-    crowd: usize,
+    /// Timers for never that make a burst.
+    burst: usize,
 }
 
 impl Fixture {
@@ -147,7 +147,7 @@ impl Fixture {
     }
 
     fn len(&self) -> usize {
-        self.0.timers.borrow().len() - self.0.crowd
+        self.0.timers.borrow().len() - self.0.burst
     }
 
     /// One poll: takes out what is due, then wakes it. Panics go no further. Is more due?
@@ -172,7 +172,7 @@ impl Fixture {
 /// Runs a law with each queue, alone and beside four hundred timers that never fire.
 fn in_every_queue(law: fn(Fixture)) {
     let epoch = Instant::now();
-    for crowd in [0, 400] {
+    for burst in [0, 400] {
         let queues: [Box<dyn Timers>; 3] = [
             Box::new((ClassicQueue::new(epoch), Vec::new())),
             Box::new((StagedWheel::with_inline_max(epoch, 0), Vec::new())),
@@ -183,9 +183,9 @@ fn in_every_queue(law: fn(Fixture)) {
                 epoch,
                 timers: RefCell::new(timers),
                 log: RefCell::default(),
-                crowd,
+                burst,
             }));
-            for _ in 0..crowd {
+            for _ in 0..burst {
                 fixture.arm(u64::MAX, Hook::idle());
             }
             law(fixture);
@@ -292,16 +292,16 @@ fn a_wake_that_moves_what_the_budget_left_behind() {
     });
 }
 
-/// Nothing is left, the queue starts over, and a crowd comes: all of it while one batch is woken.
+/// Nothing is left, the queue starts over, and a burst comes: all of it while one batch is woken.
 #[test]
 fn a_wake_that_empties_the_queue_and_fills_it_again() {
     in_every_queue(|fixture| {
-        let crowd = fixture.0.crowd;
+        let burst = fixture.0.burst;
         let inner = fixture.clone();
         fixture.arm(
             SECOND,
             Hook::on_wake(move || {
-                for timer in 0..crowd + 31 {
+                for timer in 0..burst + 31 {
                     inner.cancel(timer);
                 }
                 assert_eq!(inner.0.timers.borrow().len(), 0);

@@ -260,10 +260,10 @@ fn the_next_expiry_is_exact_where_the_cancelled_were_many_for_those_that_fired()
     pair.check_next();
 }
 
-/// A timer of a coarser slot, which begins with the tick, hid that the crowd of this tick had not come: the next
+/// A timer of a coarser slot, which begins with the tick, hid that the burst of this tick had not come: the next
 /// expiry stayed at the one of it that had fired.
 #[test]
-fn a_crowd_is_not_waited_for_whose_first_has_fired() {
+fn a_burst_is_not_waited_for_whose_first_has_fired() {
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     pair.bound_moves(2);
     let at = When::Border {
@@ -473,15 +473,15 @@ fn a_timeout_pushed_back_fires_at_its_last_deadline() {
     every_queue!(law);
 }
 
-/// The slot of a crowd took more moves than it has timers, and the cursor passed what was left of it.
+/// The slot of a burst took more moves than it has timers, and the cursor passed what was left of it.
 #[test]
-fn a_crowd_that_takes_all_moves_is_not_left_behind() {
+fn a_burst_that_takes_all_moves_is_not_left_behind() {
     const SMALL: u64 = 9;
-    const CROWD: u64 = 300;
-    for moves in CROWD..CROWD + 20 {
+    const BURST: u64 = 300;
+    for moves in BURST..BURST + 20 {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
         pair.bound_moves((SMALL + moves) as usize);
-        for (tick, timers) in [(10, SMALL), (11, CROWD)] {
+        for (tick, timers) in [(10, SMALL), (11, BURST)] {
             for n in (0..timers).rev() {
                 pair.arm(tick * TICK + n);
             }

@@ -1,4 +1,4 @@
-//! What once went wrong when crowds are cancelled, and when a queue changes from one stage to the
+//! What once went wrong when bursts are cancelled, and when a queue changes from one stage to the
 //! other.
 
 use super::model::Pair;
@@ -8,7 +8,7 @@ const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 const TICK: u64 = 1 << TICK_BITS;
 
-/// A crowd for one tick, gathered to the last, of which one in so many is not cancelled.
+/// A burst for one tick, gathered to the last, of which one in so many is not cancelled.
 fn gathered_and_cancelled(survivors: usize) -> Pair<StagedWheel<usize>> {
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     let ids: Vec<usize> = (0..20_000)
@@ -30,7 +30,7 @@ fn gathered_and_cancelled(survivors: usize) -> Pair<StagedWheel<usize>> {
 /// A million connections closed at once left a million keys behind, and the next poll walked over
 /// them.
 #[test]
-fn a_crowd_cancelled_after_it_was_gathered_leaves_no_keys_behind() {
+fn a_burst_cancelled_after_it_was_gathered_leaves_no_keys_behind() {
     for survivors in [100, 20_001] {
         let mut pair = gathered_and_cancelled(survivors);
         assert!(pair.queue.dead_keys() <= 2 * pair.queue.len());
@@ -90,7 +90,7 @@ fn promotion_in_the_middle_of_an_expiry_keeps_order_and_handles() {
 }
 
 /// The wheel is left while a run is half consumed and a slot half gathered, and comes back with the
-/// next crowd, at a later time or, the clock having run backwards, at an earlier one.
+/// next burst, at a later time or, the clock having run backwards, at an earlier one.
 #[test]
 fn a_second_promotion_finds_nothing_of_the_first() {
     let mut pair = Pair::<StagedWheel<usize>>::new();

@@ -8,7 +8,7 @@
 //!    ┌──────────────────────────────────────┐   cursor arrives   ┌─────┐ ┌──────┐
 //!    │ levels 9 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
 //!    └──────────────────────────────────────┘   gather, sort     └──┬──┘ └──┬───┘
-//!       refine: the next slot of each level                         └───┬───┘
+//!       cascade: the next slot of each level                         └───┬───┘
 //!       moves down ahead of the cursor                    the smaller head fires, if due
 //! ```
 //!
@@ -19,7 +19,7 @@
 //! invariants hold at every moment, a poll may stop in the middle of any slot, and a timer armed
 //! meanwhile for an earlier moment still goes first.
 //!
-//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`).
+//! A burst is brought down even earlier, while the executor is idle (`hierarchy/presort.rs`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
 //! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
@@ -27,19 +27,19 @@
 //! fires when the cursor comes to these; no timer is due before `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot per occupied level, and cached; a look for bursts a few slots per occupied level, once a
 //! tick and before each sleep.
 
-mod ahead;
+mod cascade;
 mod cursor;
-mod refinement;
+mod presort;
 #[cfg(any(test, fuzzing))]
 mod tests;
 
 use super::current_tick::CurrentTick;
 use super::entry::{FiredRecord, Link, NIL, RecordState, TimerHandle};
 use super::level::{Levels, Position};
-use super::pace::{Pace, Refinement};
+use super::pace::{Cascade, Pace};
 use super::slab::Slab;
 use super::tick::Tick;
 use crate::epoch::NEVER;
@@ -65,17 +65,17 @@ pub(super) struct Wheel {
     /// All ticks up to this one have left the levels.
     cursor: Tick,
     pace: Pace,
-    /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
+    /// The last tick before the next slot of level 1, if a cascade has left nothing to be done
     /// before it: what is armed meanwhile falls into no slot that is next.
-    refined_until: Tick,
-    refinement: Refinement,
+    cascaded_until: Tick,
+    cascade: Cascade,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
-    /// A poll before this looks for no crowd to make ready.
-    prepare_ns: u64,
-    /// A poll before this has no refinement to make.
-    refine_ns: u64,
-    /// All that is due until then is made ready, a crowd being part of it.
+    /// A poll before this looks for no burst to make ready.
+    presort_ns: u64,
+    /// A poll before this has no cascade to make.
+    cascade_ns: u64,
+    /// All that is due until then is made ready, a burst being part of it.
     ready_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
     next_ns: u64,
@@ -93,11 +93,11 @@ impl Wheel {
         Wheel {
             cursor,
             pace: Pace::new(cursor),
-            refined_until: Tick::FIRST,
-            refinement: Refinement::default(),
+            cascaded_until: Tick::FIRST,
+            cascade: Cascade::default(),
             idle_before_ns: 0,
-            prepare_ns: 0,
-            refine_ns: 0,
+            presort_ns: 0,
+            cascade_ns: 0,
             ready_until_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
@@ -221,20 +221,17 @@ impl Wheel {
         }
         if !has_more {
             // Nothing that is not due is moved before all that is due has fired.
-            self.refine(slab, now_ns, fired, &mut moves_left);
+            self.cascade(slab, now_ns, fired, &mut moves_left);
         }
-        if !has_more && now_ns >= self.prepare_ns {
-            self.prepare(slab, now_ns, fired, &mut moves_left);
+        if !has_more && now_ns >= self.presort_ns {
+            self.presort(slab, now_ns, fired, &mut moves_left);
         }
         #[cfg(test)]
         {
             self.moves_of_last_poll = self.moves_per_poll - moves_left;
         }
-        self.refine_ns = if has_more { 0 } else { self.refine_at() };
-        self.idle_before_ns = match self.refine_ns {
-            0 => 0,
-            _ => self.idle_until(),
-        };
+        self.cascade_ns = if has_more { 0 } else { self.cascade_at() };
+        self.idle_before_ns = self.idle_until();
         has_more
     }
 
@@ -342,11 +339,11 @@ impl Wheel {
             // What is in a list is of a later tick.
             return (next_ns, is_exact);
         }
-        let mut levels = self.levels.active();
+        let mut levels = self.levels.active;
         while levels != 0 {
             let level = levels.trailing_zeros() as u8;
             levels &= levels - 1;
-            while self.levels.active() >> level & 1 == 1 {
+            while self.levels.active >> level & 1 == 1 {
                 let at = self.levels.first_slot(level, self.cursor);
                 let slot = self.levels.slot(at);
                 if slot.is_stale && slot.len <= SHORT_SLOT {

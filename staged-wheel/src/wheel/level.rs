@@ -41,7 +41,7 @@ pub(super) struct Levels {
     /// A bit for each slot with timers.
     occupied: [u64; LEVELS],
     /// A bit for each level with timers.
-    active: u64,
+    pub(super) active: u64,
     slots: [[Slot; SLOTS]; LEVELS],
 }
 
@@ -218,7 +218,7 @@ impl Levels {
     /// The first occupied slot of each level with timers, from the top level down.
     #[inline]
     pub(super) fn first_slots(&self, cursor: Tick) -> impl Iterator<Item = Position> + '_ {
-        let mut left = self.active();
+        let mut left = self.active;
         std::iter::from_fn(move || {
             (left != 0).then(|| {
                 let level = left.ilog2() as u8;
@@ -226,12 +226,6 @@ impl Levels {
                 self.first_slot(level, cursor)
             })
         })
-    }
-
-    /// The levels with timers, a bit each.
-    #[inline]
-    pub(super) fn active(&self) -> u64 {
-        self.active
     }
 
     /// The first occupied slot after the cursor's on a level that has timers.

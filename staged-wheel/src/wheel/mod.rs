@@ -262,13 +262,13 @@ impl<T> StagedWheel<T> {
     }
 
     /// When to poll even if nothing is due: a poll has left something to be done after what it fired, a
-    /// crowd is to be made ready before it is due, or memory is to go back that a peak has left. `None` if there is no need to; an owner who sleeps may
+    /// burst is to be made ready before it is due, or memory is to go back that a peak has left. `None` if there is no need to; an owner who sleeps may
     /// then sleep on.
     #[inline]
     pub fn next_upkeep(&mut self) -> Option<Instant> {
-        let (crowd_ns, has_excess) = match &mut self.stage {
-            Stage::Wheel(wheel) if wheel.refines() => (self.now_ns, false),
-            Stage::Wheel(wheel) => (wheel.next_crowd_ns(), wheel.has_excess()),
+        let (burst_ns, has_excess) = match &mut self.stage {
+            Stage::Wheel(wheel) if wheel.cascades() => (self.now_ns, false),
+            Stage::Wheel(wheel) => (wheel.next_burst_ns(), wheel.has_excess()),
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };
         let is_wheel_unused = !self.is_inline() && self.is_empty();
@@ -277,7 +277,7 @@ impl<T> StagedWheel<T> {
         } else {
             NEVER
         };
-        self.epoch.instant(crowd_ns.min(shrink_ns))
+        self.epoch.instant(burst_ns.min(shrink_ns))
     }
 
     /// Armed timers.

@@ -12,8 +12,8 @@ use super::tick::{TICK_BITS, Tick, begin_ns};
 
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// When the last refinement was, in steps.
-    refined_at: u64,
+    /// When the last cascade was, in steps.
+    cascaded_at: u64,
     /// By how many steps it was behind the one before.
     advanced: u64,
     /// By how many steps this one counts.
@@ -22,7 +22,7 @@ pub(super) struct Pace {
 
 /// What a step asks for and was not moved yet.
 #[derive(Debug, Default)]
-pub(super) struct Refinement {
+pub(super) struct Cascade {
     /// When the first of the polls came that left a step to the next one, if it was not begun since.
     pub(super) put_off_since_ns: Option<u64>,
     /// The levels that it is still to come to, a bit each.
@@ -36,7 +36,7 @@ pub(super) struct Refinement {
 impl Pace {
     pub(super) fn new(cursor: Tick) -> Self {
         Pace {
-            refined_at: first_step(cursor),
+            cascaded_at: first_step(cursor),
             advanced: 0,
             steps: 0,
         }
@@ -45,25 +45,25 @@ impl Pace {
     /// By how many steps `now_ns` is ahead, the cursor having come as far as it will.
     #[inline]
     pub(super) fn steps_behind(&self, cursor: Tick, now_ns: u64) -> u64 {
-        step(cursor, now_ns).saturating_sub(self.refined_at)
+        step(cursor, now_ns).saturating_sub(self.cascaded_at)
     }
 
     /// Goes on by that many.
     pub(super) fn advance(&mut self, cursor: Tick, now_ns: u64) {
         let step = step(cursor, now_ns);
-        let advanced = step - self.refined_at;
-        self.refined_at = step;
+        let advanced = step - self.cascaded_at;
+        self.cascaded_at = step;
         self.steps = advanced.min(std::mem::replace(&mut self.advanced, advanced));
     }
 
     /// How many of `count` timers move now if all are to have moved when the tick `start` comes.
     pub(super) fn share(&self, count: u32, start: Tick) -> usize {
-        let steps_left = first_step(start) - self.refined_at;
+        let steps_left = first_step(start) - self.cascaded_at;
         let share = (2 * u64::from(count)).saturating_mul(self.steps) / steps_left;
         usize::try_from(share).unwrap_or(usize::MAX).max(MOVES_MIN)
     }
 
-    /// How many of `moves` a poll may make for a crowd if a tick's polls are to make that many.
+    /// How many of `moves` a poll may make for a burst if a tick's polls are to make that many.
     pub(super) fn part_of_tick(&self, moves: usize) -> usize {
         let steps = self.advanced.min(1 << STEPS_BITS) as usize;
         moves.saturating_mul(steps) >> STEPS_BITS
@@ -71,7 +71,7 @@ impl Pace {
 
     /// When the next step begins.
     pub(super) fn next_ns(&self) -> u64 {
-        begin_ns(self.refined_at + 1, STEP_BITS)
+        begin_ns(self.cascaded_at + 1, STEP_BITS)
     }
 }
 

@@ -17,7 +17,7 @@
 //! no two arms share a count, it also tells whether the record is still the one the key was made for.
 //! A cancelled timer leaves its key behind (its payload is gone). Such a key is dropped when it
 //! surfaces, which costs a move as a record's way through the levels does; and a chunk of which two
-//! thirds are gone is rebuilt without them, so that a crowd that is cancelled after it was gathered
+//! thirds are gone is rebuilt without them, so that a burst that is cancelled after it was gathered
 //! leaves nothing to walk over.
 //!
 //! Invariants: each chunk ascends, but for those of buckets of which more may come; `heads` has one

@@ -86,7 +86,7 @@ impl Wheel {
     /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
     #[inline]
     pub(super) fn first_slot(&self) -> Option<(Position, Tick)> {
-        if self.levels.active() & 1 == 1 {
+        if self.levels.active & 1 == 1 {
             // No other level's slot begins before the next one of level 1 does.
             let at = self.levels.first_slot(0, self.cursor);
             let tick = Tick::new(at.number);
@@ -179,7 +179,7 @@ impl Wheel {
 
     /// The time before which a poll has nothing to do, given that nothing is due.
     pub(super) fn idle_until(&self) -> u64 {
-        let gather_ns = match self.levels.active() & 1 {
+        let gather_ns = match self.levels.active & 1 {
             0 => u64::MAX,
             _ => Tick::new(self.levels.first_slot(0, self.cursor).number).begin_ns(),
         };
@@ -187,6 +187,6 @@ impl Wheel {
         // it there.
         let near_ns = self.tick.next_ns();
         let idle_ns = gather_ns.min(near_ns);
-        idle_ns.min(self.refine_ns).min(self.prepare_ns)
+        idle_ns.min(self.cascade_ns).min(self.presort_ns)
     }
 }

@@ -23,7 +23,7 @@ impl Wheel {
 
     pub(in crate::wheel) fn check_invariants<T>(&self, slab: &Slab<T>) {
         let listed = self.levels.check_invariants(slab, self.cursor);
-        if self.next_ns != UNKNOWN && self.levels.active() & 1 == 1 {
+        if self.next_ns != UNKNOWN && self.levels.active & 1 == 1 {
             let first = self.levels.first_slot(0, self.cursor);
             assert!(Levels::start(first) >= Tick::of(self.next_ns));
         }

@@ -74,5 +74,5 @@ pub(super) const CHUNK: usize = 512;
 const ROOM_MIN: usize = 16;
 /// Timers in a bucket where they are evenly spread: so few that its chunk seldom overflows.
 const BUCKET: usize = 320;
-/// Those of a larger crowd have more.
+/// Those of a larger burst have more.
 const BUCKETS_MAX: usize = 512;

@@ -120,9 +120,9 @@ fn a_handle_names_no_record_that_is_still_to_be_written() {
     assert!(kept.iter().all(|&old| memory.slab.find(old).is_some()));
 }
 
-/// Polls see only what is left of each crowd.
+/// Polls see only what is left of each burst.
 #[test]
-fn pages_stay_when_crowds_come_and_go_between_polls() {
+fn pages_stay_when_bursts_come_and_go_between_polls() {
     let mut memory = ReclaimingSlab::<usize>::new();
     for poll in 0..50 {
         let handles = fill(&mut memory, 10 * PAGE);

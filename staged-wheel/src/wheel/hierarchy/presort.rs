@@ -1,9 +1,9 @@
-//! How a [`Wheel`] makes a crowd ready before it is due.
+//! How a [`Wheel`] makes a burst ready before it is due.
 //!
 //! A slot with more timers than a poll may move keeps its first timer waiting for as many polls as
-//! it takes to move them all. An executor that is awake moves them down at the pace of `pace.rs`.
+//! it takes to move them all. An executor that is awake moves them down at the pace of `cascade.rs`.
 //! One that sleeps is asked to wake ahead of the first of them, early enough that a poll a tick
-//! brings the crowd down all levels and sorts it in time; idle as it is, it polls far more often,
+//! brings the burst down all levels and sorts it in time; idle as it is, it polls far more often,
 //! and sleeps again until the first is due:
 //!
 //! ```text
@@ -13,9 +13,9 @@
 //!               512 moves a poll
 //! ```
 //!
-//! Only what is near is touched: a crowd that is cancelled before, as timeouts are, is never moved,
+//! Only what is near is touched: a burst that is cancelled before, as timeouts are, is never moved,
 //! and what is far off costs an idle executor one such wake a level at most, for moves that are to
-//! be made anyway. Once begun, a crowd is followed down to the run, level by level, with all that
+//! be made anyway. Once begun, a burst is followed down to the run, level by level, with all that
 //! is due before it.
 
 use super::{MOVES_BUSY, Wheel};
@@ -27,7 +27,7 @@ use crate::wheel::tick::{TICK_BITS, Tick};
 impl Wheel {
     /// Brings down what it is time to make ready, in a poll that has fired so many. To be called when nothing that
     /// is due at `now_ns` is left in the lists.
-    pub(super) fn prepare<T>(
+    pub(super) fn presort<T>(
         &mut self,
         slab: &mut Slab<T>,
         now_ns: u64,
@@ -36,39 +36,39 @@ impl Wheel {
     ) {
         let mut most = *moves_left;
         if fired > 0 {
-            // Others come due soon, and would wait for a crowd that is not due yet.
+            // Others come due soon, and would wait for a burst that is not due yet.
             let part = self.pace.part_of_tick(self.moves_per_poll);
             most = most.min(part.max(MOVES_BUSY));
         }
         *moves_left -= most;
-        let mut crowd = self.first_crowd();
-        while let Some((at, begin_ns)) = crowd
+        let mut burst = self.scan();
+        while let Some((at, begin_ns)) = burst
             && begin_ns <= now_ns
             && most > 0
         {
             self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns);
             if at.level == 0 {
                 self.gather(slab, at, &mut most);
-            } else if let Some(interval) = self.burst(slab, at) {
+            } else if let Some(interval) = self.dense_interval(slab, at) {
                 self.gather_within(slab, at, interval, &mut most);
             } else {
                 self.move_down(slab, at, &mut most);
             }
-            crowd = self.first_crowd();
+            burst = self.scan();
         }
         *moves_left += most;
         // What is armed from now on is looked at in the next tick.
-        let begin_ns = crowd.map_or(NEVER, |(_, begin_ns)| begin_ns);
-        self.prepare_ns = begin_ns.min(Tick::of(now_ns).end_ns());
+        let begin_ns = burst.map_or(NEVER, |(_, begin_ns)| begin_ns);
+        self.presort_ns = begin_ns.min(Tick::of(now_ns).end_ns());
     }
 
-    /// When the timers of a slot of a coarse level are due, if they are a crowd that seems to be due within a few
+    /// When the timers of a slot of a coarse level are due, if they are a burst that seems to be due within a few
     /// ticks, or what is left of one: then there is nothing that the levels below could part.
-    fn burst<T>(&self, slab: &Slab<T>, at: Position) -> Option<(u64, u64)> {
+    fn dense_interval<T>(&self, slab: &Slab<T>, at: Position) -> Option<(u64, u64)> {
         let slot = self.levels.slot(at);
         let (begin_ns, len) = (slot.min_ns, slot.len as usize);
-        let is_crowd = len > self.moves_per_poll || self.tick.run.is_open(begin_ns);
-        if !is_crowd {
+        let is_burst = len > self.moves_per_poll || self.tick.run.is_open(begin_ns);
+        if !is_burst {
             return None;
         }
         let (mut head, mut tail) = (slot.head, slot.tail);
@@ -80,23 +80,23 @@ impl Wheel {
         }
         let span_ns = last_ns - begin_ns;
         // Some may be due a little later than all that were looked at.
-        (span_ns < BURST_TICKS << TICK_BITS)
+        (span_ns < DENSE_TICKS << TICK_BITS)
             .then_some((begin_ns, last_ns.saturating_add(span_ns / 8)))
     }
 
-    /// When to poll for the sake of a crowd; [`NEVER`] if there is none.
+    /// When to poll for the sake of a burst; [`NEVER`] if there is none.
     #[inline]
-    pub(crate) fn next_crowd_ns(&mut self) -> u64 {
-        let crowd = self.first_crowd();
-        let begin_ns = crowd.map_or(NEVER, |(_, begin_ns)| begin_ns);
-        self.prepare_ns = self.prepare_ns.min(begin_ns);
+    pub(crate) fn next_burst_ns(&mut self) -> u64 {
+        let burst = self.scan();
+        let begin_ns = burst.map_or(NEVER, |(_, begin_ns)| begin_ns);
+        self.presort_ns = self.presort_ns.min(begin_ns);
         self.wants_poll_at(begin_ns);
         begin_ns
     }
 
-    /// The crowd to begin with first, and when.
-    fn first_crowd(&self) -> Option<(Position, u64)> {
-        let active = self.levels.active();
+    /// The burst to begin with first, and when.
+    fn scan(&self) -> Option<(Position, u64)> {
+        let active = self.levels.active;
         let levels = (0..LEVELS as u8).filter(|it| active >> it & 1 == 1);
         let slots = levels.flat_map(|level| {
             // A coarse slot further behind is seen in time from the one before it. Those of level 0
@@ -106,8 +106,8 @@ impl Wheel {
             let slots = self.levels.slots(level, self.cursor);
             slots.take_while(move |at| at.number <= last)
         });
-        let crowds = slots.map(|at| (at, self.begin_ns(at)));
-        crowds
+        let bursts = slots.map(|at| (at, self.begin_ns(at)));
+        bursts
             .filter(|&(_, begin_ns)| begin_ns != NEVER)
             .min_by_key(|&(_, begin_ns)| begin_ns)
     }
@@ -133,7 +133,7 @@ impl Wheel {
                 number: at.number - 1,
                 ..at
             };
-            // where an open crowd may hold the cursor back for a tick.
+            // where an open burst may hold the cursor back for a tick.
             wanted_ns.max(Levels::start(before).end_ns())
         } else {
             wanted_ns
@@ -146,5 +146,5 @@ const TICKS_SEEN: u64 = 16;
 
 /// Timers at either end of a slot that tell when the others may be due.
 const SAMPLED: usize = 16;
-/// A crowd due within so many ticks skips the levels: cut into buckets as a whole, each tick has many.
-const BURST_TICKS: u64 = 4;
+/// A burst due within so many ticks skips the levels: cut into buckets as a whole, each tick has many.
+const DENSE_TICKS: u64 = 4;

@@ -47,29 +47,29 @@ impl Polls {
     }
 }
 
-/// The first of a crowd waited until the whole coarse slot was moved down, on each level anew.
+/// The first of a burst waited until the whole coarse slot was moved down, on each level anew.
 #[test]
 #[cfg_attr(
     small_wheel,
     ignore = "it counts polls, some of which give pages of the usual size back"
 )]
-fn the_first_of_a_crowd_fires_in_the_first_poll() {
-    fn law<Q: Queue>(silence_ns: u64, spread_ns: u64) {
-        const CROWD: u64 = 30_000;
+fn the_first_of_a_burst_fires_in_the_first_poll() {
+    fn law<Q: Queue>(idle_ns: u64, spread_ns: u64) {
+        const BURST: u64 = 30_000;
         let mut pair = Pair::<Q>::wheel();
         // In no order, as they lie in memory.
-        for n in 0..CROWD {
-            pair.arm(silence_ns + n * 7_919 % CROWD * spread_ns / CROWD);
+        for n in 0..BURST {
+            pair.arm(idle_ns + n * 7_919 % BURST * spread_ns / BURST);
         }
         let polls = sleep_and_fire(&mut pair);
-        assert_eq!(polls.late, 0, "{silence_ns} ns ahead over {spread_ns} ns");
+        assert_eq!(polls.late, 0, "{idle_ns} ns ahead over {spread_ns} ns");
         // Each level once, and the run.
-        let most = (CROWD as usize / MOVES_PER_POLL + 2) * (Q::LEVELS + 1);
+        let most = (BURST as usize / MOVES_PER_POLL + 2) * (Q::LEVELS + 1);
         assert!(polls.early <= most, "{polls:?} of {most}");
     }
-    for silence_ns in [100 * MS, SECOND, 60 * SECOND, 3600 * SECOND, DAY] {
+    for idle_ns in [100 * MS, SECOND, 60 * SECOND, 3600 * SECOND, DAY] {
         for spread_ns in [1, TICK, SECOND] {
-            law::<StagedWheel<usize>>(silence_ns, spread_ns);
+            law::<StagedWheel<usize>>(idle_ns, spread_ns);
         }
     }
 }
@@ -78,12 +78,12 @@ fn the_first_of_a_crowd_fires_in_the_first_poll() {
 #[test]
 #[cfg_attr(small_wheel, ignore = "it counts moves of pages of the usual size")]
 fn a_burst_is_moved_once() {
-    const CROWD: u64 = 30_000;
+    const BURST: u64 = 30_000;
     const FIRST: u64 = SECOND + 10 * MS;
     for others in [0, 1_000] {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
-        for n in 0..CROWD {
-            pair.arm(FIRST + n * 7_919 % CROWD * MS / CROWD);
+        for n in 0..BURST {
+            pair.arm(FIRST + n * 7_919 % BURST * MS / BURST);
             if n % 2 == 1 && n > 100 && n / 2 < others {
                 pair.arm(FIRST + 5 * MS + n * 20_000);
             }
@@ -94,10 +94,10 @@ fn a_burst_is_moved_once() {
             moves += pair.queue.moves_of_last_poll();
             now_ns = pair
                 .wake_ns()
-                .expect("a crowd is armed")
+                .expect("a burst is armed")
                 .max(now_ns + POLL_NS);
         }
-        let (all, others) = ((CROWD + others) as usize, others as usize);
+        let (all, others) = ((BURST + others) as usize, others as usize);
         assert!(moves >= all, "{moves} moves of {all} timers");
         assert!(
             moves <= all + all / 4 + others,
@@ -111,17 +111,17 @@ fn a_burst_is_moved_once() {
 #[test]
 #[cfg_attr(small_wheel, ignore = "it counts moves of pages of the usual size")]
 fn what_is_not_due_moves_after_what_is() {
-    const CROWD: u64 = 100_000;
+    const BURST: u64 = 100_000;
     const FIRST: u64 = 943 * TICK + 4 * TICK / 9;
     const GAP: u64 = 10_000;
     for is_busy in [true, false] {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
-        for n in 0..CROWD {
-            pair.arm(FIRST + n * 7_919 % CROWD * GAP);
+        for n in 0..BURST {
+            pair.arm(FIRST + n * 7_919 % BURST * GAP);
         }
         let mut now_ns = 0;
         while now_ns < FIRST {
-            now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns);
+            now_ns = pair.wake_ns().expect("a burst is armed").max(now_ns);
             pair.poll(now_ns, BUDGET);
         }
         // The tasks that waited for the end of the sleep run before anything else is done.
@@ -136,7 +136,7 @@ fn what_is_not_due_moves_after_what_is() {
         assert_eq!(pair.poll(now_ns, BUDGET), (due, false));
         assert!(pair.queue.moves_of_last_poll() > 0);
         while now_ns < FIRST + 5 * MS {
-            now_ns = pair.wake_ns().expect("a crowd is armed").max(now_ns) + GAP / 5;
+            now_ns = pair.wake_ns().expect("a burst is armed").max(now_ns) + GAP / 5;
             assert!(!pair.poll(now_ns, BUDGET).1);
             let moves = pair.queue.moves_of_last_poll();
             assert!(moves <= MOVES_PER_POLL / 8, "{moves} moves");
@@ -146,14 +146,14 @@ fn what_is_not_due_moves_after_what_is() {
 
 /// The same where polls come once a tick, since a task takes its time between them.
 #[test]
-fn a_crowd_is_ready_where_polls_are_rare() {
+fn a_burst_is_ready_where_polls_are_rare() {
     fn law<Q: Queue>(mut pair: Pair<Q>, start_ns: u64, spread_ns: u64) {
-        const CROWD: u64 = 30_000;
-        for n in 0..CROWD {
-            pair.arm(start_ns + n * 7_919 % CROWD * spread_ns / CROWD);
+        const BURST: u64 = 30_000;
+        for n in 0..BURST {
+            pair.arm(start_ns + n * 7_919 % BURST * spread_ns / BURST);
         }
         // Asleep until the queue first wants a poll.
-        let mut now_ns = pair.wake_ns().expect("a crowd is armed");
+        let mut now_ns = pair.wake_ns().expect("a burst is armed");
         let mut polls = Polls::default();
         while !pair.queue.is_empty() {
             polls.note(&mut pair, now_ns);
@@ -168,16 +168,16 @@ fn a_crowd_is_ready_where_polls_are_rare() {
 
 /// Each poll fires a timer, so long after the one before as if there had been a sleep.
 #[test]
-fn a_crowd_is_ready_where_each_poll_fires() {
-    const CROWD: u64 = 30_000;
+fn a_burst_is_ready_where_each_poll_fires() {
+    const BURST: u64 = 30_000;
     const FIRST: u64 = 1_040;
     for polls_per_tick in [2, 5, 10] {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
         for step in 1..FIRST * polls_per_tick {
             pair.arm(step * TICK / polls_per_tick);
         }
-        for n in 0..CROWD {
-            pair.arm(FIRST * TICK + n * 7_919 % CROWD * 10_000);
+        for n in 0..BURST {
+            pair.arm(FIRST * TICK + n * 7_919 % BURST * 10_000);
         }
         let mut polls = Polls::default();
         let mut step = 0;
@@ -189,7 +189,7 @@ fn a_crowd_is_ready_where_each_poll_fires() {
     }
 }
 
-/// A crowd in one tick, with a few timers in each of the ticks before it.
+/// A burst in one tick, with a few timers in each of the ticks before it.
 #[test]
 fn a_crowded_tick_behind_others_is_ready_in_time() {
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
@@ -228,9 +228,9 @@ fn a_crowded_slot_behind_another_is_ready_in_time() {
     }
 }
 
-/// What is known of crowds was found while another timer was first, and that one is gone.
+/// What is known of bursts was found while another timer was first, and that one is gone.
 #[test]
-fn a_crowd_behind_a_cancelled_timer_is_ready_in_time() {
+fn a_burst_behind_a_cancelled_timer_is_ready_in_time() {
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     pair.arm(MS);
     let first = pair.arm(SECOND);
@@ -247,7 +247,7 @@ fn a_crowd_behind_a_cancelled_timer_is_ready_in_time() {
 
 /// Timers that were armed again long ago come to one slot from two, neither of which was crowded.
 #[test]
-fn a_crowd_of_timers_armed_again_is_ready_in_time() {
+fn a_burst_of_timers_armed_again_is_ready_in_time() {
     const TIMERS: u64 = 1_000;
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     let ids: Vec<usize> = (0..TIMERS)
@@ -261,7 +261,7 @@ fn a_crowd_of_timers_armed_again_is_ready_in_time() {
 
 /// A reactor that is awake does not ask, and was told of none the tick before.
 #[test]
-fn a_crowd_that_has_just_been_armed_is_ready_in_time() {
+fn a_burst_that_has_just_been_armed_is_ready_in_time() {
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     pair.arm(DAY);
     for tick in 0..3 {
@@ -277,9 +277,9 @@ fn a_crowd_that_has_just_been_armed_is_ready_in_time() {
     assert_eq!(polls.late, 0);
 }
 
-/// Timers that come down from the level above join others in one slot, neither of them a crowd.
+/// Timers that come down from the level above join others in one slot, neither of them a burst.
 #[test]
-fn a_crowd_of_two_levels_is_ready_in_time() {
+fn a_burst_of_two_levels_is_ready_in_time() {
     const TIMERS: u64 = 400;
     for lead in [24, 250] {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
@@ -304,16 +304,16 @@ fn a_crowd_of_two_levels_is_ready_in_time() {
 
 /// Its timers were cancelled, and those before it are not a reason to look again.
 #[test]
-fn a_crowd_that_is_gone_wakes_no_one() {
+fn a_burst_that_is_gone_wakes_no_one() {
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     pair.arm(39 * TICK);
-    let crowd: Vec<usize> = (0..5_000)
+    let burst: Vec<usize> = (0..5_000)
         .map(|n| pair.arm(40 * TICK + n * 7_919 % 5_000))
         .collect();
     pair.poll(TICK, BUDGET);
     let wake_ns = pair.wake_ns().expect("there are timers");
     assert!(wake_ns < 39 * TICK, "it takes more than one poll");
-    for id in crowd {
+    for id in burst {
         pair.cancel(id);
     }
     assert_eq!(pair.wake_ns(), Some(39 * TICK));
@@ -336,23 +336,21 @@ fn a_timer_armed_again_where_it_is_waits_for_those_before_it() {
     small_wheel,
     ignore = "it counts polls, some of which give pages of the usual size back"
 )]
-fn far_crowds_leave_an_executor_asleep() {
-    const CROWD: u64 = 30_000;
-    let lead_ns = (CROWD / MOVES_PER_POLL as u64 + 1) * 10 * TICK;
-    for silence_ns in [60 * SECOND, 3600 * SECOND, DAY] {
+fn far_bursts_leave_an_executor_asleep() {
+    const BURST: u64 = 30_000;
+    let lead_ns = (BURST / MOVES_PER_POLL as u64 + 1) * 10 * TICK;
+    for idle_ns in [60 * SECOND, 3600 * SECOND, DAY] {
         let mut pair = Pair::<StagedWheel<usize>>::wheel();
-        let ids: Vec<usize> = (0..CROWD)
-            .map(|n| pair.arm(silence_ns + n * 10_000))
-            .collect();
-        let upkeep_ns = pair.upkeep_ns().expect("a crowd");
-        assert!(upkeep_ns >= silence_ns - lead_ns && upkeep_ns < silence_ns);
+        let ids: Vec<usize> = (0..BURST).map(|n| pair.arm(idle_ns + n * 10_000)).collect();
+        let upkeep_ns = pair.upkeep_ns().expect("a burst");
+        assert!(upkeep_ns >= idle_ns - lead_ns && upkeep_ns < idle_ns);
         // The usual fate of timeouts: what is left to do is to give memory back.
         for &id in &ids[100..] {
             pair.cancel(id);
         }
         assert!(polls_until_settled(&mut pair) <= SHRINKING_POLLS);
         assert!(pair.now_ns < 20 * SECOND);
-        assert_eq!(pair.next_ns(), Some(silence_ns));
+        assert_eq!(pair.next_ns(), Some(idle_ns));
         for &id in &ids[..100] {
             pair.cancel(id);
         }
@@ -374,9 +372,9 @@ fn polls_until_settled<Q: Queue>(pair: &mut Pair<Q>) -> usize {
     polls
 }
 
-/// A crowd that is cancelled while it is made ready, and others armed in its place.
+/// A burst that is cancelled while it is made ready, and others armed in its place.
 #[test]
-fn a_crowd_may_be_cancelled_while_it_is_made_ready() {
+fn a_burst_may_be_cancelled_while_it_is_made_ready() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
         pair.bound_moves(20);
         for round in 0..20 {
@@ -411,7 +409,7 @@ fn a_crowd_may_be_cancelled_while_it_is_made_ready() {
 /// Each tick is crowded, and made ready before the one in front has fired: the run never ends, and
 /// its keys reach over four seconds only.
 #[test]
-fn crowds_without_end_do_not_outgrow_the_run() {
+fn bursts_without_end_do_not_outgrow_the_run() {
     let mut pair = Pair::<StagedWheel<usize>>::wheel();
     pair.bound_moves(4);
     for tick in 0..9_000 {

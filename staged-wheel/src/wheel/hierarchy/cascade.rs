@@ -5,12 +5,12 @@
 
 use super::{MOVES_BUSY, Wheel};
 use crate::wheel::level::{Levels, Position};
-use crate::wheel::pace::{AHEAD_MIN, PUT_OFF_NS, Refinement};
+use crate::wheel::pace::{AHEAD_MIN, Cascade, PUT_OFF_NS};
 use crate::wheel::slab::Slab;
 
 impl Wheel {
     /// Moves a share of each level's next slot down, or a part of that, in a poll that has fired so many.
-    pub(super) fn refine<T>(
+    pub(super) fn cascade<T>(
         &mut self,
         slab: &mut Slab<T>,
         now_ns: u64,
@@ -19,42 +19,42 @@ impl Wheel {
     ) {
         let steps = self.pace.steps_behind(self.cursor, now_ns);
         if steps > 0 {
-            let next = self.refinement_of_step();
-            let was_asleep = steps > 1 && !self.refines();
-            let since_ns = self.refinement.put_off_since_ns;
+            let next = self.cascade_of_step();
+            let was_asleep = steps > 1 && !self.cascades();
+            let since_ns = self.cascade.put_off_since_ns;
             let since_ns = since_ns.or(was_asleep.then_some(now_ns));
             let may_wait = since_ns.is_some_and(|ns| now_ns.saturating_sub(ns) < PUT_OFF_NS);
             if fired > 0 && next.levels != 0 && may_wait {
                 // The tasks of what has fired go first, of those too that come due while they run.
-                self.refinement.put_off_since_ns = since_ns;
+                self.cascade.put_off_since_ns = since_ns;
                 return;
             }
             self.pace.advance(self.cursor, now_ns);
-            self.refinement = next;
-        } else if self.refinement.levels == 0 {
-            self.refinement.put_off_since_ns = None;
+            self.cascade = next;
+        } else if self.cascade.levels == 0 {
+            self.cascade.put_off_since_ns = None;
             return;
         }
         let most = MOVES_BUSY.max(MOVES_PER_FIRED * fired).min(*moves_left);
         *moves_left -= most;
         let mut most_left = most;
         // Upwards, so that what moves down a level does not move twice.
-        while self.refinement.levels != 0 && self.refine_level(slab, &mut most_left) {
-            self.refinement.levels &= self.refinement.levels - 1;
-            self.refinement.share_left = None;
+        while self.cascade.levels != 0 && self.cascade_level(slab, &mut most_left) {
+            self.cascade.levels &= self.cascade.levels - 1;
+            self.cascade.share_left = None;
         }
         *moves_left += most_left;
-        if self.refinement.levels == 0 && self.refinement.is_whole {
-            self.refined_until = self.last_before_coarse();
+        if self.cascade.levels == 0 && self.cascade.is_whole {
+            self.cascaded_until = self.last_before_coarse();
         }
     }
 
-    fn refinement_of_step(&self) -> Refinement {
-        let coarse = match self.is_refined() {
+    fn cascade_of_step(&self) -> Cascade {
+        let coarse = match self.is_cascaded() {
             true => 0,
-            false => self.levels.active() & !1,
+            false => self.levels.active & !1,
         };
-        Refinement {
+        Cascade {
             put_off_since_ns: None,
             levels: coarse | u64::from(self.gathered_ahead().is_some()),
             share_left: None,
@@ -64,15 +64,15 @@ impl Wheel {
 
     /// Whether another poll should come as soon as the timers of the last one are served.
     #[inline]
-    pub(in crate::wheel) fn refines(&self) -> bool {
-        self.refinement.put_off_since_ns.is_some() || self.refinement.levels != 0
+    pub(in crate::wheel) fn cascades(&self) -> bool {
+        self.cascade.put_off_since_ns.is_some() || self.cascade.levels != 0
     }
 
-    /// When there is something to refine, the cursor being where it will be until then.
-    pub(super) fn refine_at(&self) -> u64 {
-        if self.refines() {
+    /// When there is something to cascade, the cursor being where it will be until then.
+    pub(super) fn cascade_at(&self) -> u64 {
+        if self.cascades() {
             0
-        } else if self.is_refined() && self.gathered_ahead().is_none() {
+        } else if self.is_cascaded() && self.gathered_ahead().is_none() {
             self.last_before_coarse().end_ns()
         } else {
             self.pace.next_ns()
@@ -80,13 +80,13 @@ impl Wheel {
     }
 
     /// The lowest level's share. False if the moves are spent first.
-    fn refine_level<T>(&mut self, slab: &mut Slab<T>, moves_left: &mut usize) -> bool {
-        let level = self.refinement.levels.trailing_zeros() as u8;
-        let Some(at) = self.refined_slot(level) else {
+    fn cascade_level<T>(&mut self, slab: &mut Slab<T>, moves_left: &mut usize) -> bool {
+        let level = self.cascade.levels.trailing_zeros() as u8;
+        let Some(at) = self.cascaded_slot(level) else {
             return true;
         };
         let len = self.levels.slot(at).len;
-        let share = self.refinement.share_left.unwrap_or_else(|| {
+        let share = self.cascade.share_left.unwrap_or_else(|| {
             let start = Levels::start(at);
             self.pace.share(len, start)
         });
@@ -100,21 +100,21 @@ impl Wheel {
         }
         let moved = moves - share_left;
         *moves_left -= moved;
-        self.refinement.share_left = Some(share - moved);
+        self.cascade.share_left = Some(share - moved);
         if moved < share {
             return false;
         }
-        self.refinement.is_whole &= level == 0 || self.levels.slot(at).is_empty();
+        self.cascade.is_whole &= level == 0 || self.levels.slot(at).is_empty();
         true
     }
 
     /// The slot of a level that is to be made ready.
     #[inline]
-    fn refined_slot(&self, level: u8) -> Option<Position> {
+    fn cascaded_slot(&self, level: u8) -> Option<Position> {
         if level == 0 {
             return self.gathered_ahead();
         }
-        if self.levels.active() >> level & 1 == 0 {
+        if self.levels.active >> level & 1 == 0 {
             return None;
         }
         let at = self.levels.first_slot(level, self.cursor);
@@ -122,10 +122,10 @@ impl Wheel {
     }
 
     /// The next tick's slot, if it has so many timers that it is worth the while, and not so many that
-    /// [`prepare`](Self::prepare) sees to them.
+    /// [`presort`](Self::presort) sees to them.
     #[inline]
     pub(super) fn gathered_ahead(&self) -> Option<Position> {
-        if self.levels.active() & 1 == 0 {
+        if self.levels.active & 1 == 0 {
             return None;
         }
         let at = self.levels.first_slot(0, self.cursor);
@@ -138,10 +138,10 @@ impl Wheel {
         is_wanted.then_some(at)
     }
 
-    /// Whether there is nothing to refine before the cursor reaches the next slot of level 1.
+    /// Whether there is nothing to cascade before the cursor reaches the next slot of level 1.
     #[inline]
-    pub(super) fn is_refined(&self) -> bool {
-        self.refined_until == self.last_before_coarse()
+    pub(super) fn is_cascaded(&self) -> bool {
+        self.cascaded_until == self.last_before_coarse()
     }
 }
 
