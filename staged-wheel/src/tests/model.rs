@@ -118,7 +118,7 @@ queue!(
     TimerHandle,
     LEVELS,
     Self::with_inline_max,
-    |this| { this.len() <= 8 || this.is_inline() }
+    |this| this.len() <= 8 || this.is_inline()
 );
 
 /// A queue beside the sorted map, with all handles ever handed out.

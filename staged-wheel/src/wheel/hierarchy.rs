@@ -6,9 +6,9 @@
 //!                      │                                                 │
 //!                      ▼                                                 ▼
 //!    ┌──────────────────────────────────────┐   cursor arrives   ┌─────┐ ┌──────┐
-//!    │ levels 9 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
+//!    │ levels 8 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
 //!    └──────────────────────────────────────┘   gather, sort     └──┬──┘ └──┬───┘
-//!       cascade: the next slot of each level                         └───┬───┘
+//!       cascade: the next slot of each level                        └───┬───┘
 //!       moves down ahead of the cursor                    the smaller head fires, if due
 //! ```
 //!
@@ -27,8 +27,9 @@
 //! fires when the cursor comes to these; no timer is due before `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot per occupied level, and cached; a look for bursts a few slots per occupied level, once a
-//! tick and before each sleep.
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot
+//! per occupied level, and cached; a scan for bursts a few slots per occupied level, once a tick and
+//! before each sleep.
 
 mod cascade;
 mod cursor;

@@ -21,8 +21,8 @@
 //!
 //! Invariants: a bit is set exactly when its list is not empty, the count is the list's length, the
 //! links agree both ways; `min_ns` lies in the slot's interval and is no later than any deadline in
-//! the list; a record may wait in a slot *before* that of its deadline (it was re-armed to a later one and is placed anew when
-//! the slot is emptied), never in one behind.
+//! the list; a record may wait in a slot *before* that of its deadline (it was re-armed to a later
+//! one and is placed anew when the slot is emptied), never in one behind.
 //!
 //! Linking and unlinking touch a record, its neighbours and the slot. The slot width of the design
 //! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and

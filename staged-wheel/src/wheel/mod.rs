@@ -6,7 +6,7 @@
 //!            │                                       ▼
 //!   ┌────────────────┐                      ┌─────────────────┐
 //!   │ inline, dense  │                      │ wheel, tables   │      same slab, same records,
-//!   │ arrays (3 KiB) │                      │ of 15 KiB       │      same handles in both
+//!   │ arrays (3 KiB) │                      │ of 14 KiB       │      same handles in both
 //!   └────────────────┘                      └─────────────────┘
 //!            ▲                                       │
 //!            └───────────────────────────────────────┘
@@ -17,7 +17,7 @@
 //! the order is that of deadlines and arming counts, as before. The way back is that of all memory
 //! that is no longer used: it is taken when none is armed, and none was for a whole window of the
 //! slab. Nothing is lost by waiting: arming a hundred timers in the wheel is as cheap as a push.
-//! What the stage buys is 12 KiB less for the many executors that never hold 256 timers, and an
+//! What the stage buys is 11 KiB less for the many executors that never hold 256 timers, and an
 //! exact next expiry for them.
 //!
 //! The tables of a stage are allocated by the arm that begins it, and never by a poll or a cancel.

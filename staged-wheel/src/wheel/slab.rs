@@ -30,7 +30,7 @@ use super::page_table::{FULL, Page, PageList};
 use crate::prefetch::prefetch;
 
 const FIRST_GENERATION: u32 = 1;
-/// Page numbers end here: a slot counts its timers in 30 bits.
+/// Page numbers end here, far from an index that would be [`NIL`].
 const PAGES_MAX: usize = (1 << 30) >> PAGE_BITS;
 
 #[derive(Debug)]
