@@ -217,10 +217,6 @@ impl Config {
         self
     }
 
-    pub(crate) fn start_floor(&self) -> Option<Ts> {
-        self.floor
-    }
-
     /// The limits in rows of `row_bytes`, after checking each field.
     pub(crate) fn limits(&self, row_bytes: usize) -> Result<Limits, ConfigError> {
         let (page, memtable) = (self.page_bytes, self.memtable_bytes);

@@ -76,7 +76,7 @@ impl<K: Hash + Eq, V: Clone + 'static> Keyed<K, V> {
         let memory_limit_bytes = limits.memory_limit_bytes.take();
         Ok(Self {
             limits: Arc::new(limits),
-            floor: config.start_floor(),
+            floor: config.floor,
             memory_limit_bytes,
             unflushed_rows: 0,
             places: HashMap::new(),

@@ -66,7 +66,7 @@ impl<V: Clone + 'static> MemLog<V> {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let limits = config.limits(size_of::<Ts>() + size_of::<V>())?;
         Ok(Self {
-            state: State::Own(Box::new(Core::new(Arc::new(limits), config.start_floor()))),
+            state: State::Own(Box::new(Core::new(Arc::new(limits), config.floor))),
         })
     }
 
@@ -195,31 +195,11 @@ impl<V: Clone + 'static> MemLog<V> {
     }
 
     /// Deletes the rows at one timestamp.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(1, 'a'), (2, 'b'), (2, 'c'), (3, 'd')])?;
-    /// log.delete_at(2);
-    /// assert_eq!(log.snapshot().count(..), 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn delete_at(&mut self, ts: Ts) -> Seq {
         self.state.access().hide(ts, ts)
     }
 
     /// Deletes the rows before a timestamp. Before `i64::MIN` there is none.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(1, 'a'), (2, 'b'), (3, 'c')])?;
-    /// log.delete_before(3);
-    /// assert_eq!(log.snapshot().first(), Some(3));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn delete_before(&mut self, ts: Ts) -> Seq {
         self.state.access().hide_before(ts)
     }
@@ -257,16 +237,6 @@ impl<V: Clone + 'static> MemLog<V> {
     }
 
     /// Writes all rows to segments. A compaction that is under way waits.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend((0..100).map(|ts| (ts, ts)))?;
-    /// log.flush();
-    /// assert_eq!((log.stats().memtable_rows, log.stats().segment_rows), (0, 100));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn flush(&mut self) {
         self.state.access().seal();
         let rows = self.state.portion();
@@ -276,19 +246,6 @@ impl<V: Clone + 'static> MemLog<V> {
 
     /// Asks for all that overlaps, hides rows or is small to be merged by the next
     /// [`step`](Self::step)s.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend((0..100).map(|ts| (ts, ts)))?;
-    /// log.flush();
-    /// log.delete_at(50);
-    /// log.request_compaction();
-    /// while log.step(1_000) == timelog::Progress::More {}
-    /// assert_eq!(log.stats().segment_rows, 99);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn request_compaction(&mut self) {
         self.state.access().request_compaction();
     }

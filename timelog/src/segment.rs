@@ -307,28 +307,23 @@ impl<V> Segment<V> {
         let mut before = Ts::MIN;
         let mut rows = 0;
         for (index, page) in self.pages().iter().enumerate() {
-            Broken::unless(!page.is_empty(), || {
-                format!("{name}: page {index} is empty")
-            })?;
-            Broken::unless(page.ts.len() == page.values.len(), || {
-                format!("{name}: page {index}: columns differ")
-            })?;
-            Broken::unless(self.fences()[index] == page.ts[0], || {
-                format!("{name}: fence of page {index}")
-            })?;
-            Broken::unless(self.rank((index, 0)) == rows, || {
-                format!("{name}: rows before page {index}")
-            })?;
-            if let Pages::Many(directory) = &self.pages {
-                let marks = directory.marks_of(index);
-                Broken::unless(marks.iter().eq(page.ts.iter().step_by(MARK_ROWS)), || {
-                    format!("{name}: marks of page {index}")
-                })?;
+            let first = page.ts.first().copied();
+            let marks = match &self.pages {
+                Pages::One(_) => None,
+                Pages::Many(directory) => Some(directory.marks_of(index)),
+            };
+            let is_marked = |marks: &[Ts]| marks.iter().eq(page.ts.iter().step_by(MARK_ROWS));
+            for (holds, what) in [
+                (!page.is_empty(), "no rows"),
+                (page.ts.len() == page.values.len(), "columns differ"),
+                (Some(self.fences()[index]) == first, "fence"),
+                (self.rank((index, 0)) == rows, "rows before it"),
+                (marks.is_none_or(is_marked), "marks"),
+                (Some(before) <= first && page.ts.is_sorted(), "order"),
+            ] {
+                Broken::unless(holds, || format!("{name}: page {index}: {what}"))?;
             }
             rows += page.len();
-            Broken::unless(before <= page.ts[0] && page.ts.is_sorted(), || {
-                format!("{name}: order in page {index}")
-            })?;
             before = page.ts[page.len() - 1];
         }
         Broken::unless(rows == self.rows, || format!("{name}: row count"))?;

@@ -33,7 +33,6 @@ pub(crate) struct Segments<V> {
     maxes: Vec<Ts>,
     /// Rows before each block, and at the end all.
     starts: Vec<usize>,
-    len: usize,
 }
 
 #[derive(Debug)]
@@ -56,7 +55,6 @@ impl<V> Clone for Segments<V> {
             blocks: self.blocks.clone(),
             maxes: self.maxes.clone(),
             starts: self.starts.clone(),
-            len: self.len,
         }
     }
 }
@@ -116,16 +114,15 @@ impl<V> Segments<V> {
             blocks: Vec::new(),
             maxes: Vec::new(),
             starts: Vec::new(),
-            len: 0,
         }
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        self.blocks.iter().map(|block| block.segments.len()).sum()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.blocks.is_empty()
     }
 
     pub fn rows(&self) -> usize {
@@ -222,22 +219,6 @@ impl<V> Segments<V> {
         found.map(|(at, _)| at)
     }
 
-    /// As `find`, in a list that is in time order.
-    pub fn find_in_order(&self, wanted: &Arc<Segment<V>>) -> Option<Slot> {
-        let mut at = self.partition_point(|max| max < wanted.max());
-        // Others may end with the same timestamp.
-        loop {
-            let segment = self.get(at)?;
-            if Arc::ptr_eq(segment, wanted) {
-                return Some(at);
-            }
-            if segment.max() > wanted.max() {
-                return None;
-            }
-            at = self.after(at);
-        }
-    }
-
     /// The rows of segments with a lower watermark than `seq`, in a stretch of slots.
     pub fn rows_older_than(&self, seq: Seq, range: Range<Slot>) -> usize {
         let mut rows = 0;
@@ -277,68 +258,43 @@ impl<V> Segments<V> {
         block.push(segment);
         self.maxes[last] = block.max;
         self.starts[last + 1] = self.starts[last] + block.rows();
-        self.len += 1;
     }
 
-    /// Puts other segments in the place of a stretch of slots, and gives those that were there.
-    pub fn replace(
-        &mut self,
-        range: Range<Slot>,
-        with: impl IntoIterator<Item = Arc<Segment<V>>>,
-    ) -> Vec<Arc<Segment<V>>> {
+    /// Puts other segments in the place of a stretch of slots.
+    pub fn replace(&mut self, range: Range<Slot>, with: impl IntoIterator<Item = Arc<Segment<V>>>) {
         let first = range.start / BLOCK;
         // Whole blocks that are to be made anew: those of the range, and a neighbour, so that the
         // blocks do not become ever smaller.
         let end = (range.end.div_ceil(BLOCK).max(first) + 1).min(self.blocks.len());
         let first = first.min(end.saturating_sub(1));
-        let mut kept = Vec::new();
-        let mut removed = Vec::new();
-        let mut with = Some(with);
-        let mut inside = Vec::new();
-        for (number, block) in (first..).zip(&self.blocks[first..end]) {
-            for (offset, segment) in block.segments.iter().enumerate() {
-                let at = slot(number, offset);
-                if at >= range.start
-                    && let Some(with) = with.take()
-                {
-                    kept.extend(with);
-                }
-                if range.contains(&at) {
-                    removed.push(Arc::clone(segment));
-                } else {
-                    kept.push(Arc::clone(segment));
-                }
-            }
-        }
-        if let Some(with) = with {
-            kept.extend(with);
-        }
+        let slots = (first..).zip(&self.blocks[first..end]);
+        let slots = slots.flat_map(|(number, block)| (slot(number, 0)..).zip(&block.segments));
+        let (before, rest): (Vec<_>, Vec<_>) = slots.partition(|(at, _)| *at < range.start);
+        let after = rest.into_iter().filter(|(at, _)| *at >= range.end);
+        let kept = before.into_iter().map(|it| Arc::clone(it.1));
+        let kept = kept.chain(with).chain(after.map(|it| Arc::clone(it.1)));
+        let kept: Vec<_> = kept.collect();
         work::count(Work::Copied, kept.len() + self.blocks.len());
-        self.len = self.len + kept.len()
-            - self.blocks[first..end]
-                .iter()
-                .map(|block| block.segments.len())
-                .sum::<usize>();
-        let count = kept.len().div_ceil(BLOCK);
-        let size = kept.len().div_ceil(count.max(1));
-        let mut kept = kept.into_iter().peekable();
-        while kept.peek().is_some() {
+        let size = kept.len().div_ceil(kept.len().div_ceil(BLOCK).max(1));
+        let inside = kept.chunks(size.max(1)).map(|segments| {
             let mut block = Block::new();
-            kept.by_ref()
-                .take(size)
-                .for_each(|segment| block.push(segment));
-            inside.push(Arc::new(block));
-        }
+            segments.iter().cloned().for_each(|it| block.push(it));
+            Arc::new(block)
+        });
         self.blocks.splice(first..end, inside);
         self.maxes = self.blocks.iter().map(|block| block.max).collect();
-        self.starts.clear();
-        let mut rows = 0;
-        for block in &self.blocks {
-            self.starts.push(rows);
-            rows += block.rows();
+        let ends = self.blocks.iter().scan(0, |rows, block| {
+            *rows += block.rows();
+            Some(*rows)
+        });
+        self.starts = [0].into_iter().chain(ends).collect();
+    }
+
+    /// Puts others in the place of this very segment, if it is there.
+    pub fn swap(&mut self, old: &Arc<Segment<V>>, with: impl IntoIterator<Item = Arc<Segment<V>>>) {
+        if let Some(at) = self.find(old) {
+            self.replace(at..self.after(at), with);
         }
-        self.starts.push(rows);
-        removed
     }
 
     /// Takes all segments out whose blocks are this list's alone.
@@ -352,14 +308,12 @@ impl<V> Segments<V> {
 
     pub fn check(&self, name: &str, last: Seq) -> Result<(), Broken> {
         let mut rows = 0;
-        let mut len = 0;
         for (number, block) in self.blocks.iter().enumerate() {
             let mut expected = Block::new();
             for (offset, segment) in block.segments.iter().enumerate() {
-                segment.check(&format!("{name} segment {}", len + offset), last)?;
+                segment.check(&format!("{name} segment {}", slot(number, offset)), last)?;
                 expected.push(Arc::clone(segment));
             }
-            len += block.segments.len();
             let is_same = !block.segments.is_empty()
                 && block.segments.len() <= BLOCK
                 && (&block.mins, &block.maxes, &block.starts)
@@ -373,7 +327,7 @@ impl<V> Segments<V> {
             )?;
             rows += block.rows();
         }
-        Broken::unless(self.rows() == rows && self.len == len, || {
+        Broken::unless(self.rows() == rows, || {
             format!("{name}: sums of its blocks")
         })
     }

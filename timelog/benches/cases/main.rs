@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p timelog --bench cases                               all of them
-//! cargo bench -p timelog --bench cases -- 'A*' B4 --rounds 20 --csv
+//! cargo bench -p timelog --bench cases -- 'A*' B4 --rounds 20
 //! ```
 //!
 //! A case checks its results in each round. `--check` runs each of them once, for that alone.
@@ -111,9 +111,6 @@ struct Options {
     /// Measured rounds, after three that are not.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Comma-separated values instead of a table.
-    #[arg(long)]
-    csv: bool,
     /// Each case runs once, and nothing is measured.
     #[arg(long)]
     check: bool,
@@ -227,27 +224,6 @@ fn measure(fixture: &Fixture, cases: &[Case], rounds: u32) -> Vec<Line> {
     lines.collect()
 }
 
-fn csv(lines: &[Line]) -> String {
-    let mut text =
-        "case,form,operations,median_ns,least_ns,greatest_ns,0.4.5_ns,1.3.0_ns\n".to_owned();
-    for line in lines {
-        let Spread { min, median, max } = line.ns;
-        let [published, newer] = line
-            .others
-            .map(|it| it.map_or(String::new(), |ns| format!("{ns:.2}")));
-        let Line {
-            case,
-            form,
-            operations,
-            ..
-        } = line;
-        text += &format!(
-            "{case},{form},{operations},{median:.3},{min:.3},{max:.3},{published},{newer}\n"
-        );
-    }
-    text
-}
-
 fn table(lines: &[Line]) -> String {
     let titles = [
         "case",
@@ -317,9 +293,6 @@ fn main() {
     assert!(!chosen.is_empty(), "no case has that name");
     let load = machine::load();
     let lines = measure(&fixture, &chosen, options.rounds);
-    if options.csv {
-        return print!("{}", csv(&lines));
-    }
     let (machine, after) = (machine::describe(), machine::load());
     println!("{machine}; load averages before {load}, after {after}\n");
     print!("{}", table(&lines));

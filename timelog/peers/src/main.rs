@@ -27,9 +27,6 @@ struct Options {
     /// On the disk that is to be measured. The system's folder of temporary files by default.
     #[arg(long)]
     folder: Option<PathBuf>,
-    /// Comma-separated values of all rounds instead of a table of medians.
-    #[arg(long)]
-    csv: bool,
     /// What a process does that this one has started: `write` or `read`, and which store.
     #[arg(long, hide = true, num_args = 2)]
     part: Option<Vec<String>>,
@@ -165,14 +162,7 @@ fn main() {
     if let Some([what, store]) = options.part.as_deref() {
         let work = if what == "write" { write } else { read };
         let figures = work(store, &folder, options.rows);
-        return println!(
-            "{}",
-            figures
-                .iter()
-                .map(f64::to_string)
-                .collect::<Vec<_>>()
-                .join(" ")
-        );
+        return figures.iter().for_each(|figure| println!("{figure}"));
     }
     let load = machine::load();
     let mut measured = vec![Vec::new(); STORES.len()];
@@ -185,34 +175,17 @@ fn main() {
             rounds.push(figures);
         }
     }
-    if options.csv {
-        println!("what,{}", STORES.join(","));
-    }
     let mut table = Table::new(["what"].into_iter().chain(STORES));
     for (at, what) in FIGURES.iter().enumerate() {
         let of_store =
             |rounds: &Vec<Vec<f64>>| -> Samples { rounds.iter().map(|it| it[at]).collect() };
-        if options.csv {
-            for round in 0..options.rounds as usize {
-                let figures: Vec<_> = measured
-                    .iter()
-                    .map(|it| it[round][at].to_string())
-                    .collect();
-                println!("\"{what}\",{}", figures.join(","));
-            }
-        }
         let spreads = measured.iter().map(|rounds| of_store(rounds).spread());
         let cells = spreads.map(|it| it.map_or(String::new(), |it| it.to_string()));
         table.push([(*what).to_owned()].into_iter().chain(cells));
     }
-    if !options.csv {
-        let (rows, rounds) = (options.rows, options.rounds);
-        println!(
-            "{}; load averages before {load}, after {}",
-            machine::describe(),
-            machine::load()
-        );
-        println!("{rows} rows, {rounds} rounds: the median, the least and the greatest\n");
-        print!("{}", table.terminal());
-    }
+    let (load_after, machine) = (machine::load(), machine::describe());
+    println!("{machine}; load averages before {load}, after {load_after}");
+    let Options { rows, rounds, .. } = options;
+    println!("{rows} rows, {rounds} rounds: the median, the least and the greatest\n");
+    print!("{}", table.terminal());
 }

@@ -151,49 +151,45 @@ mod tests {
     #[test]
     fn other_programs_read_what_was_dumped() {
         type Value = (i64, [bool; 2]);
+        let value = |ts: i64| (-ts, [ts % 2 == 0, true]);
         let mut log = MemLog::new(Config::default()).unwrap();
-        log.extend((0..70_000).map(|ts| (ts, (-ts, [ts % 2 == 0, true]))))
-            .unwrap();
-        for name in [Value::type_name(), "a type of its own".to_owned()] {
-            let layout = Layout::new(&name, Value::BYTES);
+        log.extend((0..70_000).map(|ts| (ts, value(ts)))).unwrap();
+        let snapshot = log.snapshot();
+        for (name, columns) in [(&Value::type_name()[..], 4), ("a type of its own", 2)] {
+            let layout = Layout::new(name, Value::BYTES);
             let mut file = Vec::new();
-            let snapshot = log.snapshot();
-            let rows = snapshot.range(..);
-            assert_eq!(
-                dump_arrow(rows, &layout, TimeUnit::Millis, &mut file).unwrap(),
-                70_000
-            );
-            let mut row = 0;
+            let dumped = dump_arrow(snapshot.range(..), &layout, TimeUnit::Millis, &mut file);
+            assert_eq!(dumped.unwrap(), 70_000);
+            let mut rows = 0..;
             for batch in StreamReader::try_new(&file[..], None).unwrap() {
                 let batch = batch.unwrap();
+                assert_eq!(batch.num_columns(), columns);
                 let timestamps = batch.column(0).as_primitive::<TimestampMillisecondType>();
                 for (index, ts) in timestamps.values().iter().enumerate() {
-                    assert_eq!(*ts, row);
-                    if layout.columns().len() == 1 {
-                        let mut bytes = [0; 10];
-                        (-row, [row % 2 == 0, true]).encode(&mut bytes);
+                    assert_eq!(Some(*ts), rows.next());
+                    if columns == 2 {
+                        let mut bytes = [0; Value::BYTES];
+                        value(*ts).encode(&mut bytes);
                         assert_eq!(batch.column(1).as_fixed_size_binary().value(index), bytes);
                     } else {
                         let number = batch.column(1).as_primitive::<Int64Type>().value(index);
                         let is_even = batch.column(2).as_boolean().value(index);
-                        assert_eq!((number, is_even), (-row, row % 2 == 0));
+                        assert_eq!((number, is_even), (-ts, ts % 2 == 0));
                     }
-                    row += 1;
                 }
             }
-            assert_eq!(row, 70_000);
+            assert_eq!(rows.next(), Some(70_000));
         }
-        let layout = Layout::new("()", 0);
         let mut log = MemLog::new(Config::default()).unwrap();
         log.append(1, ()).unwrap();
-        let mut file = Vec::new();
-        dump_arrow(
+        let (mut file, layout) = (Vec::new(), Layout::new("()", 0));
+        let dumped = dump_arrow(
             log.snapshot().range(..),
             &layout,
             TimeUnit::Nanos,
             &mut file,
-        )
-        .unwrap();
+        );
+        assert_eq!(dumped.unwrap(), 1);
         assert_eq!(StreamReader::try_new(&file[..], None).unwrap().count(), 1);
     }
 }

@@ -109,12 +109,19 @@ impl<R: Read> Input<R> {
         }
     }
 
-    fn format(&self, field: &'static str, found: String, wanted: impl ToString) -> LoadError {
-        self.error(LoadErrorKind::Format {
+    fn format(
+        &self,
+        field: &'static str,
+        found: impl ToString,
+        wanted: impl ToString,
+    ) -> LoadError {
+        LoadError::format(
+            self.rows,
+            Position::Offset(self.offset),
             field,
             found,
-            wanted: wanted.to_string(),
-        })
+            wanted,
+        )
     }
 
     /// Reads so many more bytes of the part.
@@ -150,10 +157,10 @@ impl<R: Read> Input<R> {
         let number = |at: usize| u32::decode(&self.part[at..at + 4]);
         let (version, width) = (number(8), number(12));
         if version != VERSION {
-            return Err(self.format("the version", version.to_string(), VERSION));
+            return Err(self.format("the version", version, VERSION));
         }
         if width as usize != value_bytes {
-            return Err(self.format("the bytes of a value", width.to_string(), value_bytes));
+            return Err(self.format("the bytes of a value", width, value_bytes));
         }
         let rows = u64::decode(&self.part[16..24]);
         self.offset += self.part.len() as u64;
@@ -165,11 +172,7 @@ impl<R: Read> Input<R> {
         self.read(4)?;
         let rows = u32::decode(&self.part[..4]) as usize;
         if !(1..=most).contains(&(rows as u64)) {
-            return Err(self.format(
-                "the rows of a block",
-                rows.to_string(),
-                format!("1 to {most}"),
-            ));
+            return Err(self.format("the rows of a block", rows, format!("1 to {most}")));
         }
         self.finish(rows * (8 + V::BYTES))?;
         let (timestamps, values) = self.part[4..].split_at(rows * 8);

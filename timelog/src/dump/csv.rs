@@ -73,13 +73,10 @@ where
         let header = input.headers().cloned();
         let header = header.map_err(|error| error_of(error, rows))?;
         if header.iter().ne(HEADER) {
-            return Err(format_error(
-                1,
-                rows,
-                "the header",
-                &header,
-                HEADER.join(","),
-            ));
+            let header: Vec<_> = header.iter().collect();
+            let (found, wanted) = (format!("{:?}", header.join(",")), HEADER.join(","));
+            let at = Position::Line(1);
+            return Err(LoadError::format(rows, at, "the header", found, wanted));
         }
         let mut record = StringRecord::new();
         let mut batch = Vec::with_capacity(BATCH_ROWS);
@@ -121,14 +118,14 @@ where
     V: FromStr,
     V::Err: Display,
 {
-    let error = |field, text: &str, error: String| LoadError {
-        rows,
-        at: Position::Line(line),
-        kind: LoadErrorKind::Format {
+    let error = |field, text: &str, wanted: String| {
+        LoadError::format(
+            rows,
+            Position::Line(line),
             field,
-            found: format!("{text:?}"),
-            wanted: error,
-        },
+            format!("{text:?}"),
+            wanted,
+        )
     };
     let (ts, value) = (&record[0], &record[1]);
     let number = ts.parse();
@@ -138,44 +135,20 @@ where
     Ok((number, parsed))
 }
 
-fn format_error(
-    line: u64,
-    rows: u64,
-    field: &'static str,
-    found: &StringRecord,
-    wanted: String,
-) -> LoadError {
-    let found: Vec<_> = found.iter().collect();
-    LoadError {
-        rows,
-        at: Position::Line(line),
-        kind: LoadErrorKind::Format {
-            field,
-            found: format!("{:?}", found.join(",")),
-            wanted,
-        },
-    }
-}
-
 fn error_of(error: csv::Error, rows: u64) -> LoadError {
-    let line = error.position().map_or(1, |position| position.line());
-    let kind = match error.into_kind() {
-        ErrorKind::Io(error) => LoadErrorKind::Read(error),
-        ErrorKind::UnequalLengths { len, .. } => LoadErrorKind::Format {
-            field: "the number of columns",
-            found: len.to_string(),
-            wanted: HEADER.len().to_string(),
-        },
-        ErrorKind::Utf8 { err, .. } => LoadErrorKind::Format {
-            field: "the text",
-            found: err.to_string(),
-            wanted: "UTF-8".to_owned(),
-        },
-        other => LoadErrorKind::Read(io::Error::other(format!("{other:?}"))),
+    let at = Position::Line(error.position().map_or(1, |position| position.line()));
+    let format = |field, found, wanted| LoadError::format(rows, at, field, found, wanted);
+    let error = match error.into_kind() {
+        ErrorKind::UnequalLengths { len, .. } => {
+            let wanted = HEADER.len().to_string();
+            return format("the number of columns", len.to_string(), wanted);
+        }
+        ErrorKind::Utf8 { err, .. } => {
+            return format("the text", err.to_string(), "UTF-8".to_owned());
+        }
+        ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     };
-    LoadError {
-        rows,
-        at: Position::Line(line),
-        kind,
-    }
+    let kind = LoadErrorKind::Read(error);
+    LoadError { rows, at, kind }
 }

@@ -120,6 +120,24 @@ impl fmt::Display for LoadErrorKind {
     }
 }
 
+impl LoadError {
+    /// What was wrong with a field.
+    fn format(
+        rows: u64,
+        at: Position,
+        field: &'static str,
+        found: impl ToString,
+        wanted: impl ToString,
+    ) -> Self {
+        let kind = LoadErrorKind::Format {
+            field,
+            found: found.to_string(),
+            wanted: wanted.to_string(),
+        };
+        Self { rows, at, kind }
+    }
+}
+
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rows, at, kind } = self;

@@ -9,11 +9,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::error::Error;
-use super::format::{
-    BLOCK_HEAD, DELETE_BYTES, FLOOR_BYTES, ROWS_HEAD, add_rows, push_delete, push_floor,
-    push_rows_head,
-};
-use crate::{Seq, Ts};
+use super::format::{BLOCK_HEAD, ROWS_HEAD, add_rows, push_rows_head};
+use crate::Seq;
 
 /// Operations that become durable together.
 #[derive(Debug, Default)]
@@ -178,17 +175,11 @@ impl Tail {
         self.commit()
     }
 
-    pub fn delete(&mut self, first: Ts, last: Ts) -> Commit {
-        self.begin(1, DELETE_BYTES);
+    /// A delete or a floor.
+    pub fn operation(&mut self, bytes: &[u8]) -> Commit {
+        self.begin(1, bytes.len());
         self.rows_at = None;
-        push_delete(&mut self.block, first, last);
-        self.commit()
-    }
-
-    pub fn floor(&mut self, ts: Ts) -> Commit {
-        self.begin(1, FLOOR_BYTES);
-        self.rows_at = None;
-        push_floor(&mut self.block, ts);
+        self.block.extend_from_slice(bytes);
         self.commit()
     }
 

@@ -22,30 +22,29 @@ pub const MAX_RECORD_BYTES: usize = 64 << 10;
 ///     .commit_delay(Duration::from_millis(2))
 ///     .keep(Duration::from_secs(7 * 24 * 3600));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub(super) memory: crate::Config,
     pub(super) commit_delay: Duration,
-    pub(super) limits: Limits,
+    pub(super) commit_bytes: usize,
+    pub(super) pending_bytes: usize,
+    pub(super) wal_file_bytes: u64,
+    pub(super) wake_up: Duration,
     pub(super) keep: Option<Duration>,
     pub(super) keep_bytes: Option<usize>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Limits {
-    pub commit_bytes: usize,
-    pub pending_bytes: usize,
-    pub wal_file_bytes: u64,
-    pub wake_up: Duration,
-}
-
-impl Default for Limits {
+impl Default for Config {
     fn default() -> Self {
         Self {
+            memory: crate::Config::default(),
+            commit_delay: Duration::ZERO,
             commit_bytes: 256 << 10,
             pending_bytes: 64 << 20,
             wal_file_bytes: 32 << 20,
             wake_up: Duration::from_millis(100),
+            keep: None,
+            keep_bytes: None,
         }
     }
 }
@@ -69,28 +68,28 @@ impl Config {
     /// and the next one gathers meanwhile. Default 256 KiB: more makes better use of a device that is
     /// slow to sync, less lets writers go on while others are written.
     pub fn commit_bytes(mut self, bytes: usize) -> Self {
-        self.limits.commit_bytes = bytes;
+        self.commit_bytes = bytes;
         self
     }
 
     /// The most that may wait for the device, in bytes, from 4 KiB to 1 GiB. A write beyond is
     /// refused with [`Error::Busy`]; a single one may be as large as that. Default 64 MiB.
     pub fn pending_bytes(mut self, bytes: usize) -> Self {
-        self.limits.pending_bytes = bytes;
+        self.pending_bytes = bytes;
         self
     }
 
     /// The size of a file of the write-ahead log, in bytes, from 8 KiB to 4 GiB. A full one is turned into a
     /// checkpoint. Default 32 MiB.
     pub fn wal_file_bytes(mut self, bytes: u64) -> Self {
-        self.limits.wal_file_bytes = bytes;
+        self.wal_file_bytes = bytes;
         self
     }
 
     /// How often maintenance looks for work that nothing woke it for, and applies
     /// [`keep`](Self::keep) and [`keep_bytes`](Self::keep_bytes). From 1 ms to a day. Default 100 ms.
     pub fn wake_up(mut self, period: Duration) -> Self {
-        self.limits.wake_up = period;
+        self.wake_up = period;
         self
     }
 
@@ -113,39 +112,24 @@ impl Config {
 
     pub(super) fn check<V: Record>(&self) -> Result<(), Error> {
         const DAY: Duration = Duration::from_secs(24 * 3600);
-        let (limits, keep) = (&self.limits, self.keep);
+        let row_bytes = size_of::<Ts>() + V::BYTES;
         let (wanted, delay) = ("at most 64 KiB", self.commit_delay);
         ConfigError::within("Record::BYTES", V::BYTES, 0..=MAX_RECORD_BYTES, wanted)?;
         ConfigError::within("commit_delay", delay, Duration::ZERO..=DAY, "at most a day")?;
-        let (commit, pending) = (limits.commit_bytes, limits.pending_bytes);
-        ConfigError::within("commit_bytes", commit, 1..=1 << 30, "1 byte to 1 GiB")?;
-        ConfigError::within(
-            "pending_bytes",
-            pending,
-            4 << 10..=1 << 30,
-            "4 KiB to 1 GiB",
-        )?;
-        let file = limits.wal_file_bytes;
-        ConfigError::within(
-            "wal_file_bytes",
-            file,
-            2 * UNIT as u64..=4 << 30,
-            "8 KiB to 4 GiB",
-        )?;
-        let shortest = Duration::from_millis(1);
-        ConfigError::within("wake_up", limits.wake_up, shortest..=DAY, "1 ms to a day")?;
-        let is_tick = keep.is_none_or(|age| self.memory.unit.ticks(age) > 0);
-        ConfigError::unless(
-            is_tick,
-            "keep",
-            keep.unwrap_or_default(),
-            "one tick of the unit or more",
-        )?;
-        let row_bytes = size_of::<Ts>() + V::BYTES;
-        let kept = self.keep_bytes.unwrap_or(usize::MAX);
+        let (bytes, wanted) = (self.commit_bytes, "1 byte to 1 GiB");
+        ConfigError::within("commit_bytes", bytes, 1..=1 << 30, wanted)?;
+        let (bytes, wanted) = (self.pending_bytes, "4 KiB to 1 GiB");
+        ConfigError::within("pending_bytes", bytes, 4 << 10..=1 << 30, wanted)?;
+        let (bytes, wanted) = (self.wal_file_bytes, "8 KiB to 4 GiB");
+        ConfigError::within("wal_file_bytes", bytes, 2 * UNIT as u64..=4 << 30, wanted)?;
+        let periods = Duration::from_millis(1)..=DAY;
+        ConfigError::within("wake_up", self.wake_up, periods, "1 ms to a day")?;
+        let (age, wanted) = (self.keep.unwrap_or(DAY), "one tick of the unit or more");
+        ConfigError::unless(self.memory.unit.ticks(age) > 0, "keep", age, wanted)?;
+        let bytes = self.keep_bytes.unwrap_or(usize::MAX);
         ConfigError::within(
             "keep_bytes",
-            kept,
+            bytes,
             row_bytes..=usize::MAX,
             "one row or more",
         )?;

@@ -148,7 +148,6 @@ pub(super) async fn write<V: Record>(
         manifest.checkpoints.extend(written);
     }
     (manifest.last, manifest.is_closed) = (to.0, true);
-    manifest.stage(folder).await?;
-    manifest.publish(folder).await?;
+    manifest.write(folder).await?;
     Ok(manifest.identity)
 }

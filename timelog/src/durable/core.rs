@@ -13,9 +13,10 @@ use super::commit::{Commit, Tail, payload_bytes};
 use super::config::Config;
 use super::disk::{File, Folder};
 use super::error::{Error, Refused};
+use super::format::{delete, floor};
 use super::in_flight::InFlight;
 use super::manifest::{Kind, Manifest, WalFile};
-use crate::{MemLog, Record, Seq, Ts, WriteErrorKind};
+use crate::{Appended, MemLog, Record, Seq, Ts, WriteError, WriteErrorKind};
 
 /// Wakes a task, now or when it waits next.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ pub(super) struct Core {
 impl Core {
     pub fn new(folder: Folder, config: Config, manifest: Manifest, applied: u64) -> Self {
         Self {
-            tail: RefCell::new(Tail::new(applied + 1, config.limits.commit_bytes)),
+            tail: RefCell::new(Tail::new(applied + 1, config.commit_bytes)),
             folder,
             kind: manifest.kind.clone(),
             config,
@@ -191,7 +192,7 @@ impl Core {
     pub fn admit(&self, bytes: usize) -> Result<(), Error> {
         self.check_open()?;
         let needed_bytes = (self.pending_bytes()).saturating_add(payload_bytes(bytes));
-        let limit_bytes = self.config.limits.pending_bytes;
+        let limit_bytes = self.config.pending_bytes;
         if needed_bytes > limit_bytes {
             return Err(Error::Busy {
                 needed_bytes,
@@ -206,7 +207,7 @@ impl Core {
         let mut tail = self.tail.borrow_mut();
         let before = tail.bytes();
         let commit = add(&mut tail);
-        let limit = self.config.limits.commit_bytes;
+        let limit = self.config.commit_bytes;
         let is_full = before < limit && limit <= tail.bytes();
         if before == 0 || is_full {
             self.commit_bell.ring();
@@ -262,40 +263,37 @@ impl<V: Record> Shared<V> {
     }
 
     pub fn append(&self, ts: Ts, value: V) -> Result<Commit, Refused<V>> {
-        if let Err(error) = self.admit(self.row_bytes()) {
-            let rejected = value;
-            return Err(Refused { error, rejected });
-        }
-        let mut encoded = self.encoded.take();
-        encoded.resize(self.row_bytes(), 0);
-        self.encode_rows(&mut encoded, [(ts, &value)].into_iter());
-        let appended = self.mem.borrow_mut().append(ts, value);
-        let commit = match appended {
-            Ok(_) => Ok(self.core.log(|tail| tail.rows(1, &encoded))),
-            Err(refused) => Err(Refused {
-                error: Error::Write(refused.kind),
-                rejected: refused.rejected,
-            }),
-        };
-        self.written(encoded);
-        commit
+        let encode = |bytes: &mut _, value: &V| self.encode_rows(bytes, [(ts, value)].into_iter());
+        self.write(1, value, encode, |mem, value| mem.append(ts, value))
     }
 
     pub fn extend(&self, rows: Vec<(Ts, V)>) -> Result<Commit, Refused<Vec<(Ts, V)>>> {
-        if let Err(error) = self.admit(rows.len().saturating_mul(self.row_bytes())) {
+        let encode = |bytes: &mut _, rows: &Vec<(Ts, V)>| {
+            self.encode_rows(bytes, rows.iter().map(|(ts, value)| (*ts, value)));
+        };
+        self.write(rows.len(), rows, encode, MemLog::extend)
+    }
+
+    fn write<T>(
+        &self,
+        count: usize,
+        rows: T,
+        encode: impl FnOnce(&mut [u8], &T),
+        take: impl FnOnce(&mut MemLog<V>, T) -> Result<Appended, WriteError<T>>,
+    ) -> Result<Commit, Refused<T>> {
+        if let Err(error) = self.admit(count.saturating_mul(self.row_bytes())) {
             let rejected = rows;
             return Err(Refused { error, rejected });
         }
-        if rows.is_empty() {
+        if count == 0 {
             return Ok(self.core.tail.borrow().commit());
         }
-        let count = rows.len() as u32;
         let mut encoded = self.encoded.take();
-        encoded.resize(rows.len() * self.row_bytes(), 0);
-        self.encode_rows(&mut encoded, rows.iter().map(|(ts, value)| (*ts, value)));
-        let appended = self.mem.borrow_mut().extend(rows);
-        let commit = match appended {
-            Ok(_) => Ok(self.core.log(|tail| tail.rows(count, &encoded))),
+        encoded.resize(count * self.row_bytes(), 0);
+        encode(&mut encoded, &rows);
+        let taken = take(&mut self.mem.borrow_mut(), rows);
+        let commit = match taken {
+            Ok(_) => Ok((self.core).log(|tail| tail.rows(count as u32, &encoded))),
             Err(refused) => Err(Refused {
                 error: Error::Write(refused.kind),
                 rejected: refused.rejected,
@@ -326,7 +324,7 @@ impl<V: Record> Shared<V> {
         self.admit(2 * size_of::<Ts>())?;
         let deleted = self.mem.borrow_mut().delete(first..=last);
         deleted.map_err(|refused| Error::Write(refused.kind))?;
-        Ok(self.core.log(|tail| tail.delete(first, last)))
+        Ok((self.core).log(|tail| tail.operation(&delete(first, last))))
     }
 
     pub fn raise_floor(&self, ts: Ts) -> Result<Option<Commit>, Error> {
@@ -334,7 +332,7 @@ impl<V: Record> Shared<V> {
         if self.mem.borrow_mut().raise_floor(ts).is_none() {
             return Ok(None);
         }
-        Ok(Some(self.core.log(|tail| tail.floor(ts))))
+        Ok(Some(self.core.log(|tail| tail.operation(&floor(ts)))))
     }
 
     /// Fills in the bytes of rows, which are zeros.

@@ -189,9 +189,6 @@ const DELETE: u8 = 2;
 const FLOOR: u8 = 3;
 /// Of a row that follows: kind and number of rows.
 pub(super) const ROWS_HEAD: usize = 5;
-/// Of a whole delete and a whole floor.
-pub(super) const DELETE_BYTES: usize = 17;
-pub(super) const FLOOR_BYTES: usize = 9;
 
 /// The head of so many rows.
 pub(super) fn push_rows_head(payload: &mut Vec<u8>, rows: u32) {
@@ -208,15 +205,14 @@ pub(super) fn add_rows(payload: &mut [u8], at: usize, rows: u32) -> bool {
     sum.is_some()
 }
 
-pub(super) fn push_delete(payload: &mut Vec<u8>, first: Ts, last: Ts) {
-    payload.push(DELETE);
-    payload.extend(first.to_le_bytes());
-    payload.extend(last.to_le_bytes());
+/// A whole delete.
+pub(super) fn delete(first: Ts, last: Ts) -> Vec<u8> {
+    [&[DELETE][..], &first.to_le_bytes(), &last.to_le_bytes()].concat()
 }
 
-pub(super) fn push_floor(payload: &mut Vec<u8>, ts: Ts) {
-    payload.push(FLOOR);
-    payload.extend(ts.to_le_bytes());
+/// A whole floor.
+pub(super) fn floor(ts: Ts) -> Vec<u8> {
+    [&[FLOOR][..], &ts.to_le_bytes()].concat()
 }
 
 /// What stands in a payload.

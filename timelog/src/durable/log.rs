@@ -216,22 +216,22 @@ impl<V: Record> Log<V> {
 
     /// With the identity of the copy.
     pub(super) async fn backup_as(&self, path: &Path) -> Result<(Seq, u64), Error> {
-        self.shared.core.check_open()?;
+        let core = &self.shared.core;
+        core.check_open()?;
         let folder = Folder::open(path).await?;
-        let written = self.backup_in(&folder).await;
+        let copy = async {
+            let (snapshot, floor) = {
+                let mut mem = self.shared.mem.borrow_mut();
+                (mem.snapshot(), mem.stats().floor)
+            };
+            let seq = core.sync().await?;
+            let kind = core.kind.clone();
+            let identity = copy::write(&folder, kind, &snapshot, seq, floor).await?;
+            Ok((seq, identity))
+        };
+        let written = copy.await;
         folder.unlock().await?;
         written
-    }
-
-    async fn backup_in(&self, folder: &Folder) -> Result<(Seq, u64), Error> {
-        let (snapshot, floor) = {
-            let mut mem = self.shared.mem.borrow_mut();
-            (mem.snapshot(), mem.stats().floor)
-        };
-        let seq = self.shared.core.sync().await?;
-        let kind = self.shared.core.kind.clone();
-        let identity = copy::write(folder, kind, &snapshot, seq, floor).await?;
-        Ok((seq, identity))
     }
 
     pub(super) fn unit(&self) -> TimeUnit {

@@ -56,7 +56,7 @@ pub(super) async fn move_rows<V: Record>(shared: Rc<Shared<V>>) {
             executor().yield_task_queue_now().await;
         }
         core.backlog.set(0);
-        core.step_bell.wait_for(core.config.limits.wake_up).await;
+        core.step_bell.wait_for(core.config.wake_up).await;
     }
 }
 
@@ -132,9 +132,7 @@ impl<V: Record> Checkpointer<V> {
             for request in requests {
                 let _ = request.send(merged.clone());
             }
-            core.checkpoint_bell
-                .wait_for(core.config.limits.wake_up)
-                .await;
+            core.checkpoint_bell.wait_for(core.config.wake_up).await;
         }
         let requests = self.shared.core.checkpoint_requests.take();
         for request in requests {
@@ -264,8 +262,7 @@ impl<V: Record> Checkpointer<V> {
             return false;
         }
         self.judged = Some(last);
-        let wal_file_rows =
-            self.shared.core.config.limits.wal_file_bytes / self.shared.row_bytes() as u64;
+        let wal_file_rows = self.shared.core.config.wal_file_bytes / self.shared.row_bytes() as u64;
         let live = self.shared.mem.borrow_mut().snapshot().count(..);
         let manifest = self.shared.core.manifest.borrow();
         let stored: u64 = manifest.checkpoints.iter().map(|it| it.rows).sum();

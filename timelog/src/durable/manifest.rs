@@ -167,6 +167,12 @@ impl Manifest {
         Ok(Some(parsed))
     }
 
+    /// Writes it in the place of the one before.
+    pub async fn write(&self, folder: &Folder) -> Result<(), Error> {
+        self.stage(folder).await?;
+        self.publish(folder).await
+    }
+
     /// Writes it, and makes it durable as what becomes the next one.
     pub async fn stage(&self, folder: &Folder) -> Result<(), Error> {
         folder.stage(NAME, &self.encode()).await
@@ -276,14 +282,12 @@ fn parse_lines(text: &str) -> Option<Manifest> {
     let mut manifest = Manifest::new(Kind::of::<()>(TimeUnit::Nanos));
     for line in text.lines().skip(1) {
         let (key, rest) = line.split_once(' ')?;
-        let mut words = rest.split(' ');
-        let mut number = || words.next()?.parse::<u64>().ok();
         match key {
-            "edition" => manifest.edition = number()?,
-            "last" => manifest.last = number()?,
+            "edition" => [manifest.edition] = numbers(rest, None)?,
+            "last" => [manifest.last] = numbers(rest, None)?,
             "closed" => manifest.is_closed = rest == "yes",
-            "identity" => manifest.identity = u64::from_str_radix(rest, 16).ok()?,
-            "shard" => manifest.shards.push(u64::from_str_radix(rest, 16).ok()?),
+            "identity" => [manifest.identity] = numbers(rest, Some(0))?,
+            "shard" => manifest.shards.extend(numbers::<1>(rest, Some(0))?),
             "unit" => manifest.kind.unit = rest.parse().ok()?,
             "value" => {
                 let (bytes, name) = rest.split_once(' ')?;
@@ -291,30 +295,37 @@ fn parse_lines(text: &str) -> Option<Manifest> {
                 name.clone_into(&mut manifest.kind.type_name);
             }
             "checkpoint" => {
-                let (from, to) = (number()?, number()?);
-                let salt = u64::from_str_radix(words.next()?, 16).ok()?;
-                let mut number = || words.next()?.parse().ok();
+                let [from, to, salt, bytes, rows] = numbers(rest, Some(2))?;
                 manifest.checkpoints.push(CheckpointFile {
                     from,
                     to,
                     salt,
-                    bytes: number()?,
-                    rows: number()?,
+                    bytes,
+                    rows,
                 });
             }
             "wal" => {
-                let wal_number = number()?;
-                let salt = u64::from_str_radix(words.next()?, 16).ok()?;
-                let mut number = || words.next()?.parse().ok();
+                let [number, salt, bytes, end] = numbers(rest, Some(1))?;
                 manifest.wals.push(WalFile {
-                    number: wal_number,
+                    number,
                     salt,
-                    bytes: number()?,
-                    end: number()?,
+                    bytes,
+                    end,
                 });
             }
             _ => return None,
         }
     }
     Some(manifest)
+}
+
+/// The numbers of a line, of which one may be hexadecimal.
+fn numbers<const N: usize>(text: &str, hexadecimal: Option<usize>) -> Option<[u64; N]> {
+    let mut words = text.split(' ');
+    let mut numbers = [0; N];
+    for (index, number) in numbers.iter_mut().enumerate() {
+        let radix = if hexadecimal == Some(index) { 16 } else { 10 };
+        *number = u64::from_str_radix(words.next()?, radix).ok()?;
+    }
+    Some(numbers)
 }

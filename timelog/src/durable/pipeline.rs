@@ -49,7 +49,7 @@ pub(super) async fn commit_groups<V: Record>(
 
 async fn write_groups(core: &Core, wal: &mut Wal) -> Result<(), Error> {
     let delay = core.config.commit_delay;
-    let limit = core.config.limits.commit_bytes;
+    let limit = core.config.commit_bytes;
     let has_full_group = || core.tail.borrow().bytes() >= limit;
     let is_idle = || core.in_flight.borrow().is_empty();
     loop {

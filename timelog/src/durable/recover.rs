@@ -73,7 +73,7 @@ pub(super) async fn recover<V: Record>(
     let next = match loaded.next {
         Some(next) => next,
         None => {
-            let bytes = wal::first_bytes(config.limits.wal_file_bytes);
+            let bytes = wal::first_bytes(config.wal_file_bytes);
             let number = manifest.next_number();
             let made = wal::make(&folder, manifest.identity, number, bytes, || false).await?;
             made.expect("it is not stopped")
@@ -90,8 +90,7 @@ pub(super) async fn recover<V: Record>(
     manifest.wals.push(listed);
     manifest.edition += 1;
     manifest.last = applied;
-    manifest.stage(&folder).await?;
-    manifest.publish(&folder).await?;
+    manifest.write(&folder).await?;
 
     let core = Core::new(folder, config, manifest, applied);
     for file in stale {
@@ -122,8 +121,7 @@ async fn begin<V: Record>(
         return Err(Error::Format { path, what });
     }
     let manifest = Manifest::new(Kind::of::<V>(config.memory.unit));
-    manifest.stage(folder).await?;
-    manifest.publish(folder).await?;
+    manifest.write(folder).await?;
     Ok(manifest)
 }
 
@@ -154,13 +152,9 @@ pub(super) async fn load<V: Record>(
     let mut replay = Replay::<V>::new(config, &manifest.kind, 0, false)?;
     let mut found = Recovery::default();
     for it in &manifest.checkpoints {
-        let listed = Listed {
-            name: it.name(),
-            magic: CHECKPOINT_MAGIC,
-            salt: it.salt,
-            bytes: it.bytes,
-        };
-        let (file, numbers) = listed.open::<7>(folder, &manifest).await?;
+        let (name, size) = (&it.name(), it.bytes);
+        let opened = open_listed(folder, &manifest, name, CHECKPOINT_MAGIC, it.salt, size);
+        let (file, numbers) = opened.await?;
         if it.from != replay.applied {
             let what = format!(
                 "it begins after operation {}, not after {}",
@@ -176,13 +170,9 @@ pub(super) async fn load<V: Record>(
 
     let mut files = Vec::new();
     for it in &manifest.wals {
-        let listed = Listed {
-            name: it.name(),
-            magic: WAL_MAGIC,
-            salt: it.salt,
-            bytes: it.bytes,
-        };
-        let (file, _) = listed.open::<2>(folder, &manifest).await?;
+        let (name, size) = (&it.name(), it.bytes);
+        let opened = open_listed::<2>(folder, &manifest, name, WAL_MAGIC, it.salt, size);
+        let (file, _) = opened.await?;
         let first = match it.end {
             0 => first_operation(&file, it.salt).await?,
             _ => None,
@@ -236,44 +226,37 @@ pub(super) async fn load<V: Record>(
     })
 }
 
-/// A file that the manifest lists.
-pub(super) struct Listed {
-    pub name: String,
-    pub magic: u64,
-    pub salt: u64,
-    pub bytes: u64,
-}
-
-impl Listed {
-    /// Opens it, with the numbers of its header, the first of which is the salt.
-    pub async fn open<const N: usize>(
-        &self,
-        folder: &Folder,
-        manifest: &Manifest,
-    ) -> Result<(File, [u64; N]), Error> {
-        let path = folder.path().join(&self.name);
-        let file = match folder.open_existing(&self.name).await {
-            Err(error) if error.is_not_found() => {
-                return Err(Error::corrupt(&path, 0, "it is missing"));
-            }
-            opened => opened?,
-        };
-        let (found, bytes) = (file.size().await?, self.bytes);
-        if found < bytes {
-            let what = format!("it has {found} bytes, the manifest says {bytes}");
-            return Err(Error::corrupt(&path, found, what));
+/// Opens a file that the manifest lists, with the numbers of its header, the first of which is the salt.
+async fn open_listed<const N: usize>(
+    folder: &Folder,
+    manifest: &Manifest,
+    name: &str,
+    magic: u64,
+    salt: u64,
+    bytes: u64,
+) -> Result<(File, [u64; N]), Error> {
+    let path = folder.path().join(name);
+    let file = match folder.open_existing(name).await {
+        Err(error) if error.is_not_found() => {
+            return Err(Error::corrupt(&path, 0, "it is missing"));
         }
-        let head = file.read(0, UNIT).await?;
-        let numbers = parse_file_head(&head, self.magic, manifest.identity, &path)?;
-        let Some(numbers) = numbers else {
-            return Err(Error::corrupt(&path, 0, "the checksum of the header"));
-        };
-        if numbers[0] != self.salt {
-            let what = "it is not the one that the manifest lists, but one of another time";
-            return Err(Error::corrupt(&path, 24, what));
-        }
-        Ok((file, numbers))
+        opened => opened?,
+    };
+    let found = file.size().await?;
+    if found < bytes {
+        let what = format!("it has {found} bytes, the manifest says {bytes}");
+        return Err(Error::corrupt(&path, found, what));
     }
+    let head = file.read(0, UNIT).await?;
+    let numbers: Option<[u64; N]> = parse_file_head(&head, magic, manifest.identity, &path)?;
+    let Some(numbers) = numbers else {
+        return Err(Error::corrupt(&path, 0, "the checksum of the header"));
+    };
+    if numbers[0] != salt {
+        let what = "it is not the one that the manifest lists, but one of another time";
+        return Err(Error::corrupt(&path, 24, what));
+    }
+    Ok((file, numbers))
 }
 
 /// The first operation of the first block of a file, if that was begun.

@@ -155,18 +155,21 @@ impl<V: Record> Replay<V> {
         }
     }
 
-    /// Does the operations of a block, but those that are done already and those from `end` on.
+    /// Does the operations of a block, but those that are done already and those from `end` on. An
+    /// error names its place.
     pub async fn block(
         &mut self,
         head: &BlockHead,
         payload: &[u8],
         end: u64,
-    ) -> Result<(), BlockError> {
+        (path, offset): (&Path, u64),
+    ) -> Result<(), Error> {
+        let corrupt = |what| Error::corrupt(path, offset, what);
         let row_bytes = self.kind.row_bytes::<V>();
         let mut rest = payload;
         let mut next = head.first;
         while !rest.is_empty() {
-            let (operation, count) = next_operation(&mut rest, row_bytes)?;
+            let (operation, count) = next_operation(&mut rest, row_bytes).map_err(corrupt)?;
             let (first, last) = (next, next + count);
             next = last;
             if first >= end {
@@ -193,7 +196,7 @@ impl<V: Record> Replay<V> {
             self.applied = end.min(last) - 1;
         }
         if next != head.first + u64::from(head.operations) && rest.is_empty() {
-            return Err(BlockError::Content("the number of operations"));
+            return Err(corrupt("the number of operations"));
         }
         Ok(())
     }
@@ -235,8 +238,7 @@ impl<V: Record> Replay<V> {
                 is_torn = true;
                 break;
             }
-            let done = self.block(&head, payload, bound).await;
-            done.map_err(|error| error.at(&path, offset))?;
+            self.block(&head, payload, bound, (&path, offset)).await?;
             next = head.first + u64::from(head.operations);
             offset += head.len() as u64;
             number += 1;
@@ -277,31 +279,4 @@ pub(super) fn missing(path: &Path, offset: u64, from: u64, to: u64) -> Error {
         offset,
         format!("the operations {from} to {} are missing", to - 1),
     )
-}
-
-#[derive(Debug)]
-pub(super) enum BlockError {
-    Content(&'static str),
-    Other(Error),
-}
-
-impl From<&'static str> for BlockError {
-    fn from(what: &'static str) -> Self {
-        BlockError::Content(what)
-    }
-}
-
-impl From<Error> for BlockError {
-    fn from(error: Error) -> Self {
-        BlockError::Other(error)
-    }
-}
-
-impl BlockError {
-    pub fn at(self, path: &Path, offset: u64) -> Error {
-        match self {
-            BlockError::Content(what) => Error::corrupt(path, offset, what),
-            BlockError::Other(error) => error,
-        }
-    }
 }

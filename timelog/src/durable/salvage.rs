@@ -156,8 +156,7 @@ impl<V: Record> Salvage<V> {
         let listed = listed.next().copied();
         let salt = numbers.map(|it| it[0]).or(listed.map(|it| it.salt));
         if numbers.is_none() {
-            self.losses
-                .push(Error::corrupt(&path, 0, "the checksum of the header"));
+            self.lose(&path, 0, "the checksum of the header");
         }
         let Some(salt) = salt else {
             return Ok(());
@@ -174,8 +173,7 @@ impl<V: Record> Salvage<V> {
         size: u64,
     ) -> Result<(), Error> {
         if head.is_none() {
-            self.losses
-                .push(Error::corrupt(path, 0, "the checksum of the header"));
+            self.lose(path, 0, "the checksum of the header");
         }
         if head.is_some_and(|head| head.to <= self.replay.applied) {
             return Ok(());
@@ -188,8 +186,7 @@ impl<V: Record> Salvage<V> {
             let page = page.filter(|page| head.is_none_or(|head| page.to == head.to));
             let Some(page) = page else {
                 if !is_lost {
-                    self.losses
-                        .push(Error::corrupt(path, offset, "the checksum of a page"));
+                    self.lose(path, offset, "the checksum of a page");
                 }
                 is_lost = true;
                 offset += UNIT as u64;
@@ -205,7 +202,7 @@ impl<V: Record> Salvage<V> {
             to = head.to;
             if pages < head.pages && self.losses.is_empty() {
                 let what = format!("{} of {} pages are missing", head.pages - pages, head.pages);
-                self.losses.push(Error::corrupt(path, size, what));
+                self.lose(path, size, what);
             }
             if let Some(floor) = head.floor {
                 self.replay.raise_floor(floor);
@@ -236,25 +233,29 @@ impl<V: Record> Salvage<V> {
             let payload = bytes.get(BLOCK_HEAD..BLOCK_HEAD + head.payload_bytes as usize);
             let payload = payload.filter(|it| crc32fast::hash(it) == head.payload_checksum);
             let Some(payload) = payload else {
-                self.losses
-                    .push(Error::corrupt(path, offset, "the checksum of a group"));
+                self.lose(path, offset, "the checksum of a group");
                 offset += UNIT as u64;
                 continue;
             };
-            let next = self.replay.applied + 1;
-            if head.first > next {
-                self.losses.push(missing(path, offset, next, head.first));
-                self.replay.applied = head.first - 1;
-            }
-            let done = self.replay.block(&head, payload, bound).await;
-            done.map_err(|error| error.at(path, offset))?;
+            self.pass_to(head.first, path, offset);
+            let done = self.replay.block(&head, payload, bound, (path, offset));
+            done.await?;
             offset += head.len() as u64;
         }
-        if let Some(end) = end.filter(|end| *end > self.replay.applied + 1) {
-            let next = self.replay.applied + 1;
-            self.losses.push(missing(path, offset, next, end));
-            self.replay.applied = end - 1;
-        }
+        self.pass_to(end.unwrap_or(0), path, offset);
         Ok(())
+    }
+
+    fn lose(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
+        self.losses.push(Error::corrupt(path, offset, what));
+    }
+
+    /// Goes on with the operation `first`: those before it that are not done are lost.
+    fn pass_to(&mut self, first: u64, path: &Path, offset: u64) {
+        let next = self.replay.applied + 1;
+        if first > next {
+            self.losses.push(missing(path, offset, next, first));
+            self.replay.applied = first - 1;
+        }
     }
 }

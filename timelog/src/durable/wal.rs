@@ -41,7 +41,7 @@ impl Wal {
             blocks: 0,
             position: UNIT as u64,
             // One that has grown is not to grow on.
-            prepared: listed.bytes.min(core.config.limits.wal_file_bytes),
+            prepared: listed.bytes.min(core.config.wal_file_bytes),
         }
     }
 
@@ -150,7 +150,7 @@ pub(super) async fn make(
 /// Makes the next file ready, unless the log is closed meanwhile.
 pub(super) async fn prepare(core: &Core) -> Result<(), Error> {
     let (identity, number) = core.next_place();
-    let bytes = core.config.limits.wal_file_bytes;
+    let bytes = core.config.wal_file_bytes;
     let is_closing = || core.is_closing.get();
     match make(&core.folder, identity, number, bytes, is_closing).await? {
         Some((file, listed)) => add(core, file, listed).await,
@@ -173,7 +173,7 @@ pub(super) async fn retire(core: &Core, retired: WalFile) -> Result<(), Error> {
         return core.folder.remove(&name).await;
     }
     let mut file = core.folder.open_existing(&name).await?;
-    let wanted = core.config.limits.wal_file_bytes;
+    let wanted = core.config.wal_file_bytes;
     let bytes = file.size().await?;
     if bytes + (UNIT as u64) <= wanted || bytes > 2 * wanted {
         file.close().await?;

@@ -16,10 +16,6 @@ impl<V: Clone + 'static> Core<V> {
         Seq(self.seq.0 + 1)
     }
 
-    pub fn admit(&mut self, ts: &[Ts]) -> Result<(), WriteErrorKind> {
-        self.admit_batch(ts.len(), ts.iter().copied())
-    }
-
     /// Whether rows may be written. Under `Flush`, makes space first.
     pub fn admit_batch(
         &mut self,
@@ -182,7 +178,7 @@ impl<V: Clone + 'static> Core<V> {
     }
 
     pub fn append(&mut self, ts: Ts, value: V) -> Result<Appended, WriteError<V>> {
-        if let Err(kind) = self.admit(&[ts]) {
+        if let Err(kind) = self.admit_batch(1, [ts].into_iter()) {
             return Err(WriteError {
                 kind,
                 rejected: value,

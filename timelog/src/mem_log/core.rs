@@ -124,13 +124,9 @@ impl<V> Core<V> {
             l0_segments: version.l0.len(),
             l1_segments: version.l1.len(),
             segment_rows: version.segment_rows(),
-            hidden_rows: if self.recount.is_none() {
-                self.skyline.hidden()
-            } else {
-                let segments = version.segments();
-                segments
-                    .map(|segment| segment.hidden_rows(&self.skyline))
-                    .sum()
+            hidden_rows: match self.recount {
+                None => self.skyline.hidden(),
+                Some(_) => self.hidden_rows(),
             },
             delete_intervals: self.skyline.len(),
             window_ticks: self.windows.ticks(),
@@ -158,12 +154,14 @@ impl<V> Core<V> {
                 )
             })?;
         }
-        let segments = self.version.segments();
-        let hidden: usize = segments
-            .map(|segment| segment.hidden_rows(&self.skyline))
-            .sum();
-        Broken::unless(hidden == self.skyline.hidden(), || {
+        Broken::unless(self.hidden_rows() == self.skyline.hidden(), || {
             "hidden rows of all segments".into()
         })
+    }
+
+    /// Counted one by one.
+    fn hidden_rows(&self) -> usize {
+        let segments = self.version.segments();
+        segments.map(|it| it.hidden_rows(&self.skyline)).sum()
     }
 }

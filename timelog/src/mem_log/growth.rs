@@ -148,12 +148,9 @@ fn late_rows_are_merged_within_their_limit() {
         .busy(Busy::Silent);
     let mut log = MemLog::new(config).unwrap();
     let mut most = 0;
-    let mut random = 1u64;
+    let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..100_000 {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        let ts = (random >> 34) as i64;
+        let ts = random.i64(0..1 << 30);
         let (_, merged) = work::of(Work::Merged, || log.append(ts, 0).unwrap());
         most = most.max(merged);
     }

@@ -249,24 +249,17 @@ impl<V: Clone + 'static> Core<V> {
                 self.trash.add_sealed(sealed);
             }
             Target::Compact { l1, l0, to_l0 } => {
-                let newest = l0.last().cloned();
-                for segment in &l0[..l0.len().saturating_sub(1)] {
-                    if let Some(slot) = version.l0.find(segment) {
-                        let next = version.l0.after(slot);
-                        version.l0.replace(slot..next, []);
-                    }
-                }
                 let (kept, moved) = if to_l0 {
                     (segments, Vec::new())
                 } else {
                     (Vec::new(), segments)
                 };
-                if let Some(slot) = newest.and_then(|newest| version.l0.find(&newest)) {
-                    let next = version.l0.after(slot);
-                    version.l0.replace(slot..next, kept);
+                if let Some((newest, others)) = l0.split_last() {
+                    others.iter().for_each(|it| version.l0.swap(it, []));
+                    version.l0.swap(newest, kept);
                 }
                 let place = match (l1.first(), moved.first()) {
-                    (Some(left), _) => version.l1.find_in_order(left),
+                    (Some(left), _) => version.l1.find(left),
                     (None, Some(first)) => {
                         Some(version.l1.partition_point(|other| other <= first.min()))
                     }

@@ -32,13 +32,7 @@ impl Every {
     /// # Errors
     /// If `ticks` is 0.
     pub fn ticks(ticks: u64) -> Result<Self, ConfigError> {
-        if ticks == 0 {
-            return Err(ConfigError {
-                field: "ticks",
-                found: "0".to_owned(),
-                wanted: "1 tick or more",
-            });
-        }
+        ConfigError::unless(ticks > 0, "ticks", ticks, "1 tick or more")?;
         Ok(Self { ticks, origin: 0 })
     }
 

@@ -319,21 +319,19 @@ impl<'s, V> Many<'s, V> {
     }
 
     fn find_heads(&mut self) {
-        let cursors = (0..).zip(self.sources.iter_mut().map(|source| &mut source.cursor));
-        let heads = cursors.filter_map(|(index, cursor)| {
-            let first = cursor.front().timestamps().first().copied();
-            first.map(|first| (first, index))
-        });
-        self.heads = Some(Order::of(heads.collect()));
+        let first = |cursor: &mut Cursor<'s, V>| cursor.front().timestamps().first().copied();
+        self.heads = Some(self.order(|cursor, index| Some((first(cursor)?, index))));
     }
 
     fn find_tails(&mut self) {
-        let cursors = (0..).zip(self.sources.iter_mut().map(|source| &mut source.cursor));
-        let tails = cursors.filter_map(|(index, cursor): (usize, _)| {
-            let last = cursor.back().timestamps().last().copied();
-            last.map(|last| (!last, !index))
-        });
-        self.tails = Some(Order::of(tails.collect()));
+        let last = |cursor: &mut Cursor<'s, V>| cursor.back().timestamps().last().copied();
+        self.tails = Some(self.order(|cursor, index| Some((!last(cursor)?, !index))));
+    }
+
+    fn order(&mut self, end: impl Fn(&mut Cursor<'s, V>, usize) -> Option<(Ts, usize)>) -> Order {
+        let sources = self.sources.iter_mut().enumerate();
+        let ends = sources.filter_map(|(index, source)| end(&mut source.cursor, index));
+        Order::of(ends.collect())
     }
 }
 

@@ -1,7 +1,8 @@
 //! Skylines beside lists that are kept the slow way.
 
+use fastrand::Rng;
+
 use super::*;
-use crate::search::MARK_ROWS;
 
 fn piece(first: Ts, last: Ts, seq: u64) -> Piece {
     Piece {
@@ -20,67 +21,18 @@ fn pieces(skyline: &Skyline) -> Vec<Piece> {
     skyline.from(At::default()).copied().collect()
 }
 
-/// A read that goes forward passes pieces by for good, but none that a later, older part of the
-/// log may still lie under.
-#[test]
-fn pieces_are_passed_when_they_end() {
-    let mut skyline = Skyline::new();
-    for number in 0..40 {
-        insert(
-            &mut skyline,
-            piece(10 * number, 10 * number + 4, number as u64 + 1),
-        );
-    }
-    let ts: Vec<Ts> = (0..400).collect();
-    let marks: Vec<Ts> = ts.iter().copied().step_by(MARK_ROWS).collect();
-    let page = Marked {
-        ts: &ts,
-        marks: &marks,
-    };
-    let mut passed = At::default();
-    let (mut row, mut visible) = (0, Vec::new());
-    while row < ts.len() {
-        let (run, next) = skyline.first_visible(page, row..ts.len(), Seq(0), &mut passed);
-        visible.extend_from_slice(&ts[run]);
-        assert!(row < next);
-        row = next;
-        let ended = |piece: &&Piece| ts.get(row).is_none_or(|ts| piece.last < *ts);
-        assert!(passed.piece <= pieces(&skyline).iter().filter(ended).count());
-    }
-    let expected: Vec<Ts> = ts.iter().copied().filter(|ts| ts % 10 > 4).collect();
-    assert_eq!(visible, expected);
-
-    // The newer part is not hidden, the older one is.
-    let mut passed = At::default();
-    let mut first_visible = |rows, seq| {
-        let (visible, _) = skyline.first_visible(page, rows, Seq(seq), &mut passed);
-        visible
-    };
-    assert_eq!(first_visible(300..302, 31), 300..302);
-    assert!(first_visible(302..305, 30).is_empty());
-    assert_eq!(passed.piece, 30);
-    let pieces = pieces(&skyline);
-    for number in 0..=41 {
-        let expected = pieces.iter().filter(|piece| piece.last < 10 * number);
-        assert_eq!(ended(&pieces, 10 * number), expected.count());
-    }
-}
-
 /// Over many blocks, beside a list that is kept the slow way, with a snapshot held before each.
 #[test]
 fn blocks_agree_with_a_list() {
     let mut skyline = Skyline::new();
     let mut list: Vec<Piece> = Vec::new();
-    let mut random = 7u64;
+    let mut random = Rng::with_seed(7);
     for seq in 1..1_500 {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        let first = (random >> 40) as Ts % 20_000;
+        let first = random.i64(0..20_000);
         let length = if seq % 97 == 0 {
             3_000
         } else {
-            (random >> 20) as Ts % 4
+            random.i64(0..4)
         };
         let new = piece(first, first + length, seq);
         let held = skyline.clone();

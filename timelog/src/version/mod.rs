@@ -102,18 +102,13 @@ impl<V> Version<V> {
     /// their number.
     pub fn promote(&mut self, (first, last): (Ts, Ts)) -> u64 {
         let mut promoted = 0;
+        let within = self.l0.overlapping(first, last);
         // Those that are moved change the slots of the ones after them.
-        let within: Vec<_> = self.l0.overlapping(first, last).collect();
-        let within: Vec<_> = within
-            .into_iter()
-            .map(|(_, segment)| Arc::clone(segment))
-            .collect();
+        let within: Vec<_> = within.map(|(_, segment)| Arc::clone(segment)).collect();
         for segment in within {
-            let Some(slot) = self.l0.find(&segment) else {
-                continue;
-            };
+            let slot = self.l0.find(&segment).expect("only those before it moved");
             if let Some(at) = self.place_in_l1(&segment, slot, None) {
-                self.l0.replace(slot..self.l0.after(slot), []);
+                self.l0.swap(&segment, []);
                 self.l1.replace(at..at, [segment]);
                 promoted += 1;
             }

@@ -119,31 +119,11 @@ impl<V> Snapshot<V> {
     }
 
     /// The rows at one timestamp, in the order of their arrival.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(1, 'a'), (2, 'b'), (1, 'c')])?;
-    /// let snapshot = log.snapshot();
-    /// assert!(snapshot.at(1).map(|row| *row.1).eq(['a', 'c']));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn at(&self, ts: Ts) -> Rows<'_, V> {
         self.rows(TimeRange::at(ts))
     }
 
     /// Whether there is a row at `ts`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.append(1, 'a')?;
-    /// let snapshot = log.snapshot();
-    /// assert!(snapshot.contains(1) && !snapshot.contains(2));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn contains(&self, ts: Ts) -> bool {
         let mut is_found = false;
         self.for_each_source(TimeRange::at(ts), |mut cursor| {

@@ -60,7 +60,7 @@ pub(crate) fn rewrite<V: Clone>(
     windows: Windows,
     cut: (Arc<Skyline>, Seq),
 ) -> Option<Job<V>> {
-    let (l1, l0) = if version.l1.find_in_order(&segment).is_some() {
+    let (l1, l0) = if version.l1.find(&segment).is_some() {
         (vec![segment], Vec::new())
     } else {
         version.l0.find(&segment)?;

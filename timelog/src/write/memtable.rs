@@ -22,6 +22,7 @@ use crate::config::Limits;
 use crate::list::List;
 use crate::read::Run;
 use crate::segment::Segment;
+use crate::segments::Segments;
 use crate::tombstones::{Piece, Skyline};
 use crate::{Broken, Seq, Ts};
 
@@ -262,40 +263,30 @@ impl<V> Memtable<V> {
     pub fn check(&self, last: Seq) -> Result<(), Broken> {
         let mut rows = self.late.head().len();
         for (number, lane) in self.lanes.iter().enumerate() {
+            let (name, open) = (format!("lane {number}"), lane.open());
             let mut before = Ts::MIN;
             if let Some(frozen) = lane.frozen() {
-                frozen.check(&format!("lane {number}"), last)?;
-                Broken::unless(frozen.is_in_order(), || {
-                    format!("lane {number}: chunks out of order")
-                })?;
+                frozen.check(&name, last)?;
                 before = frozen.last().map_or(before, |chunk| chunk.max());
                 rows += frozen.rows();
             }
-            let open = lane.open();
             rows += open.len();
-            Broken::unless(open.ts.len() == open.values.len(), || {
-                format!("lane {number}: columns differ")
+            let timestamps = [before].into_iter().chain(open.ts.iter().copied());
+            let is_in_order = lane.frozen().is_none_or(Segments::is_in_order)
+                && timestamps.chain([lane.tail()]).is_sorted();
+            Broken::unless(is_in_order, || {
+                format!("{name}: order of chunks, rows and tail")
             })?;
-            Broken::unless(open.ts.is_sorted(), || format!("lane {number}: order"))?;
-            if let (Some(first), Some(end)) = (open.ts.first(), open.ts.last()) {
-                Broken::unless(before <= *first, || {
-                    format!("lane {number}: open chunk out of order")
-                })?;
-                before = *end;
-            }
-            Broken::unless(before <= lane.tail(), || {
-                format!("lane {number}: tail before its rows")
-            })?;
+            let is_even = open.ts.len() == open.values.len();
+            Broken::unless(is_even, || format!("{name}: columns differ"))?;
         }
         for run in self.late.runs() {
             run.check("late run", last)?;
             rows += run.rows();
-            Broken::unless(run.max() <= self.late.max(), || {
-                "late run after the latest".into()
-            })?;
         }
-        let latest = self.late.head().iter().map(|row| row.0).max();
-        Broken::unless(latest.is_none_or(|ts| ts <= self.late.max()), || {
+        let runs = self.late.runs().iter().map(|run| run.max());
+        let latest = runs.chain(self.late.head().iter().map(|row| row.0)).max();
+        Broken::unless(latest <= Some(self.late.max()), || {
             "late row after the latest".into()
         })?;
         Broken::unless(rows == self.rows, || {

@@ -94,78 +94,39 @@ fn belongs_before(ts: Ts, other: Ts) -> bool {
 mod tests {
     use super::*;
 
-    /// Rows with their numbers, late by up to so many.
-    fn rows(late: impl Fn(Ts) -> Ts) -> Vec<(Ts, usize)> {
-        (0..)
-            .zip(0..1_000)
-            .map(|(ts, row)| (ts - late(ts), row))
-            .collect()
+    /// Whether rows with these timestamps are in order then. What is not is left to a stable sort, which
+    /// must find equals in the order of their arrival.
+    fn is_ordered(rows: Ts, ts: impl Fn(Ts) -> Ts) -> bool {
+        let mut batch: Vec<(Ts, Ts)> = (0..rows).map(|row| (ts(row), row)).collect();
+        let mut expected = batch.clone();
+        expected.sort_by_key(|row| row.0);
+        let is_sorted = order_near(&mut batch);
+        assert_eq!(is_sorted, batch.is_sorted_by_key(|row| row.0));
+        batch.sort_by_key(|row| row.0);
+        assert_eq!(batch, expected);
+        is_sorted
     }
 
     #[test]
     fn slightly_late_rows_find_their_places() {
+        let late = |row: Ts, every, width| row - Ts::from(row % every == 0) * (row * 7919 % width);
         for width in [1, 2, 7, 40, 60] {
-            let mut batch = rows(|ts| if ts % 5 == 0 { ts * 7919 % width } else { 0 });
-            let mut expected = batch.clone();
-            expected.sort_by_key(|row| row.0);
-            assert!(order_near(&mut batch), "late by {width}");
-            assert_eq!(batch, expected);
+            assert!(is_ordered(1_000, |row| late(row, 5, width)), "by {width}");
         }
+        // Marked and not: the share of late rows rises and falls from block to block.
+        let every = |row: Ts| [2, 3, 5, 50][row as usize / (2 * BLOCK) % 4];
+        let rows = 20 * BLOCK as Ts;
+        assert!(is_ordered(rows, |row| late(row, every(row), 10)));
         assert!(order_near::<()>(&mut []));
     }
 
-    /// Marked and not: the share of late rows rises and falls from block to block.
     #[test]
-    fn marked_rows_find_their_places() {
-        let mut batch: Vec<(Ts, usize)> = (0..)
-            .zip(0..20 * BLOCK)
-            .map(|(ts, row)| {
-                let every = [2, 3, 5, 50][row / (2 * BLOCK) % 4];
-                (
-                    if ts % every == 0 {
-                        ts - ts * 7919 % 10
-                    } else {
-                        ts
-                    },
-                    row,
-                )
-            })
-            .collect();
-        let mut expected = batch.clone();
-        expected.sort_by_key(|row| row.0);
-        assert!(order_near(&mut batch));
-        assert_eq!(batch, expected);
-    }
-
-    /// Rows from far back stay where they are, the others are put in order around them; of any two
-    /// equals the first stays first.
-    #[test]
-    fn rows_from_far_back_are_left_alone() {
-        let mut batch = rows(|ts| if ts % 100 == 99 { 90 } else { ts * 7919 % 5 });
-        assert!(!order_near(&mut batch));
-        for (place, row) in batch.iter().enumerate() {
-            assert!(
-                batch[..place]
-                    .iter()
-                    .all(|other| other.0 != row.0 || other.1 < row.1)
-            );
-        }
-        let mut batch = rows(|ts| ts * 7919 % 1_000);
-        assert!(!order_near(&mut batch));
-        let mut numbers: Vec<usize> = batch.iter().map(|row| row.1).collect();
-        numbers.sort_unstable();
-        assert!(numbers.into_iter().eq(0..1_000));
-    }
-
-    /// Rows from far ahead would be passed by each later one.
-    #[test]
-    fn a_batch_in_no_order_is_given_up() {
-        let ahead = (0..60).map(|row| (1_000_000 + row, 0));
-        let mut batch: Vec<(Ts, usize)> = ahead.chain((0..10_000).map(|ts| (ts, 1))).collect();
-        let mut expected = batch.clone();
-        assert!(!order_near(&mut batch));
-        batch.sort_by_key(|row| row.0);
-        expected.sort_by_key(|row| row.0);
-        assert_eq!(batch, expected);
+    fn rows_from_far_are_left_alone() {
+        let late = |row: Ts| if row % 100 == 99 { 90 } else { row * 7919 % 5 };
+        assert!(!is_ordered(1_000, |row| row - late(row)));
+        assert!(!is_ordered(1_000, |row| row - row * 7919 % 1_000));
+        // From far ahead: each later one would pass them.
+        let ahead = |row| if row < 60 { 1_000_000 } else { 0 };
+        assert!(!is_ordered(10_000, |row| row + ahead(row)));
     }
 }

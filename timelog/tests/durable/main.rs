@@ -13,6 +13,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use timelog::durable::Config;
+
+/// Files and periods that are soon over.
+pub fn quick() -> Config {
+    Config::default()
+        .wal_file_bytes(64 << 10)
+        .wake_up(Duration::from_millis(1))
+}
+
 const ROLE: &str = "TIMELOG_TEST_ROLE";
 const FOLDER: &str = "TIMELOG_TEST_FOLDER";
 

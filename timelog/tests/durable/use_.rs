@@ -5,20 +5,14 @@ use std::time::Duration;
 
 use glommio::LocalExecutor;
 use glommio::timer::sleep;
-use timelog::durable::{Config, Error, Log};
+use timelog::durable::{Error, Log};
 use timelog::{Record, TimeUnit, WriteErrorKind};
 
 use super::history::Value;
-use super::{Killed, child};
+use super::{Killed, child, quick};
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     LocalExecutor::default().run(future)
-}
-
-fn quick() -> Config {
-    Config::default()
-        .wal_file_bytes(64 << 10)
-        .wake_up(Duration::from_millis(1))
 }
 
 /// Until it is so, or for ever: the test harness says which test hangs.

@@ -2,33 +2,16 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use timelog::{
     Busy, Config, MemLog, Progress, Reader, Snapshot, Stats, TimeRange, Ts, Window, WriteErrorKind,
 };
 
 use crate::oracle::{Oracle, compare, navigate};
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^= bits >> 31;
-        ((u128::from(bits) * u128::from(bound)) >> 64) as u64
-    }
-
-    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-}
-
 /// Pages of four rows to some dozens, memtables of sixteen rows to a thousand, windows of seven
 /// ticks.
-pub fn config(random: &mut Random) -> Config {
+pub fn config(random: &mut Rng) -> Config {
     let window = [
         Window::Fixed(Duration::from_nanos(7)),
         Window::Fixed(Duration::from_micros(1)),
@@ -39,49 +22,55 @@ pub fn config(random: &mut Random) -> Config {
             max: Duration::from_micros(10),
         },
     ];
-    let page = random.one_of(&[64, 64 + random.0 as usize % 512]);
-    let memtable = random.one_of(&[256, 256 + random.0 as usize % 16_000]);
+    let page = 64 + random.usize(..2) * random.usize(..512);
+    let memtable = 256 + random.usize(..2) * random.usize(..16_000);
     let mut config = Config::default()
         .page_bytes(page)
         .memtable_bytes(memtable)
-        .sealed_runs(1 + random.below(3) as usize)
-        .l0_segments(1 + random.below(8) as usize)
-        .segment_bytes(page + random.below(100_000) as usize)
-        .compaction_inputs(random.one_of(&[0, 0, 2, 3, 5]))
-        .delete_debt(random.one_of(&[0.0, 0.05, 0.2, 1.0]))
-        .window_origin(random.one_of(&[0, 3, Ts::MIN, Ts::MAX]))
-        .busy(random.one_of(&[Busy::Signal, Busy::Silent, Busy::Flush]))
-        .window(random.one_of(&window));
-    if random.below(2) == 0 {
-        config = config.late_bytes(random.below(memtable as u64 + 1) as usize);
+        .sealed_runs(1 + random.usize(..3))
+        .l0_segments(1 + random.usize(..8))
+        .segment_bytes(page + random.usize(..100_000))
+        .compaction_inputs(random.choice([0, 0, 2, 3, 5]).unwrap())
+        .delete_debt(random.choice([0.0, 0.05, 0.2, 1.0]).unwrap())
+        .window_origin(random.choice([0, 3, Ts::MIN, Ts::MAX]).unwrap())
+        .busy(
+            random
+                .choice([Busy::Signal, Busy::Silent, Busy::Flush])
+                .unwrap(),
+        )
+        .window(random.choice(window).unwrap());
+    if random.u64(..2) == 0 {
+        config = config.late_bytes(random.usize(..=memtable));
     }
     config
 }
 
 /// A timestamp near `now`: in order, slightly late, late by a memtable, late over all history, or
 /// from the future.
-pub fn ts(random: &mut Random, now: &mut Ts, lateness: u64) -> Ts {
-    if random.below(100) >= lateness {
-        *now += random.below(6) as Ts;
+pub fn ts(random: &mut Rng, now: &mut Ts, lateness: u64) -> Ts {
+    if random.u64(..100) >= lateness {
+        *now += random.i64(0..6);
         return *now;
     }
-    match random.below(20) {
-        0..10 => *now - random.below(10) as Ts,
-        10..16 => *now - random.below(2_000) as Ts,
-        16..18 => random.below((*now).max(1) as u64) as Ts,
-        18 => *now + random.below(100_000) as Ts,
-        _ => random.one_of(&[Ts::MIN, Ts::MIN + 1, Ts::MAX - 1, Ts::MAX]),
+    match random.u64(..20) {
+        0..10 => *now - random.i64(0..10),
+        10..16 => *now - random.i64(0..2_000),
+        16..18 => random.i64(0..(*now).max(1)),
+        18 => *now + random.i64(0..100_000),
+        _ => random
+            .choice([Ts::MIN, Ts::MIN + 1, Ts::MAX - 1, Ts::MAX])
+            .unwrap(),
     }
 }
 
 /// Mostly a narrow stretch, so that timestamps collide; also both ends of time and the far future.
-fn crowded(random: &mut Random) -> Ts {
-    match random.below(19) {
-        0..12 => random.below(60) as Ts - 20,
-        12..16 => random.below(400) as Ts,
+fn crowded(random: &mut Rng) -> Ts {
+    match random.u64(..19) {
+        0..12 => random.i64(0..60) - 20,
+        12..16 => random.i64(0..400),
         16 => Ts::MIN,
         17 => Ts::MAX,
-        _ => random.below(u64::MAX) as Ts,
+        _ => random.i64(..),
     }
 }
 
@@ -90,7 +79,7 @@ type Held = (Snapshot<u64>, Vec<(Ts, u64)>);
 
 /// One log, its oracle, and snapshots that are held over everything.
 struct Run {
-    random: Random,
+    random: Rng,
     log: MemLog<u64>,
     oracle: Oracle,
     now: Ts,
@@ -106,12 +95,12 @@ struct Run {
 
 impl Run {
     fn new(seed: u64, is_crowded: bool) -> Self {
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         Self {
             log: MemLog::new(config(&mut random)).unwrap(),
             oracle: Oracle::default(),
             now: 0,
-            lateness: random.below(60),
+            lateness: random.u64(..60),
             is_crowded,
             held: Vec::new(),
             reader: None,
@@ -134,7 +123,7 @@ impl Run {
     fn extend(&mut self, rows: Vec<Ts>) {
         let first = self.oracle.seq + 1;
         let values: Vec<u64> = (first..first + rows.len() as u64).collect();
-        let written = if self.random.below(2) == 0 {
+        let written = if self.random.u64(..2) == 0 {
             let written = self.log.extend(rows.iter().copied().zip(values));
             written.map_err(|error| error.kind)
         } else {
@@ -155,7 +144,7 @@ impl Run {
     }
 
     fn operate(&mut self) {
-        match self.random.below(1_000) {
+        match self.random.u64(..1_000) {
             0..400 => {
                 let ts = self.ts();
                 let written = self.log.append(ts, self.oracle.seq + 1);
@@ -167,17 +156,17 @@ impl Run {
                 }
             }
             400..700 => {
-                let rows = (0..self.random.below(60)).map(|_| self.ts()).collect();
+                let rows = (0..self.random.u64(..60)).map(|_| self.ts()).collect();
                 self.extend(rows);
             }
             700..703 => {
                 let ts = self.ts();
-                let count = 1 + self.random.below(500) as usize;
+                let count = 1 + self.random.usize(..500);
                 self.extend(vec![ts; count]);
             }
             703..740 => {
                 let first = self.ts_of(100);
-                let last = first.saturating_add(self.random.below(50) as Ts);
+                let last = first.saturating_add(self.random.i64(0..50));
                 self.log.delete(first..=last).unwrap();
                 self.oracle.delete(first..=last);
             }
@@ -188,23 +177,23 @@ impl Run {
             }
             745..750 => {
                 let back = if self.is_crowded { 40 } else { 20_000 };
-                let ts = self.now - self.random.below(back) as Ts;
+                let ts = self.now - self.random.i64(0..back);
                 self.log.delete_before(ts);
                 self.oracle.delete(..ts);
             }
             750 => {
                 let back = if self.is_crowded { 40 } else { 10_000 };
-                let ts = self.now - back - self.random.below(2 * back as u64) as Ts;
+                let ts = self.now - back - self.random.i64(0..2 * back);
                 let raised = self.log.raise_floor(ts);
                 assert_eq!(raised.is_some(), self.oracle.raise_floor(ts));
             }
-            751 if self.random.below(4) == 0 => {
+            751 if self.random.u64(..4) == 0 => {
                 self.log.delete(..).unwrap();
                 self.oracle.delete(..);
             }
             752..950 => {
                 let most = if self.is_crowded { 12 } else { 200 };
-                self.log.step(self.random.below(most) as usize);
+                self.log.step(self.random.usize(..most));
             }
             950..955 => self.log.flush(),
             955 => self.log.compact(),
@@ -212,7 +201,7 @@ impl Run {
             957 => self.log.request_compaction(),
             958..980 => drop(self.log.snapshot()),
             980 => self.reader = Some(self.log.reader()),
-            981 if self.random.below(4) == 0 => self.reload(),
+            981 if self.random.u64(..4) == 0 => self.reload(),
             982..990 => {
                 if let Some(reader) = &self.reader {
                     assert_eq!(reader.snapshot().seq(), self.log.stats().seq);

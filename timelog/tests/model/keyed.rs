@@ -2,26 +2,27 @@
 
 use std::collections::BTreeMap;
 
+use fastrand::Rng;
 use timelog::{Busy, Keyed, Snapshot, Ts};
 
-use crate::driver::{Random, config, ts};
+use crate::driver::{config, ts};
 use crate::oracle::{Oracle, compare};
 
 type Held = (Snapshot<u64>, Vec<(Ts, u64)>);
 
 fn run(seed: u64) {
-    let mut random = Random(seed);
-    let limit_bytes = 16 * (64 + random.below(2_000) as usize);
+    let mut random = Rng::with_seed(seed);
+    let limit_bytes = 16 * (64 + random.usize(..2_000));
     let config = config(&mut random)
         .memory_limit_bytes(limit_bytes)
         .busy(Busy::Flush);
     let mut logs = Keyed::<u64, u64>::new(config).unwrap();
     let mut oracles: BTreeMap<u64, Oracle> = BTreeMap::new();
     let mut held: Vec<Held> = Vec::new();
-    let (mut now, lateness, keys) = (0, random.below(60), 1 + random.below(40));
+    let (mut now, lateness, keys) = (0, random.u64(..60), 1 + random.u64(..40));
     for _ in 0..1_500 {
-        let key = random.below(keys);
-        match random.below(100) {
+        let key = random.u64(..keys);
+        match random.u64(..100) {
             0..50 => {
                 let ts = ts(&mut random, &mut now, lateness);
                 let oracle = oracles.entry(key).or_default();
@@ -30,7 +31,7 @@ fn run(seed: u64) {
                 assert_eq!(appended.first.0, oracle.seq);
             }
             50..75 => {
-                let rows: Vec<Ts> = (0..random.below(60))
+                let rows: Vec<Ts> = (0..random.u64(..60))
                     .map(|_| ts(&mut random, &mut now, lateness))
                     .collect();
                 let oracle = oracles.entry(key).or_default();
@@ -40,7 +41,7 @@ fn run(seed: u64) {
             }
             75..82 => {
                 let first = ts(&mut random, &mut now, 100);
-                let last = first.saturating_add(random.below(500) as Ts);
+                let last = first.saturating_add(random.i64(0..500));
                 let deleted = logs.delete(&key, first..=last).unwrap();
                 if let Some(oracle) = oracles.get_mut(&key) {
                     oracle.delete(first..=last);
@@ -49,7 +50,7 @@ fn run(seed: u64) {
                     assert_eq!(deleted, None);
                 }
             }
-            82..96 => drop(logs.step(random.below(100) as usize)),
+            82..96 => drop(logs.step(random.usize(..100))),
             96 => logs.flush(),
             97 => logs.compact(),
             98 => assert_eq!(logs.remove(&key), oracles.remove(&key).is_some()),

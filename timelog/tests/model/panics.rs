@@ -4,9 +4,10 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use fastrand::Rng;
 use timelog::{MemLog, Ts};
 
-use crate::driver::{Random, config, ts};
+use crate::driver::{config, ts};
 use crate::oracle::Oracle;
 
 thread_local! {
@@ -49,9 +50,9 @@ impl Drop for Fragile {
     }
 }
 
-fn arm(random: &mut Random) {
-    let left = Some(random.below(400));
-    if random.below(2) == 0 {
+fn arm(random: &mut Rng) {
+    let left = Some(random.u64(..400));
+    if random.u64(..2) == 0 {
         CLONES_LEFT.set(left);
     } else {
         DROPS_LEFT.set(left);
@@ -77,20 +78,20 @@ fn shown(log: &mut MemLog<Fragile>) -> Vec<(Ts, u64)> {
 }
 
 fn run(seed: u64) -> u64 {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut log = MemLog::<Fragile>::new(config(&mut random)).unwrap();
     let mut oracle = Oracle::default();
-    let (mut now, lateness, mut panics) = (0, random.below(60), 0);
+    let (mut now, lateness, mut panics) = (0, random.u64(..60), 0);
     while oracle.seq < 1_500 {
-        if random.below(4) == 0 {
+        if random.u64(..4) == 0 {
             arm(&mut random);
         }
         let first = oracle.seq + 1;
-        let rows: Vec<Ts> = (0..1 + random.below(60))
+        let rows: Vec<Ts> = (0..1 + random.u64(..60))
             .map(|_| ts(&mut random, &mut now, lateness))
             .collect();
         let range = rows[0].saturating_sub(9)..=rows[0];
-        let kind = random.below(16);
+        let kind = random.u64(..16);
         // What the operation adds to the model if it is accepted, whether or not it panics.
         let result = catch_unwind(AssertUnwindSafe(|| match kind {
             0..6 => drop(log.append(rows[0], Fragile::new(first))),
@@ -102,8 +103,8 @@ fn run(seed: u64) -> u64 {
             10 => drop(log.delete(range.clone())),
             11 => drop(log.snapshot()),
             12 => log.flush(),
-            13 if random.below(4) == 0 => log.compact(),
-            _ => drop(log.step(random.below(100) as usize)),
+            13 if random.u64(..4) == 0 => log.compact(),
+            _ => drop(log.step(random.usize(..100))),
         }));
         panics += u64::from(result.is_err());
         let accepted = quietly(|| log.stats().seq.0) - oracle.seq;

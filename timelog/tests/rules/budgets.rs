@@ -3,14 +3,9 @@ use timelog::{Busy, Config, MemLog, Progress, Stats, Ts};
 use crate::{log, rows, small};
 
 /// Timestamps in no order.
-fn shuffled(rows: u64, range: u64) -> impl Iterator<Item = Ts> {
-    let mut random = 3u64;
-    (0..rows).map(move |_| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        ((random >> 33) % range) as Ts
-    })
+fn shuffled(rows: u64, range: Ts) -> impl Iterator<Item = Ts> {
+    let mut random = fastrand::Rng::with_seed(3);
+    (0..rows).map(move |_| random.i64(0..range))
 }
 
 /// A delete of one row has few others written again, whatever the number of rows.

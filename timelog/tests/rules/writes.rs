@@ -1,4 +1,5 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use timelog::{Busy, Config, MemLog, Progress, Seq, Window, WriteErrorKind};
 
@@ -231,49 +232,31 @@ fn steps_make_space_below_the_memory_limit() {
 
 #[test]
 fn configurations_out_of_range_are_refused_by_name() {
-    use std::time::Duration;
-    let refuse = |config: Config, field: &str| {
+    let second = Duration::from_secs(1);
+    let adaptive = |rows, min, max| small().window(Window::Adaptive { rows, min, max });
+    for (field, config) in [
+        ("page_bytes", small().page_bytes(63)),
+        ("page_bytes", small().page_bytes((1 << 20) + 1)),
+        ("memtable_bytes", small().memtable_bytes(255)),
+        ("memtable_bytes", small().memtable_bytes((1 << 30) + 1)),
+        ("late_bytes", small().late_bytes(257)),
+        ("sealed_runs", small().sealed_runs(0)),
+        ("sealed_runs", small().sealed_runs(65)),
+        ("l0_segments", small().l0_segments(0)),
+        ("l0_segments", small().l0_segments(257)),
+        ("delete_debt", small().delete_debt(1.5)),
+        ("delete_debt", small().delete_debt(f64::NAN)),
+        ("segment_bytes", small().segment_bytes(1)),
+        ("compaction_inputs", small().compaction_inputs(1)),
+        ("memory_limit_bytes", small().memory_limit_bytes(15)),
+        ("window", small().window(Window::Fixed(Duration::ZERO))),
+        ("window", adaptive(1, 2 * second, second)),
+        ("window", adaptive(0, second, 2 * second)),
+    ] {
         let error = MemLog::<u64>::new(config).unwrap_err();
         assert_eq!(error.field, field);
         assert!(error.to_string().starts_with(field), "{error}");
-    };
-    refuse(Config::default().page_bytes(63), "page_bytes");
-    refuse(Config::default().page_bytes((1 << 20) + 1), "page_bytes");
-    refuse(Config::default().memtable_bytes(255), "memtable_bytes");
-    refuse(
-        Config::default().memtable_bytes((1 << 30) + 1),
-        "memtable_bytes",
-    );
-    refuse(small().late_bytes(257), "late_bytes");
-    refuse(Config::default().sealed_runs(0), "sealed_runs");
-    refuse(Config::default().sealed_runs(65), "sealed_runs");
-    refuse(Config::default().l0_segments(0), "l0_segments");
-    refuse(Config::default().l0_segments(257), "l0_segments");
-    refuse(Config::default().delete_debt(1.5), "delete_debt");
-    refuse(Config::default().delete_debt(f64::NAN), "delete_debt");
-    refuse(Config::default().segment_bytes(1), "segment_bytes");
-    refuse(Config::default().compaction_inputs(1), "compaction_inputs");
-    refuse(
-        Config::default().memory_limit_bytes(15),
-        "memory_limit_bytes",
-    );
-    refuse(
-        Config::default().window(Window::Fixed(Duration::ZERO)),
-        "window",
-    );
-    let (min, max) = (Duration::from_secs(2), Duration::from_secs(1));
-    refuse(
-        Config::default().window(Window::Adaptive { rows: 1, min, max }),
-        "window",
-    );
-    refuse(
-        Config::default().window(Window::Adaptive {
-            rows: 0,
-            min: max,
-            max: min,
-        }),
-        "window",
-    );
+    }
     for preset in [
         Config::streaming(),
         Config::bulk_ingest(),

@@ -13,7 +13,7 @@ use timelog::durable::{Error, Log, salvage};
 use timelog::{Raw, TimeUnit, Ts};
 
 use super::{Files, MILLISECOND, PATH};
-use super::{open, opened, read_files, rows, run, run_on, settle, small, write_files};
+use super::{open, opened, read_files, rows, run, run_on, run_with, settle, small};
 
 const UNIT: usize = 4096;
 /// A page of a checkpoint.
@@ -184,66 +184,53 @@ fn a_damaged_file_is_named_or_changes_nothing() {
             let sum: usize = files.values().map(|bytes| 2 * bytes.len() / 64).sum();
             // In a short run, of all places as many as fit.
             let step = (2 * sum).div_ceil(openings).max(1);
-            let mut tally = |is_refused: bool| {
+            let mut tally = |file: &str, what: &str, damage: &dyn Fn(&mut Files)| {
                 opened += 1;
+                let is_refused = subject.damaged(file, what, damage);
                 refused += usize::from(is_refused);
+                is_refused
             };
             for (file, bytes) in files {
-                let places = (0..bytes.len())
-                    .step_by(64)
-                    .skip(seed as usize % step)
-                    .step_by(step);
-                for at in places {
+                let places = (0..bytes.len()).step_by(64);
+                for at in places.skip(seed as usize % step).step_by(step) {
                     let bit = (at / 64 + seed as usize) % 8;
-                    tally(
-                        subject.damaged(file, &format!("bit {bit} of {at}"), |files| {
-                            edit(files, file, |bytes| bytes[at] ^= 1 << bit);
-                        }),
-                    );
-                    tally(subject.damaged(file, &format!("cut at {at}"), |files| {
+                    tally(file, &format!("bit {bit} of {at}"), &|files| {
+                        edit(files, file, |bytes| bytes[at] ^= 1 << bit);
+                    });
+                    tally(file, &format!("cut at {at}"), &|files| {
                         edit(files, file, |bytes| bytes.truncate(at));
-                    }));
+                    });
                 }
                 if !is_log_file(file) && file != MANIFEST {
                     continue;
                 }
-                tally(subject.damaged(file, "missing", |files| drop(files.remove(file))));
+                tally(file, "missing", &|files| drop(files.remove(file)));
                 let copies = files.keys().filter(|name| is_log_file(name));
-                for copy in copies.step_by(pairs) {
-                    tally(
-                        subject.damaged(copy, &format!("a copy of {file}"), |files| {
-                            put(files, copy, bytes)
-                        }),
-                    );
-                }
-                for copy in [
+                let unlisted = [
                     "wal-0000000000000999",
                     "checkpoint-0000000000000000-0000000000000999",
-                ] {
-                    tally(
-                        subject.damaged(copy, &format!("a copy of {file}"), |files| {
-                            put(files, copy, bytes)
-                        }),
-                    );
+                ];
+                for copy in copies.step_by(pairs).map(|it| &it[..]).chain(unlisted) {
+                    let what = format!("a copy of {file}");
+                    tally(copy, &what, &|files| put(files, copy, bytes));
                 }
-                tally(subject.damaged(file, "another version", |files| {
+                tally(file, "another version", &|files| {
                     edit(files, file, |bytes| {
                         bytes[8] = if file == MANIFEST { b'2' } else { 2 };
                         seal(bytes);
                     });
-                }));
+                });
             }
             for older in &subject.older {
                 let older = older.iter().filter(|(name, _)| *name != "LOCK");
                 for (file, bytes) in older.step_by(pairs) {
-                    tally(subject.damaged(file, "an older copy", |files| put(files, file, bytes)));
+                    tally(file, "an older copy", &|files| put(files, file, bytes));
                 }
             }
             for (file, bytes) in &other {
                 let what = "from another log";
-                let is_refused = subject.damaged(file, what, |files| put(files, file, bytes));
+                let is_refused = tally(file, what, &|files| put(files, file, bytes));
                 assert!(is_refused || file == "LOCK", "{file}, {what}");
-                tally(is_refused);
             }
         }
         seed += 1;
@@ -421,26 +408,20 @@ fn a_page_in_the_place_of_another_is_named() {
 
 #[test]
 fn values_of_another_type_of_the_same_width_are_refused() {
-    let files = subject(1, true).files;
-    run(1, move || {
-        let files = files.clone();
-        async move {
-            write_files(&files).await;
-            let error = Log::<i64>::open(PATH, small()).await.expect_err("as wide");
-            assert!(matches!(error, Error::Format { .. }), "{error}");
-            let wanted = "u64 of 8 bytes, not i64 of 8";
-            assert!(error.to_string().contains(wanted), "{error}");
-            let memory = timelog::Config::default().unit(TimeUnit::Seconds);
-            let error = open(small().memory(memory))
-                .await
-                .expect_err("another unit");
-            assert!(error.to_string().contains("nanos, not seconds"), "{error}");
-            // For programs that know of no type.
-            let (log, _) = Log::<Raw>::open(PATH, small()).await.unwrap();
-            let snapshot = log.snapshot();
-            assert!(snapshot.count(..) > 1000);
-            assert!(snapshot.range(..).all(|(_, value)| value.0.len() == 8));
-        }
+    run_with(&subject(1, true).files, || async {
+        let error = Log::<i64>::open(PATH, small()).await.expect_err("as wide");
+        assert!(matches!(error, Error::Format { .. }), "{error}");
+        let wanted = "u64 of 8 bytes, not i64 of 8";
+        assert!(error.to_string().contains(wanted), "{error}");
+        let memory = timelog::Config::default().unit(TimeUnit::Seconds);
+        let error = open(small().memory(memory)).await;
+        let error = error.expect_err("another unit").to_string();
+        assert!(error.contains("nanos, not seconds"), "{error}");
+        // For programs that know of no type.
+        let (log, _) = Log::<Raw>::open(PATH, small()).await.unwrap();
+        let snapshot = log.snapshot();
+        assert!(snapshot.count(..) > 1000);
+        assert!(snapshot.range(..).all(|(_, value)| value.0.len() == 8));
     });
 }
 
@@ -449,15 +430,10 @@ fn values_of_another_type_of_the_same_width_are_refused() {
 fn what_is_whole_of_a_damaged_log_is_salvaged() {
     let subject = subject(1, true);
     let salvaged = |files: &Files| {
-        let files = files.clone();
-        run(1, move || {
-            let files = files.clone();
-            async move {
-                write_files(&files).await;
-                let salvaged = salvage::<u64>(PATH).await.unwrap();
-                let rows = salvaged.snapshot.range(..).map(|(ts, value)| (ts, *value));
-                (rows.collect::<Vec<_>>(), salvaged.losses)
-            }
+        run_with(files, || async {
+            let salvaged = salvage::<u64>(PATH).await.unwrap();
+            let rows = salvaged.snapshot.range(..).map(|(ts, value)| (ts, *value));
+            (rows.collect::<Vec<_>>(), salvaged.losses)
         })
     };
     let (rows, losses) = salvaged(&subject.files);

@@ -102,16 +102,26 @@ async fn write_files(files: &Files) {
     }
 }
 
-/// Opens the log that these files are, with a memtable that is soon filled.
-fn opened(files: &Files) -> Result<(Vec<(Ts, u64)>, Recovery), Error> {
-    let files = files.clone();
+/// Runs where the log has these files.
+fn run_with<F: Future<Output: 'static> + 'static>(
+    files: &Files,
+    main: impl Fn() -> F + Copy + 'static,
+) -> F::Output {
+    let files = Rc::new(files.clone());
     run(1, move || {
-        let files = files.clone();
+        let files = Rc::clone(&files);
         async move {
             write_files(&files).await;
-            let (log, found) = open(small().memory(timelog::Config::default())).await?;
-            Ok((rows(&log), found))
+            main().await
         }
+    })
+}
+
+/// Opens the log that these files are, with a memtable that is soon filled.
+fn opened(files: &Files) -> Result<(Vec<(Ts, u64)>, Recovery), Error> {
+    run_with(files, || async {
+        let (log, found) = open(small().memory(timelog::Config::default())).await?;
+        Ok((rows(&log), found))
     })
 }
 

@@ -36,8 +36,7 @@ impl Group {
                     let what = "it is missing, and there was a log";
                     return Err(Error::corrupt(&name, 0, what));
                 }
-                Self::write::<V>(&folder, unit, vec![0; shards]).await?;
-                Manifest::read(&folder).await?.expect("it was just written")
+                Self::write::<V>(&folder, unit, vec![0; shards]).await?
             }
         };
         manifest.check::<V>(unit, path)?;
@@ -57,11 +56,11 @@ impl Group {
         folder: &Folder,
         unit: TimeUnit,
         identities: Vec<u64>,
-    ) -> Result<(), Error> {
+    ) -> Result<Manifest, Error> {
         let mut manifest = Manifest::new(Kind::of::<V>(unit));
         manifest.shards = identities;
-        manifest.stage(folder).await?;
-        manifest.publish(folder).await
+        manifest.write(folder).await?;
+        Ok(manifest)
     }
 
     /// The identities of the shards, 0 of those that are to be made.
@@ -71,17 +70,12 @@ impl Group {
 
     /// Writes down the shards, if all were opened: from then on none of them may be missing.
     pub async fn close(mut self, identities: Option<Vec<u64>>) -> Result<(), Error> {
-        let new = identities.filter(|it| *it != self.manifest.shards);
-        let written = async {
-            if let Some(identities) = new {
-                self.manifest.shards = identities;
-                self.manifest.edition += 1;
-                self.manifest.stage(&self.folder).await?;
-                self.manifest.publish(&self.folder).await?;
-            }
-            Ok(())
-        };
-        let written = written.await;
+        let mut written = Ok(());
+        if let Some(new) = identities.filter(|it| *it != self.manifest.shards) {
+            self.manifest.shards = new;
+            self.manifest.edition += 1;
+            written = self.manifest.write(&self.folder).await;
+        }
         self.folder.unlock().await?;
         written
     }

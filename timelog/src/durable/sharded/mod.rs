@@ -5,12 +5,13 @@ mod request;
 
 use std::cell::Cell;
 use std::fmt;
+use std::future::Future;
 use std::ops::RangeBounds;
 use std::path::Path;
 use std::rc::Rc;
 
 use glommio::channels::channel_mesh::{FullMesh, MeshBuilder, Senders};
-use glommio::channels::oneshot;
+use glommio::channels::oneshot::{self, SharedSender};
 use glommio::channels::shared_channel::ConnectedReceiver;
 use glommio::sync::Gate;
 use glommio::{GlommioError, ResourceType};
@@ -344,25 +345,32 @@ impl<V: Record + Send + Sync> Sharded<V> {
     /// # Cancel safety
     /// Nothing changes.
     pub async fn snapshots(&self) -> Result<Snapshots<V>, Error> {
-        let own = self.shard_id();
+        let own = async { self.shard.log.snapshot() };
+        let each = self.ask(own, |_, reply| Request::Snapshot(reply)).await?;
+        Ok(each.into_iter().collect())
+    }
+
+    /// What each shard answers, this one by `own`.
+    async fn ask<T: Send>(
+        &self,
+        own: impl Future<Output = T>,
+        request: impl Fn(usize, SharedSender<T>) -> Request<V>,
+    ) -> Result<Vec<T>, Error> {
+        let others = (0..self.shards()).filter(|shard| *shard != self.shard_id());
         let mut asked = Vec::with_capacity(self.shards());
-        for shard in 0..self.shards() {
+        for shard in others {
             let (reply, answer) = oneshot::shared();
-            if shard != own {
-                let sent = self.shard.senders.send_to(shard, Request::Snapshot(reply));
-                sent.await.map_err(|_| of_shard(shard)(Error::Closed))?;
-            }
-            asked.push(answer);
+            let sent = (self.shard.senders).send_to(shard, request(shard, reply));
+            sent.await.map_err(|_| of_shard(shard)(Error::Closed))?;
+            asked.push((shard, answer));
         }
-        let mut snapshots = Vec::with_capacity(self.shards());
-        for (shard, answer) in asked.into_iter().enumerate() {
-            snapshots.push(if shard == own {
-                self.shard.log.snapshot()
-            } else {
-                answer.await.map_err(|_| of_shard(shard)(Error::Closed))?
-            });
+        let own = own.await;
+        let mut answers = Vec::with_capacity(self.shards());
+        for (shard, answer) in asked {
+            answers.push(answer.await.map_err(|_| of_shard(shard)(Error::Closed))?);
         }
-        Ok(snapshots.into_iter().collect())
+        answers.insert(self.shard_id(), own);
+        Ok(answers)
     }
 
     /// Writes a copy of all shards to a directory that has no log, while they are written to: each has what it had
@@ -378,29 +386,15 @@ impl<V: Record + Send + Sync> Sharded<V> {
         let folder = Folder::open(path).await?;
         let written = async {
             check_empty(&folder).await?;
-            let mut copies = Vec::with_capacity(self.shards());
-            for shard in 0..self.shards() {
-                let (reply, answer) = oneshot::shared();
-                let path = path.join(directory(shard));
-                if shard == self.shard_id() {
-                    let copied = self.shard.log.backup_as(&path).await;
-                    let _ = reply.send(copied.map(|(_, identity)| identity));
-                } else {
-                    let sent = self
-                        .shard
-                        .senders
-                        .send_to(shard, Request::Backup(path, reply));
-                    sent.await.map_err(|_| of_shard(shard)(Error::Closed))?;
-                }
-                copies.push(answer);
-            }
-            let mut identities = Vec::with_capacity(copies.len());
-            for (shard, copy) in copies.into_iter().enumerate() {
-                let copied = copy.await.unwrap_or(Err(Error::Closed));
-                identities.push(copied.map_err(of_shard(shard))?);
-            }
-            let unit = self.shard.log.unit();
-            Group::write::<V>(&folder, unit, identities).await
+            let place = |shard| path.join(directory(shard));
+            let own = place(self.shard_id());
+            let own = async { self.shard.log.backup_as(&own).await.map(|it| it.1) };
+            let copies = self.ask(own, |shard, reply| Request::Backup(place(shard), reply));
+            let copies = copies.await?.into_iter().enumerate();
+            let copies = copies.map(|(shard, copy)| copy.map_err(of_shard(shard)));
+            let identities = copies.collect::<Result<_, _>>()?;
+            Group::write::<V>(&folder, self.shard.log.unit(), identities).await?;
+            Ok(())
         };
         let written = written.await;
         folder.unlock().await?;

@@ -4,35 +4,19 @@ use glommio::spawn_local;
 use timelog::durable::{Error, Log, Sharded, salvage};
 
 use super::super::history::Value;
-use super::{KEYS, cause, key, on_each, quick, with_log};
+use super::{KEYS, cause, counts, key, on_each, quick, try_open, with_log};
 
 #[test]
 fn the_number_of_shards_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let open = |shards| {
-        let path = folder.path().to_owned();
-        on_each(shards, move |mesh| async move {
-            let (log, _) = Sharded::open(mesh, path, quick()).await?;
-            log.close().await
-        })
-    };
-    let is_whole = |results: Vec<Result<Result<(), Error>, _>>| {
-        results.into_iter().for_each(|it| it.unwrap().unwrap());
-    };
-    let errors = |results: Vec<Result<Result<(), Error>, _>>| {
-        let errors = results.into_iter().map(|it| it.unwrap().unwrap_err());
-        errors.collect::<Vec<_>>()
-    };
+    let open = |shards| try_open(shards, folder.path());
+    let is_whole = |each: Vec<_>| assert!(each.iter().all(Result::is_ok));
     is_whole(open(2));
-    for error in errors(open(3)) {
-        assert!(
-            matches!(cause(&error), (0, Error::Format { .. })),
-            "{error}"
-        );
-        assert!(
-            error.to_string().ends_with("the log has 2 shards, not 3"),
-            "{error}"
-        );
+    for error in open(3) {
+        let error = error.unwrap_err();
+        let is_named = matches!(cause(&error), (0, Error::Format { .. }));
+        let text = error.to_string();
+        assert!(is_named && text.ends_with("has 2 shards, not 3"), "{error}");
     }
     is_whole(open(2));
     let name = folder.path().join("MANIFEST");
@@ -46,8 +30,9 @@ fn the_number_of_shards_stays() {
             Some(content) => std::fs::write(&name, content).unwrap(),
             None => std::fs::remove_file(&name).unwrap(),
         }
-        for error in errors(open(2)) {
-            assert!(error.to_string().ends_with(wanted), "{error}");
+        for error in open(2) {
+            let error = error.unwrap_err().to_string();
+            assert!(error.ends_with(wanted), "{error}");
         }
     }
     std::fs::write(&name, whole).unwrap();
@@ -83,12 +68,8 @@ fn a_shard_whose_directory_is_missing_or_another_is_named() {
         commit.await.unwrap();
     });
     let refused = |shard: usize| {
-        let path = folder.path().to_owned();
-        let opened = on_each(2, move |mesh| async move {
-            Sharded::open(mesh, path, quick()).await.map(|_| ())
-        });
-        for error in opened {
-            let error = error.unwrap().unwrap_err();
+        for error in try_open(2, folder.path()) {
+            let error = error.unwrap_err();
             let (first, Error::Corrupt { path, .. }) = cause(&error) else {
                 panic!("{error}")
             };
@@ -107,10 +88,7 @@ fn a_shard_whose_directory_is_missing_or_another_is_named() {
     std::fs::rename(path("shard-1"), path("other")).unwrap();
     std::fs::rename(path("shard-0"), path("shard-1")).unwrap();
     std::fs::rename(path("other"), path("shard-0")).unwrap();
-    let counts = with_log(2, folder.path(), quick(), |log| async move {
-        log.snapshots().await.unwrap().count(..)
-    });
-    assert_eq!(counts, [2; 2]);
+    assert_eq!(counts(2, folder.path()), [2; 2]);
 }
 
 /// A shard that cannot be opened is named by all, and the others are closed.
@@ -129,22 +107,15 @@ fn a_shard_that_cannot_be_opened_is_named_by_all() {
     let wal = wal.min().unwrap();
     let whole = std::fs::read(&wal).unwrap();
     std::fs::write(&wal, b"nonsense").unwrap();
-    let path = folder.path().to_owned();
-    let opened = on_each(3, move |mesh| async move {
-        Sharded::open(mesh, path, quick()).await.map(|_| ())
-    });
-    for error in opened {
-        let error = error.unwrap().unwrap_err();
+    for error in try_open(3, folder.path()) {
+        let error = error.unwrap_err();
         let (1, Error::Corrupt { path, .. }) = cause(&error) else {
             panic!("{error}")
         };
         assert_eq!(*path, wal);
     }
     std::fs::write(&wal, whole).unwrap();
-    let counts = with_log(3, folder.path(), quick(), |log| async move {
-        log.snapshots().await.unwrap().count(..)
-    });
-    assert_eq!(counts, [3; 3]);
+    assert_eq!(counts(3, folder.path()), [3; 3]);
 }
 
 /// The executor of a shard panics while others wait for it, and those go on with what they have.
@@ -223,14 +194,9 @@ fn a_closed_shard_says_so() {
             );
             assert_eq!(refused.rejected.len(), 1);
         }
-        assert!(matches!(
-            cause(&other.snapshots().await.unwrap_err()).1,
-            Error::Closed
-        ));
-        assert!(matches!(
-            cause(&other.sync().await.unwrap_err()).1,
-            Error::Closed
-        ));
+        for error in [other.snapshots().await.err(), other.sync().await.err()] {
+            assert!(matches!(cause(&error.unwrap()).1, Error::Closed));
+        }
         let own = other.shard_id();
         let error = other.close().await.unwrap_err();
         assert!(matches!(cause(&error), (shard, Error::Closed) if shard == own));

@@ -8,18 +8,13 @@ pub use killed::write_until_killed;
 
 use std::future::Future;
 use std::path::Path;
-use std::time::Duration;
 
 use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
-use timelog::durable::{Config, Error, Mesh, Sharded};
+use timelog::Ts;
+use timelog::durable::{Config, Error, Mesh, Refused, ShardCommit, Sharded};
 
 use super::history::Value;
-
-pub fn quick() -> Config {
-    Config::default()
-        .wal_file_bytes(64 << 10)
-        .wake_up(Duration::from_millis(1))
-}
+pub use super::quick;
 
 /// Runs a future on each of so many executors; what each gave, by their order, or its panic.
 pub fn on_each<F, T>(
@@ -59,6 +54,37 @@ where
         .map(|it| it.expect("nothing panics"))
         .collect()
 }
+
+/// What each shard says that opens the log and closes it.
+pub fn try_open(shards: usize, folder: &Path) -> Vec<Result<(), Error>> {
+    let folder = folder.to_owned();
+    let each = on_each(shards, move |mesh| async move {
+        let (log, _) = Sharded::open(mesh, folder, quick()).await?;
+        log.close().await
+    });
+    each.into_iter()
+        .map(|it| it.expect("nothing panics"))
+        .collect()
+}
+
+/// The rows that each shard sees.
+pub fn counts(shards: usize, folder: &Path) -> Vec<u64> {
+    with_log(shards, folder, quick(), |log| async move {
+        log.snapshots().await.expect("all are there").count(..)
+    })
+}
+
+/// Why rows were refused, here or there.
+pub async fn refused(
+    written: impl Future<Output = Result<ShardCommit<Value>, Refused<Rows>>>,
+) -> Refused<Rows> {
+    match written.await {
+        Ok(commit) => commit.await.expect_err("they are refused"),
+        Err(refused) => refused,
+    }
+}
+
+type Rows = Vec<(Ts, Value)>;
 
 /// The shard that failed, and why.
 pub fn cause(error: &Error) -> (usize, &Error) {

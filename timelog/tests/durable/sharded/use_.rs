@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use glommio::spawn_local;
 use glommio::timer::sleep;
-use timelog::durable::{Error, Log, Sharded};
+use timelog::durable::{Error, Log};
 use timelog::{Every, Ts, WriteErrorKind};
 
 use super::super::history::Value;
-use super::{KEYS, cause, key, on_each, quick, with_log};
+use super::{KEYS, cause, counts, key, quick, refused, try_open, with_log};
 
 /// What all wrote is read from anywhere in one order, also when it is opened again.
 #[test]
@@ -90,22 +90,10 @@ fn rows_of_a_key_stay_in_their_order() {
             drop(log.append("key", 7, [own, number]).await.unwrap());
         }
         let all = log.snapshots().await.unwrap();
-        let numbers = all
-            .at(log.shard_of("key"))
-            .filter(|it| it[0] == own)
-            .map(|it| it[1]);
+        let rows = all[log.shard_of("key")].range(..).map(|row| *row.1);
+        let numbers = rows.filter(|it| it[0] == own).map(|it| it[1]);
         assert!(numbers.eq(0..500));
     });
-}
-
-trait At {
-    fn at(&self, shard: usize) -> impl Iterator<Item = Value>;
-}
-
-impl At for timelog::Snapshots<Value> {
-    fn at(&self, shard: usize) -> impl Iterator<Item = Value> {
-        self[shard].range(..).map(|(_, value)| *value)
-    }
 }
 
 /// Writers wait for the device of the shard that they write to.
@@ -113,7 +101,7 @@ impl At for timelog::Snapshots<Value> {
 fn a_busy_shard_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let config = quick().pending_bytes(4 << 10);
-    let refused = with_log(2, folder.path(), config, |log| async move {
+    let each = with_log(2, folder.path(), config, |log| async move {
         let writers: Vec<_> = (0..20)
             .map(|writer| {
                 let log = log.clone();
@@ -131,27 +119,19 @@ fn a_busy_shard_is_waited_for() {
             writer.await;
         }
         // A batch for which there is never space.
-        let mut refused = Vec::new();
+        let mut shards = Vec::new();
         for key_ in 0..KEYS {
             let rows = (0..300).map(|row| (row, [key_, 0]));
-            let error = match log.extend(key(key_), rows).await {
-                Ok(commit) => commit.await.unwrap_err(),
-                Err(error) => error,
-            };
-            assert!(
-                matches!(cause(&error.error), (_, Error::Busy { .. })),
-                "{error}"
-            );
+            let error = refused(log.extend(key(key_), rows)).await;
+            let (shard, why) = cause(&error.error);
+            assert!(matches!(why, Error::Busy { .. }), "{error}");
             assert_eq!(error.rejected.len(), 300);
-            refused.push(cause(&error.error).0);
+            shards.push(shard);
         }
-        refused
+        shards
     });
-    assert!(refused.iter().all(|it| it.contains(&0) && it.contains(&1)));
-    let counts = with_log(2, folder.path(), quick(), |log| async move {
-        log.snapshots().await.unwrap().count(..)
-    });
-    assert_eq!(counts, [200_000; 2]);
+    assert!(each.iter().all(|it| it.contains(&0) && it.contains(&1)));
+    assert_eq!(counts(2, folder.path()), [200_000; 2]);
 }
 
 #[test]
@@ -183,17 +163,11 @@ fn deletes_and_floors_are_for_all() {
         let all = log.snapshots().await.unwrap();
         assert_eq!((all.first(), all.count(..)), (Some(10), 240));
         for number in 0..KEYS {
-            let written = log.append(key(number), 9, [number; 2]).await;
-            let refused = match written {
-                Ok(commit) => commit.await.unwrap_err(),
-                Err(refused) => refused,
-            };
+            let refused = refused(log.append(key(number), 9, [number; 2])).await;
             let (shard, why) = cause(&refused.error);
             assert_eq!(shard, log.shard_of(key(number)));
-            assert!(
-                matches!(why, Error::Write(WriteErrorKind::BelowFloor { .. })),
-                "{why}"
-            );
+            let is_below = matches!(why, Error::Write(WriteErrorKind::BelowFloor { .. }));
+            assert!(is_below, "{why}");
             assert_eq!(refused.rejected, [(9, [number; 2])]);
         }
         let error = log.delete(5..5).await.unwrap_err();
@@ -222,27 +196,15 @@ fn a_backup_of_all_shards_is_a_log_of_shards() {
             assert!(error.to_string().contains("there is one"), "{error}");
         }
     });
-    let open = || {
-        let copy = path("copy");
-        let opened = on_each(2, move |mesh| async move {
-            let (log, _) = Sharded::open(mesh, copy, quick()).await?;
-            let all = log.snapshots().await?;
-            let own: Vec<_> = all
-                .range(..)
-                .filter(|row| row.1[0] == 0)
-                .map(|row| row.1[1])
-                .collect();
-            log.close().await.map(|()| own)
-        });
-        opened.into_iter().map(|it| it.unwrap()).collect::<Vec<_>>()
-    };
-    for found in open() {
-        assert!(found.unwrap().into_iter().eq(0..1_000));
-    }
+    with_log(2, &path("copy"), quick(), |log| async move {
+        let all = log.snapshots().await.unwrap();
+        let own = all.range(..).filter(|row| row.1[0] == 0);
+        assert!(own.map(|row| row.1[1]).eq(0..1_000));
+    });
     std::fs::remove_file(path("copy").join("MANIFEST")).unwrap();
-    for found in open() {
-        let error = found.unwrap_err();
-        assert!(error.to_string().contains("it is missing"), "{error}");
+    for error in try_open(2, &path("copy")) {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("it is missing"), "{error}");
     }
 }
 
