@@ -67,6 +67,10 @@ pub(super) async fn recover<V: Record>(
         // What a process that was killed has written may not have reached the device.
         file.sync().await?;
     }
+    if !loaded.leftovers.is_empty() {
+        // Nor has the manifest that does not list them, if that process had just replaced it.
+        folder.sync().await?;
+    }
     for name in loaded.leftovers {
         folder.remove(&name).await?;
     }

@@ -11,8 +11,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_lite::future::poll_once;
 use glommio::simulation::{Fault, Simulation, SimulationBuilder, inject, starts};
+use glommio::spawn_local;
 use glommio::timer::sleep;
-use timelog::durable::{Config, Error, Log, Mesh, Sharded, read};
+use timelog::durable::{Config, Error, Log, Mesh, Sharded, info, read};
 
 use super::model::Model;
 use super::{
@@ -202,6 +203,52 @@ fn what_was_found_once_stays() {
             starts()
         });
         assert_eq!(found, 3);
+    }
+}
+
+/// A process is killed that has replaced the manifest, which is not durable yet; the next one loses the
+/// power while it opens the log.
+#[test]
+fn what_is_not_listed_is_removed_when_that_is_durable() {
+    const SYNC: Duration = Duration::from_secs(1);
+    for seed in 0..50 {
+        let simulation = Simulation::builder().seed(seed);
+        let simulation = simulation.disk(|disk| disk.lost_unsynced(true).sync_latency(SYNC..=SYNC));
+        let found = run_on(simulation, move || async move {
+            let (node, off_for) = ("log".to_owned(), MILLISECOND);
+            if starts() == 2 {
+                let node = node.clone();
+                let delay = SYNC * seed as u32 / 8;
+                inject(delay, Fault::PowerCut { node, off_for });
+            }
+            let opened = open(small().wake_up(SYNC)).await;
+            let (log, _) = opened.expect("a crash is no damage");
+            if starts() == 1 {
+                for ts in 0..2 {
+                    let commit = log.append(ts, 0).expect("it is open");
+                    commit.await.expect("nothing fails");
+                    sleep(20 * SYNC).await;
+                    // The second one takes the place of the first one.
+                    let edition = async || info(PATH).await.expect("it is there").edition;
+                    let before = edition().await;
+                    let log = log.clone();
+                    let written = spawn_local(async move { log.checkpoint().await });
+                    while ts == 1 && edition().await == before {
+                        sleep(SYNC / 10).await;
+                    }
+                    if ts == 1 {
+                        let node = node.clone();
+                        inject(Duration::ZERO, Fault::Kill { node, off_for });
+                    }
+                    written.await.expect("nothing fails");
+                }
+            }
+            if starts() < 3 {
+                sleep(20 * SYNC).await;
+            }
+            rows(&log).len()
+        });
+        assert_eq!(found, 2);
     }
 }
 
