@@ -1,7 +1,5 @@
 //! `spawn_blocking`: lazy, in order, and no panic or drop upsets the pool.
 
-use futures_lite::FutureExt as _;
-
 use crate::common::prelude::*;
 
 pub(crate) fn with_threads(count: usize) -> LocalExecutor {
@@ -122,17 +120,8 @@ async fn a_place_that_a_call_gives_up_goes_to_the_next() {
     }
 }
 
-#[test]
+#[run_test]
 fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
-    run(async {
-        for _ in 0..100 {
-            let call = AssertUnwindSafe(executor().spawn_blocking(|| -> u8 { panic!("blocked") }));
-            let payload = call.catch_unwind().await.expect_err("it panics");
-            assert_eq!(payload.downcast_ref(), Some(&"blocked"));
-        }
-        assert_eq!(executor().spawn_blocking(|| 1).await, 1);
-    });
-    let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let message = panic_of(|| {
         executor.run(async {
@@ -146,34 +135,6 @@ fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
         executor.run(async { glommio::executor().spawn_blocking(|| 2).await }),
         2
     );
-}
-
-#[run_test]
-async fn a_panic_that_is_not_awaited_is_dropped_and_the_pool_survives() {
-    // Each closure waits until its caller is gone: otherwise it may be done within the first
-    // poll.
-    for _ in 0..100 {
-        let (gone, wait) = mpsc::channel::<()>();
-        let mut call = Box::pin(executor().spawn_blocking(move || {
-            let _ = wait.recv();
-            panic!("discarded")
-        }));
-        assert!(poll_once(&mut call).await.is_none_or(|()| false));
-        drop(call);
-        drop(gone);
-    }
-    // A result whose destructor panics after its caller is gone.
-    for _ in 0..10 {
-        let (gone, wait) = mpsc::channel::<()>();
-        let mut call = Box::pin(executor().spawn_blocking(move || {
-            let _ = wait.recv();
-            on_drop(|| panic!("discarded, too"))
-        }));
-        assert!(poll_once(&mut call).await.is_none());
-        drop(call);
-        drop(gone);
-    }
-    assert_eq!(executor().spawn_blocking(|| 1).await, 1);
 }
 
 #[run_test]
@@ -238,17 +199,6 @@ fn never_more_calls_run_at_once_than_there_are_threads() {
         join_all(tasks).await;
         assert!(most.load(Ordering::SeqCst) <= 2);
     });
-}
-
-#[run_test]
-async fn a_result_wakes_a_sleeping_executor() {
-    for _ in 0..50 {
-        let value = executor().spawn_blocking(|| {
-            thread::sleep(Duration::from_millis(1));
-            4
-        });
-        assert_eq!(value.await, 4);
-    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 use std::panic::panic_any;
 
-use glommio::net::lookup_host;
 use nix::sys::resource::Resource;
 
 use crate::blocking::with_threads;
@@ -203,22 +202,6 @@ fn calls_wait_in_line_while_the_system_has_no_thread() {
         assert!(has_ended.load(Ordering::SeqCst));
         assert!(order.lock().unwrap().iter().copied().eq(0..100));
     }
-}
-
-/// Threads for host names are threads like others.
-#[run_test(in_child_with_large_stacks)]
-fn a_name_lookup_waits_while_the_system_has_no_thread() {
-    let executor = LocalExecutor::default();
-    let no_threads = no_threads();
-    let lookup = executor.run(async {
-        let mut lookup = spawn_local(lookup_host("localhost:80"));
-        sleep(Duration::from_millis(150)).await;
-        assert!(poll_once(&mut lookup).await.is_none(), "it waits");
-        lookup
-    });
-    drop(no_threads);
-    let mut found = executor.run(lookup).expect("it is in /etc/hosts");
-    assert!(found.all(|it| it.ip().is_loopback() && it.port() == 80));
 }
 
 #[test]

@@ -4,20 +4,9 @@ use glommio::{consume_budget, unconstrained};
 
 use crate::common::prelude::*;
 
-async fn endless() {
-    loop {
-        consume_budget().await;
-    }
-}
-
 /// Returns when the slice of the running task is over.
 fn compute_until_preempted() {
     spin_until_preempted();
-}
-
-#[run_test]
-fn a_task_that_never_waits_lets_a_timer_end_it() {
-    run(or(endless(), sleep(Duration::from_millis(5))));
 }
 
 #[test]

@@ -52,22 +52,6 @@ fn a_ring_of_any_other_depth_works() {
 }
 
 #[run_test]
-fn every_knob_can_be_turned() {
-    let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
-        .name("all knobs")
-        .spin_before_park(Duration::from_micros(10))
-        .timer_slack(Duration::from_micros(10))
-        .io_memory(1)
-        .ring_depth(7)
-        .preempt_timer(Duration::from_millis(3))
-        .record_io_latencies(true)
-        .blocking_thread_pool_placement(PoolPlacement::Unbound(3))
-        .make()
-        .expect("CPU 0 exists");
-    assert_eq!(executor.run(work()), 145);
-}
-
-#[run_test]
 fn spinning_unbound_is_ignored() {
     let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .spin_before_park(Duration::from_secs(3600))

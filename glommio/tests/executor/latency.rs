@@ -148,21 +148,6 @@ fn a_queue_that_becomes_impatient_in_the_middle_of_a_slice_cuts_it_short() {
 }
 
 #[run_test]
-async fn a_foreign_wake_asks_the_running_task_to_yield() {
-    let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-    let is_done = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&is_done);
-    let thread = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(1));
-        waker.wake();
-        set.store(true, Ordering::SeqCst);
-    });
-    spin_until_preempted();
-    thread.join().expect("it only wakes");
-    assert!(is_done.load(Ordering::SeqCst));
-}
-
-#[run_test]
 fn yield_if_needed_goes_on_at_once_when_it_is_not() {
     let made = with_slices_of(Duration::from_secs(3600));
     made.run(async {

@@ -245,55 +245,6 @@ async fn a_shares_manager_may_use_the_executor() {
 }
 
 #[run_test]
-fn the_current_queue_goes_on_after_a_panic_in_the_middle_of_its_turn() {
-    let executor = LocalExecutor::default();
-    let parking = Parking::default();
-    let turns = Rc::new(Cell::new(0));
-    let mut handle = TaskQueueHandle::default();
-    panic_of(|| {
-        executor.run(async {
-            handle = queue("other");
-            // Behind the panicking task, in the same turn.
-            let (gate, count) = (parking.clone(), Rc::clone(&turns));
-            let panics = spawn_local_into(async { panic!("mid-turn") }, handle);
-            let behind = spawn_local_into(
-                async move {
-                    count.set(count.get() + 1);
-                    gate.await;
-                    count.set(count.get() + 1);
-                },
-                handle,
-            );
-            panics.expect("it exists").detach();
-            behind.expect("it exists").detach();
-            pending::<()>().await;
-        });
-    });
-    assert_eq!(turns.get(), 0);
-    parking.open();
-    executor.run(async {
-        while turns.get() < 2 {
-            yield_now().await;
-        }
-    });
-    assert_works(&executor, &[handle]);
-}
-
-#[run_test]
-fn panics_of_an_executors_thread_come_from_join() {
-    let handle = spawn_executor(|| async {
-        yield_now().await;
-        panic!("on its own thread");
-    });
-    match handle.join() {
-        Err(GlommioError::BuilderError(BuilderErrorKind::ThreadPanic(panic))) => {
-            assert_eq!(panic.message(), Some("on its own thread"));
-        }
-        other => panic!("not a panic: {:?}", other.map(|_: ()| ())),
-    }
-}
-
-#[run_test]
 async fn a_panicking_waker_takes_nothing_else_down() {
     use std::sync::Arc;
     use std::task::{Context, Wake, Waker};

@@ -53,26 +53,6 @@ fn unfinished_tasks_go_on_in_the_next_run() {
 }
 
 #[run_test]
-fn a_detached_task_that_is_runnable_does_not_hold_up_the_end() {
-    let executor = LocalExecutor::default();
-    let turns = Rc::new(Cell::new(0));
-    let counted = Rc::clone(&turns);
-    executor.run(async move {
-        spawn_local(async move {
-            loop {
-                counted.set(counted.get() + 1);
-                yield_now().await;
-            }
-        })
-        .detach();
-    });
-    let after_first = turns.get();
-    assert!(after_first >= 1, "a spawned task is polled at once");
-    executor.run(yield_now());
-    assert!(turns.get() > after_first, "it goes on in the next run");
-}
-
-#[run_test]
 fn other_tasks_do_not_run_on_when_the_main_future_is_done() {
     let executor = LocalExecutor::default();
     let (is_done, late_turns) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
@@ -95,14 +75,6 @@ fn other_tasks_do_not_run_on_when_the_main_future_is_done() {
 }
 
 #[run_test]
-async fn two_detached_tasks_can_be_awaited_in_a_row() {
-    assert_eq!(spawn_local(async { 1 }).detach().await, Some(1));
-    assert_eq!(spawn_local(async { 2 }).detach().await, Some(2));
-    spawn_local(async {}).detach().await;
-    spawn_local(async {}).detach().await;
-}
-
-#[run_test]
 fn a_run_inside_a_run_panics_and_leaves_the_outer_one_whole() {
     let (outer, inner) = (LocalExecutor::default(), LocalExecutor::default());
     let output = outer.run(async {
@@ -119,73 +91,6 @@ fn a_run_inside_a_run_panics_and_leaves_the_outer_one_whole() {
     });
     assert_eq!(output, "whole");
     assert_eq!(inner.run(async { executor().id() }), inner.id());
-}
-
-#[run_test]
-fn an_executor_may_be_made_and_dropped_inside_another() {
-    let outer = LocalExecutor::default();
-    outer.run(async {
-        let drops = DropCount::default();
-        let inner = LocalExecutor::default();
-        let (guard, current) = (drops.guard(), Rc::new(Cell::new(0)));
-        let seen = Rc::clone(&current);
-        inner
-            .spawn(async move {
-                let _guard = (
-                    guard,
-                    crate::common::on_drop(move || seen.set(executor().id())),
-                );
-                pending::<()>().await;
-            })
-            .detach();
-        let inner_id = inner.id();
-        drop(inner);
-        assert_eq!(drops.count(), 1);
-        // Not polled before: what it captured is dropped, not the guard made in its body.
-        assert_eq!(current.get(), 0);
-        assert_ne!(executor().id(), inner_id, "the outer one is current again");
-        assert_eq!(executor().id(), outer.id());
-        sleep(Duration::from_millis(1)).await;
-    });
-}
-
-#[run_test]
-fn two_executors_of_one_thread_take_turns() {
-    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
-    let progress = Rc::new(RefCell::new(Vec::new()));
-    for (name, executor) in [("first", &first), ("second", &second)] {
-        let progress = Rc::clone(&progress);
-        executor
-            .spawn(async move {
-                loop {
-                    sleep(Duration::from_micros(100)).await;
-                    progress.borrow_mut().push(name);
-                }
-            })
-            .detach();
-    }
-    for _ in 0..20 {
-        for (name, executor) in [("first", &first), ("second", &second)] {
-            progress.borrow_mut().clear();
-            executor.run(async {
-                while progress.borrow().len() < 3 {
-                    sleep(Duration::from_micros(200)).await;
-                }
-            });
-            assert!(progress.borrow().iter().all(|&ran| ran == name));
-        }
-    }
-}
-
-#[run_test]
-fn a_future_of_one_executor_is_woken_by_a_task_of_another() {
-    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
-    let parking = Parking::default();
-    let task = first.spawn(parking.clone());
-    first.run(yield_now());
-    assert!(parking.waker().is_some(), "the task waits");
-    second.run(async { parking.open() });
-    first.run(task);
 }
 
 #[run_test]

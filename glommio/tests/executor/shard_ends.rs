@@ -416,27 +416,3 @@ fn a_stall_handler_is_used_again_after_a_restart() {
     // Two turns at least in each of both lives.
     assert!(asks.iter().count() >= 4);
 }
-
-#[run_test]
-fn a_stream_of_messages_ends_when_its_shard_dies_for_good() {
-    let (sender, receiver) = shared_channel::new_bounded::<u32>(4);
-    let sender = Arc::new(Mutex::new(Some(sender)));
-    let shards = restarting(1, 0)
-        .on_all_shards(move || async move {
-            let sender = sender.lock().expect("no thread panicked").take();
-            let sender = sender.expect("it starts once").connect().await;
-            sender.send(7).await.expect("it is received");
-            panic!("for good");
-        })
-        .expect("a thread starts");
-    let received = LocalExecutor::default().run(async {
-        let receiver = receiver.connect().await;
-        receiver.collect::<Vec<_>>().await
-    });
-    assert_eq!(received, [7]);
-    let results: Vec<Result<(), ()>> = shards.join_all();
-    assert_eq!(results.len(), 1);
-    for result in results {
-        assert_eq!(message(result), "for good");
-    }
-}

@@ -88,17 +88,6 @@ async fn split(workers: &[Worker; 2], window: Duration, due: f64, tolerance: f64
 
 const A_SECOND: Duration = Duration::from_secs(1);
 
-#[test]
-fn queues_get_time_by_their_shares() {
-    const TURN: Duration = Duration::from_millis(2);
-    for (first, second, due) in [(1000, 1000, 50.0), (1000, 10, 99.0), (10, 1000, 1.0)] {
-        run(async {
-            let workers = [first, second].map(|it| Worker::start(Shares::Static(it), TURN));
-            split(&workers, A_SECOND, due, 10.0).await;
-        });
-    }
-}
-
 /// Within five percent of the tenth.
 #[test]
 fn a_hundred_and_nine_hundred_shares_split_a_second_ten_to_ninety() {

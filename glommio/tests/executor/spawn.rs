@@ -208,40 +208,6 @@ async fn scoped_tasks_borrow_and_give_their_output() {
 }
 
 #[run_test]
-async fn a_scoped_task_is_gone_when_its_drop_returns() {
-    let log = Log::default();
-    {
-        let borrowed = String::from("still there");
-        let (text, end) = (&borrowed, log.clone());
-        let noted = on_drop(move || end.note(text.clone()));
-        // SAFETY: the task is dropped at the end of this block, before `borrowed`.
-        let task = unsafe {
-            spawn_scoped_local(async move {
-                let _noted = noted;
-                pending::<()>().await;
-            })
-        };
-        yield_now().await;
-        assert!(log.take().is_empty());
-        drop(task);
-        assert_eq!(log.take(), ["still there"]);
-    }
-    {
-        // Never polled, and in another queue.
-        let borrowed = DropCount::default();
-        let guard = (borrowed.guard(), &borrowed);
-        // SAFETY: as above.
-        let task = unsafe {
-            spawn_scoped_local_into(async move { drop(guard) }, queue("other"))
-                .expect("it was just made")
-        };
-        drop(task);
-        assert_eq!(borrowed.count(), 1);
-    }
-    yield_now().await;
-}
-
-#[run_test]
 async fn a_scoped_task_drops_an_output_that_was_not_taken() {
     let drops = DropCount::default();
     let guard = drops.guard();
@@ -252,43 +218,4 @@ async fn a_scoped_task_drops_an_output_that_was_not_taken() {
     assert_eq!(drops.count(), 0, "it is done and keeps its output");
     drop(task);
     assert_eq!(drops.count(), 1);
-}
-
-#[run_test]
-async fn a_cancelled_scoped_task_is_gone_before_the_answer() {
-    let drops = DropCount::default();
-    let guard = (drops.guard(), &drops);
-    // SAFETY: the cancellation is awaited before `drops` goes away.
-    let task = unsafe {
-        spawn_scoped_local(async move {
-            let _guard = guard;
-            pending::<()>().await;
-        })
-    };
-    assert_eq!(task.cancel().await, None);
-    assert_eq!(drops.count(), 1);
-    // SAFETY: nothing is borrowed.
-    let done = unsafe { spawn_scoped_local(async { 3 }) };
-    assert_eq!(done.cancel().await, Some(3));
-}
-
-#[run_test]
-async fn scoped_tasks_nest() {
-    let numbers = [1, 2, 3];
-    let sum = {
-        let numbers = &numbers;
-        let outer = async move {
-            let local = numbers.iter().sum::<i32>();
-            let borrowed = &local;
-            let doubles = async move {
-                yield_now().await;
-                borrowed * 2
-            };
-            // SAFETY: awaited at once.
-            unsafe { spawn_scoped_local(doubles) }.await
-        };
-        // SAFETY: awaited at once.
-        unsafe { spawn_scoped_local(outer) }.await
-    };
-    assert_eq!(sum, 12);
 }

@@ -134,17 +134,6 @@ fn tasks_that_are_not_over_are_found_among_those_that_are() {
 }
 
 #[run_test]
-fn an_executor_that_never_ran_drops_its_tasks() {
-    let executor = LocalExecutor::default();
-    let witness = Witness::of(&executor);
-    let kept = executor.spawn(witness.with_guard(async {}));
-    executor.spawn(witness.with_guard(async {})).detach();
-    drop(executor);
-    assert_eq!(witness.drops.count(), 2);
-    drop(kept);
-}
-
-#[run_test]
 fn destructors_may_spawn_what_is_then_dropped_unpolled() {
     let executor = LocalExecutor::default();
     let polled = Rc::new(Cell::new(false));

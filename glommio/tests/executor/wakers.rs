@@ -2,29 +2,6 @@
 
 use crate::common::prelude::*;
 
-#[run_test]
-async fn a_waker_works_by_value_and_by_reference() {
-    for by_value in [true, false] {
-        let woken = Arc::new(AtomicBool::new(false));
-        poll_fn(|cx| {
-            if woken.load(Ordering::SeqCst) {
-                return Poll::Ready(());
-            }
-            let (waker, woken) = (cx.waker().clone(), Arc::clone(&woken));
-            thread::spawn(move || {
-                woken.store(true, Ordering::SeqCst);
-                if by_value {
-                    waker.wake();
-                } else {
-                    waker.wake_by_ref();
-                }
-            });
-            Poll::Pending
-        })
-        .await;
-    }
-}
-
 /// The waker of a task that runs on `executor` and waits at the given place.
 fn waker_of(executor: &LocalExecutor, parking: &Parking) -> Waker {
     executor.spawn(parking.clone()).detach();
