@@ -1,29 +1,7 @@
 //! Timers and the executors that they belong to: gone, resting, or not the one that runs.
 
-use crate::common::hooks::on_drop;
 use crate::common::prelude::*;
 use crate::harness::{HOUR, OnDrop, Shared, expiry, ms, poll, shared, until};
-
-#[run_test]
-async fn dropping_a_timer_takes_its_waker_along() {
-    let log = Log::default();
-    let drop_log = log.clone();
-    let mut timer = Timer::new(HOUR);
-    assert!(poll(&mut timer, &on_drop(move || drop_log.push("dropped"))).is_pending());
-    drop(timer);
-    assert_eq!(log.entries(), ["dropped"]);
-}
-
-#[run_test]
-async fn a_dropped_timer_wakes_no_task() {
-    let (waker, woken) = counting();
-    for n in 0..1000 {
-        let mut timer = Timer::new(Duration::from_micros(2000 + n));
-        let _ = poll(&mut timer, &waker);
-    }
-    sleep(ms(6)).await;
-    assert_eq!(woken.get(), 0);
-}
 
 /// An armed timer, and the executor that it belongs to.
 fn armed(waker: &Waker) -> (LocalExecutor, Timer) {
@@ -224,39 +202,6 @@ fn actions_take_orders_from_elsewhere() {
         assert_eq!(moved.join().await, Some(id));
         assert_eq!(destroyed.join().await, None);
     });
-}
-
-/// As many executors as threads, each with its own timers, waking one another across threads.
-#[run_test]
-fn executors_on_many_threads_keep_their_timers_apart() {
-    let executors: Vec<_> = (0..6_u64)
-        .map(|n| {
-            spawn_executor(move || async move {
-                let tasks: Vec<_> = (0..400_u64)
-                    .map(|m| {
-                        let duration = Duration::from_micros((n * 131 + m * 37) % 9000);
-                        let before = Instant::now();
-                        spawn_local(async move {
-                            let deadline = Timer::new(duration).await;
-                            assert!(deadline >= before + duration);
-                            assert!(deadline <= Instant::now());
-                        })
-                    })
-                    .collect();
-                join_all(tasks).await;
-                // A wake from the blocking thread and a timer, whichever is first.
-                for _ in 0..50 {
-                    let pause =
-                        executor().spawn_blocking(|| thread::sleep(Duration::from_micros(100)));
-                    or(pause, sleep(Duration::from_micros(100))).await;
-                }
-                400
-            })
-        })
-        .collect();
-    for handle in executors {
-        assert_eq!(handle.join().expect("no task panics"), 400);
-    }
 }
 
 /// Taking turns on one thread: each run serves its own timers, due ones at once.

@@ -106,34 +106,3 @@ async fn sleeps_after_long_rounds_are_whole() {
     let waits = voluntary_switches() - before;
     assert!(waits <= 20 * 3, "{waits} waits for 20 sleeps");
 }
-
-/// Nothing is set up at the first sleep: see `first_sleep_in_a_process`.
-#[test]
-fn the_first_sleep_is_prompt() {
-    // A busy machine may delay one or another, but not each of them.
-    let is_prompt = || {
-        in_child(|| {
-            first_sleep_in_a_process();
-        });
-    };
-    let has_been_prompt = (0..10).any(|_| catch_unwind(is_prompt).is_ok());
-    assert!(
-        has_been_prompt,
-        "ten first sleeps of 3 ms took more than 15 ms"
-    );
-}
-
-/// A late registration of a memory barrier, say, takes 30 ms and more in a process with other
-/// threads.
-fn first_sleep_in_a_process() {
-    let late = with_watchdog(|| {
-        LocalExecutor::default().run(async {
-            let deadline = Timer::new(ms(3)).await;
-            deadline.elapsed()
-        })
-    });
-    if late > ms(12) {
-        eprintln!("the first sleep was {late:?} late");
-        std::process::exit(1);
-    }
-}

@@ -6,56 +6,22 @@
 use crate::common::prelude::*;
 use crate::harness::{HOUR, expiry, hog, ms, poll, run_unpreempted, shared, until};
 
-/// How a loop yields the thread.
-#[derive(Clone, Copy, Debug)]
-enum Manner {
-    Now,
-    IfNeeded,
-    Queue,
-}
-
-const MANNERS: [Manner; 3] = [Manner::Now, Manner::IfNeeded, Manner::Queue];
-
-impl Manner {
-    async fn let_go(self) {
-        match self {
-            Manner::Now => executor().yield_now().await,
-            Manner::IfNeeded => yield_if_needed().await,
-            Manner::Queue => executor().yield_task_queue_now().await,
-        }
-    }
-}
-
 /// A task that never ends by itself and never waits. It begins in a turn of its own, not inside
 /// `spawn_local`, which polls at once.
-async fn busy(manner: Manner) {
+async fn busy(let_go: impl AsyncFn() + 'static) {
     executor().yield_now().await;
     loop {
-        manner.let_go().await;
+        let_go().await;
     }
 }
 
-#[run_test(run_unpreempted)]
-async fn a_sleep_beside_many_busy_tasks() {
-    let load: Vec<_> = MANNERS
-        .into_iter()
-        .cycle()
-        .take(30)
-        .map(|manner| spawn_local(busy(manner)))
-        .collect();
-    for wait in [Duration::from_micros(1), ms(1), ms(10)] {
-        sleep(wait).await;
-    }
-    drop(load);
-}
-
-/// As above with slices of a millisecond: the timer's task waits for one turn of each at most.
+/// With slices of a millisecond the timer's task waits for one turn of each at most.
 #[run_test]
 fn a_sleep_beside_many_that_use_up_their_slices() {
     let local = crate::common::with_slices_of(ms(1));
     local.run(async {
         let load: Vec<_> = (0..30)
-            .map(|_| spawn_local(busy(Manner::IfNeeded)))
+            .map(|_| spawn_local(busy(yield_if_needed)))
             .collect();
         for wait in [Duration::from_micros(1), ms(1), ms(10)] {
             sleep(wait).await;
@@ -101,7 +67,7 @@ async fn a_due_timer_turns_need_preempt_true() {
 #[run_test(run_unpreempted)]
 async fn a_timer_that_is_armed_late_in_a_round() {
     let far = spawn_local(sleep(HOUR));
-    let load = spawn_local(busy(Manner::IfNeeded));
+    let load = spawn_local(busy(yield_if_needed));
     for _ in 0..5 {
         let start = Instant::now();
         while start.elapsed() < ms(2) {
@@ -124,7 +90,7 @@ async fn a_reset_to_earlier_shortens_the_slice() {
         executor().yield_now().await;
         // The task that waits is suspended by now, and nothing else would end this slice.
         reset.borrow_mut().reset(ms(3));
-        busy(Manner::IfNeeded).await;
+        busy(yield_if_needed).await;
     });
     expiry(&timer).await;
     load.cancel().await;
@@ -199,7 +165,7 @@ fn slices_of_any_length_leave_timers_alone() {
                 local.run(sleep(Duration::from_micros(50)));
             }
             local.run(async {
-                let load = spawn_local(busy(Manner::Now));
+                let load = spawn_local(busy(async || executor().yield_now().await));
                 let naps: Vec<_> = (0..500)
                     .map(|n| spawn_local(sleep(Duration::from_micros(n * 10))))
                     .collect();

@@ -35,16 +35,6 @@ async fn a_busy_queue_does_not_push_it_back() {
     assert!(ran.get());
 }
 
-#[run_test]
-async fn nothing_runs_inside_the_call() {
-    let log = Log::default();
-    let ran = log.clone();
-    let action = TimerActionOnce::do_in(Duration::ZERO, async move { ran.push("action") });
-    log.push("call");
-    action.join().await;
-    assert_eq!(log.entries(), ["call", "action"]);
-}
-
 /// One turn of the queue is all it takes.
 #[run_test]
 async fn the_past_is_now() {
@@ -236,21 +226,6 @@ async fn a_chain_of_actions() {
         })
     }
     assert_eq!(countdown(20).join().await, Some(20));
-}
-
-/// Started by its own task, dropped by its own task: the wait is one future, the action another,
-/// and what the action captured is dropped at its end and not with the handle.
-#[run_test]
-async fn its_captures_go_when_it_ends() {
-    let log = Log::default();
-    let guard = OnDrop(log.clone(), "captured");
-    let action = TimerActionOnce::do_in(Duration::ZERO, async move {
-        let _guard = guard;
-        Timer::new(ms(1)).await
-    });
-    until(|| log.len() == 1).await;
-    let deadline = action.join().await;
-    assert!(deadline.is_some_and(|it| it <= Instant::now()));
 }
 
 #[run_test]

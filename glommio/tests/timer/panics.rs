@@ -5,33 +5,14 @@
 use std::panic::panic_any;
 
 use crate::batch::{Batch, armed, run_in_both_stages};
-use crate::common::hooks::{hooked, on_drop};
+use crate::common::hooks::on_drop;
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::common::prelude::*;
-use crate::harness::{ms, poll, until};
+use crate::harness::{poll, until};
 
-#[run_test(run_in_both_stages)]
-async fn a_panic_in_a_wake_loses_no_other_timer() {
-    let log = Log::default();
-    let batch = Batch::arm(60, {
-        let log = log.clone();
-        move |_, n| {
-            log.push(n);
-            assert!(n % 4 != 0, "on purpose");
-        }
-    });
-    batch.make_due();
-    until(|| log.len() == 60).await;
-    assert_eq!(log.entries(), (0..60).collect::<Vec<_>>());
-    for timer in batch.0.borrow_mut().iter_mut().flatten() {
-        assert!(poll(timer, Waker::noop()).is_ready());
-    }
-    sleep(ms(1)).await;
-}
-
-/// What a panic carries may panic when it is dropped.
+/// Also one that carries what panics when it is dropped.
 #[test]
-fn a_panic_that_panics_when_it_is_dropped_loses_no_other_timer() {
+fn a_panic_in_a_wake_loses_no_other_timer() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -40,38 +21,24 @@ fn a_panic_that_panics_when_it_is_dropped_loses_no_other_timer() {
     }
     run_in_both_stages(async || {
         let log = Log::default();
-        let batch = Batch::arm(20, {
+        let batch = Batch::arm(60, {
             let log = log.clone();
             move |_, n| {
                 log.push(n);
-                if n % 4 == 0 {
-                    panic_any(Bomb);
+                match n % 4 {
+                    0 => panic_any(Bomb),
+                    1 => panic!("on purpose"),
+                    _ => {}
                 }
             }
         });
         batch.make_due();
-        until(|| log.len() == 20).await;
+        until(|| log.len() == 60).await;
+        assert_eq!(log.entries(), (0..60).collect::<Vec<_>>());
+        for timer in batch.0.borrow_mut().iter_mut().flatten() {
+            assert!(poll(timer, Waker::noop()).is_ready());
+        }
     });
-}
-
-/// Woken, the last clone of a waker goes with the wake.
-#[run_test(run_in_both_stages)]
-async fn a_panic_in_the_drop_of_a_woken_waker_loses_no_other_timer() {
-    let log = Log::default();
-    let mut timers: Vec<_> = (0..40)
-        .map(|n| {
-            let (log, is_bad) = (log.clone(), n % 4 == 0);
-            armed(&hooked(
-                move || log.push(n),
-                move || assert!(!is_bad, "on purpose"),
-            ))
-        })
-        .collect();
-    for timer in &mut timers {
-        timer.reset(Duration::ZERO);
-    }
-    until(|| log.len() == 40).await;
-    assert_eq!(log.entries(), (0..40).collect::<Vec<_>>());
 }
 
 /// The panic goes to the code that drops the timer, and no further.

@@ -6,25 +6,7 @@ use crate::batch::{Batch, armed, run_in_both_stages};
 use crate::common::hooks::on_drop;
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::common::prelude::*;
-use crate::harness::{HOUR, OnDrop, ms, poll, until};
-
-#[run_test(run_in_both_stages)]
-async fn a_wake_that_arms_timers() {
-    let log = Log::default();
-    let kept = Rc::new(RefCell::new(Vec::new()));
-    let batch = Batch::arm(50, {
-        let (log, kept) = (log.clone(), Rc::clone(&kept));
-        move |_, n| {
-            let log = log.clone();
-            let mut timer = armed(&on_wake(move || log.push(n)));
-            timer.reset(Duration::ZERO);
-            kept.borrow_mut().push(timer);
-        }
-    });
-    batch.make_due();
-    until(|| log.len() == 50).await;
-    assert_eq!(log.entries(), (0..50).collect::<Vec<_>>());
-}
+use crate::harness::{HOUR, ms, poll, until};
 
 /// Each wake arms more than one pass takes.
 #[run_test(run_in_both_stages)]
@@ -45,22 +27,6 @@ async fn a_wake_that_arms_a_crowd() {
     until(|| woken.get() == 1500).await;
     sleep(ms(1)).await;
     assert_eq!(woken.get(), 1500);
-}
-
-#[run_test(run_in_both_stages)]
-async fn a_wake_that_drops_its_own_timer() {
-    let log = Log::default();
-    let batch = Batch::arm(50, {
-        let log = log.clone();
-        move |batch, n| {
-            assert!(batch.take(n).is_some(), "woken twice");
-            log.push(n);
-        }
-    });
-    batch.make_due();
-    until(|| log.len() == 50).await;
-    sleep(ms(1)).await;
-    assert_eq!(log.entries(), (0..50).collect::<Vec<_>>());
 }
 
 /// Whether a timer that is dropped while its batch fires is still woken is left open; all that are
@@ -149,37 +115,6 @@ async fn a_wake_that_moves_a_later_one_of_its_batch() {
         timer.reset(Duration::ZERO);
     }
     until(|| woken.get() == 20).await;
-}
-
-/// With its last timer goes the last waker of a task: the task is cancelled, and its future
-/// dropped in a turn of its own.
-#[run_test(run_in_both_stages)]
-async fn a_wake_that_drops_the_last_timer_of_a_task() {
-    let log = Log::default();
-    let slot = Rc::new(RefCell::new(Some(Timer::new(HOUR))));
-    let guard = OnDrop(log.clone(), "task dropped");
-    spawn_local({
-        let slot = Rc::clone(&slot);
-        async move {
-            let _guard = guard;
-            poll_fn(|cx| match &mut *slot.borrow_mut() {
-                Some(timer) => Pin::new(timer).poll(cx),
-                None => unreachable!("the task is not woken"),
-            })
-            .await;
-        }
-    })
-    .detach();
-    let mut timer = armed(&on_wake({
-        let log = log.clone();
-        move || {
-            drop(slot.borrow_mut().take());
-            log.push("timer dropped");
-        }
-    }));
-    timer.reset(Duration::ZERO);
-    until(|| log.len() == 2).await;
-    assert_eq!(log.entries(), ["timer dropped", "task dropped"]);
 }
 
 #[run_test(run_in_both_stages)]

@@ -365,23 +365,3 @@ async fn a_wait_without_end_is_the_last_one() {
     assert_eq!(count.get(), 1);
     action.cancel().await;
 }
-
-#[run_test]
-async fn a_thousand_of_them_side_by_side() {
-    let count = Rc::new(Cell::new(0));
-    let actions: Vec<_> = (0..1000_u64)
-        .map(|n| {
-            let (count, runs) = (Rc::clone(&count), Cell::new(0));
-            TimerActionRepeat::repeat(move || {
-                count.update(|it| it + 1);
-                runs.update(|it| it + 1);
-                let wait = Duration::from_micros(n % 1500);
-                std::future::ready((runs.get() < 10).then_some(wait))
-            })
-        })
-        .collect();
-    for action in actions {
-        assert_eq!(action.join().await, Some(()));
-    }
-    assert_eq!(count.get(), 10_000);
-}

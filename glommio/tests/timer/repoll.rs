@@ -1,10 +1,8 @@
 //! Timers that are polled again before they are due, as `select` loops do all the time.
 
-use futures_lite::FutureExt;
-
 use crate::common::hooks::hooked;
 use crate::common::prelude::*;
-use crate::harness::{HOUR, OnDrop, expiry, hog, ms, poll, shared, until};
+use crate::harness::{HOUR, hog, ms, poll, until};
 
 #[run_test]
 async fn a_thousand_polls_with_one_waker_wake_it_once() {
@@ -87,45 +85,6 @@ async fn a_timer_that_is_over_holds_no_waker() {
     assert_eq!(log.entries(), ["dropped"]);
 }
 
-#[run_test]
-async fn handed_from_task_to_task_it_wakes_the_last() {
-    let timer = shared(Timer::new(ms(30)));
-    let first = {
-        let timer = timer.clone();
-        spawn_local(async move { expiry(&timer).await })
-    };
-    let second = {
-        let timer = timer.clone();
-        spawn_local(async move { expiry(&timer).await })
-    };
-    let deadline = second.await;
-    // The one before it lost its place, and is not woken; it may be cancelled all the same.
-    first.cancel().await;
-    assert!(deadline <= Instant::now());
-}
-
-#[run_test]
-async fn a_select_loop_loses_no_timer() {
-    let mut timer = Timer::new(HOUR);
-    let mut turns = 0_u32;
-    let deadline = loop {
-        let tick = async {
-            executor().yield_now().await;
-            None
-        };
-        if let Some(deadline) = or(async { Some((&mut timer).await) }, tick).await {
-            break deadline;
-        }
-        turns += 1;
-        if turns == 10 {
-            timer.reset(ms(10));
-        }
-    };
-    assert!(deadline <= Instant::now());
-    // It fired once and is over: what comes now is its memory of it.
-    assert_eq!(poll_once(&mut timer).await, Some(deadline));
-}
-
 /// A timeout per round that is given up almost always: what a server does per request.
 #[run_test]
 async fn timers_given_up_in_a_select_leave_the_others_alone() {
@@ -166,17 +125,4 @@ async fn many_timers_of_one_task_all_end() {
         }
     })
     .await;
-}
-
-/// The loser of an `or` is dropped with its timer, whose waker goes with it.
-#[run_test]
-async fn the_loser_is_dropped() {
-    let log = Log::default();
-    let guard = OnDrop(log.clone(), "loser");
-    let loser = async {
-        sleep(HOUR).await;
-        drop(guard);
-    };
-    sleep(ms(2)).or(loser).await;
-    assert_eq!(log.entries(), ["loser"]);
 }

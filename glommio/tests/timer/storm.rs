@@ -69,24 +69,6 @@ async fn identical_deadlines_fire_in_order_of_creation() {
     }
 }
 
-/// Wakers, not tasks: the order of the wakes themselves, one instant among other ones.
-#[run_test]
-async fn wakes_come_in_order_of_deadline() {
-    let log = Log::default();
-    let mut timers: Vec<_> = (0..10_000).map(|_| Timer::new(HOUR)).collect();
-    for (n, timer) in timers.iter_mut().enumerate() {
-        let log = log.clone();
-        assert!(poll(timer, &on_wake(move || log.push(n))).is_pending());
-    }
-    // In a scattered order, due one after the other.
-    let scattered: Vec<_> = (0..timers.len()).map(|n| n * 7919 % timers.len()).collect();
-    for &n in &scattered {
-        timers[n].reset(Duration::ZERO);
-    }
-    until(|| log.len() == timers.len()).await;
-    assert_eq!(log.entries(), scattered);
-}
-
 /// Counts how often a task got its turn while a storm went on.
 async fn turns_during_a_storm(spawn: impl FnOnce(Rc<Cell<u64>>) -> Task<()>) -> u64 {
     let fired = Rc::new(Cell::new(0));
