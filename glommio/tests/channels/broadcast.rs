@@ -2,7 +2,7 @@ use glommio::channels::broadcast::{Receiver, RecvError, Sender, TryRecvError, br
 use glommio::channels::storage::Storage;
 
 use crate::common::prelude::*;
-use crate::payload::{Alive, Bomb, Payload, dropping};
+use crate::payload::{Bomb, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
 
@@ -169,35 +169,4 @@ fn values_whose_destructors_panic_are_all_dropped_with_the_last_receiver() {
     }
     assert!(dropping(|| drop(receiver)).is_none());
     assert_eq!(dropped.get(), 3);
-}
-
-/// Up to as many as the capacity were kept until they were overwritten.
-#[test]
-fn a_value_that_all_receivers_have_seen_is_not_kept() {
-    fn check<S: Storage>((sender, mut first): Ends<S, Payload>) {
-        let alive = Alive::default();
-        let mut second = sender.subscribe();
-        for number in 1..4 {
-            assert_eq!(sender.send(alive.payload(number)).ok(), Some(2));
-        }
-        drop(first.try_recv());
-        assert_eq!(alive.count(), 3, "the second has not seen it");
-        drop(second.try_recv());
-        assert_eq!(alive.count(), 2);
-        let mut third = second.clone();
-        (0..2).for_each(|_| drop((first.try_recv(), second.try_recv())));
-        assert_eq!(alive.count(), 2, "a clone begins where the original is");
-        drop(third.try_recv());
-        assert_eq!(alive.count(), 1);
-        drop(third);
-        assert_eq!(alive.count(), 0, "the slowest is gone");
-        let late = sender.subscribe();
-        assert!(sender.send(alive.payload(4)).is_ok());
-        drop((first.try_recv(), second.try_recv()));
-        assert_eq!(alive.count(), 1);
-        drop(late);
-        assert_eq!(alive.count(), 0);
-    }
-    check(broadcast(8));
-    check(shared(8));
 }

@@ -4,7 +4,7 @@ use glommio::channels::channel_mesh::MeshBuilder;
 use glommio::channels::shared_channel;
 
 use crate::common::prelude::*;
-use crate::common::rationed::{assert_rationed, begin_spent_slice};
+use crate::common::rationed::begin_spent_slice;
 use crate::payload::Alive;
 use crate::shared::connected;
 
@@ -199,31 +199,6 @@ fn a_group_waits_for_its_first_value_and_loses_none_when_it_is_given_up() {
     assert!(group.is_empty());
     let mut waiting = Polled::new(receiver.recv_many(&mut group, 8));
     assert_eq!(waiting.poll(), Poll::Ready(3));
-}
-
-#[run_test]
-async fn groups_without_end_let_other_tasks_run() {
-    let (sender, receiver) = local_channel::new_unbounded();
-    (0..1000).for_each(|number| sender.try_send(number).unwrap());
-    let mut group = Vec::new();
-    assert_rationed("recv_many", |cx| {
-        pin!(receiver.recv_many(&mut group, 2)).poll(cx).is_ready()
-    })
-    .await;
-    assert_rationed("recv_many of none", |cx| {
-        pin!(receiver.recv_many(&mut group, 0)).poll(cx).is_ready()
-    })
-    .await;
-    assert!(group.into_iter().eq(0..66), "nothing is lost");
-    let (sender, receiver) = shared_channel::new_bounded(1000);
-    let (sender, receiver) = zip(sender.connect(), receiver.connect()).await;
-    (0..1000).for_each(|number| sender.try_send(number).unwrap());
-    let mut group = Vec::new();
-    assert_rationed("recv_many", |cx| {
-        pin!(receiver.recv_many(&mut group, 2)).poll(cx).is_ready()
-    })
-    .await;
-    assert!(group.into_iter().eq(0..66), "nothing is lost");
 }
 
 #[run_test]

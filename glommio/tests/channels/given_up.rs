@@ -63,43 +63,6 @@ async fn a_stream_that_lost_a_select_does_not_keep_the_next_value_from_others() 
     assert_eq!(next.await, None);
 }
 
-#[run_test]
-async fn a_future_that_lost_a_select_does_not_keep_the_next_value_from_others() {
-    let (sender, receiver) = local_channel::new_unbounded();
-    let receiver = Rc::new(receiver);
-    let mut kept: Vec<_> = (0..100).map(|_| Box::pin(receiver.recv())).collect();
-    for future in &mut kept {
-        assert!(poll_once(future).await.is_none());
-    }
-    let received = Received::default();
-    receive_all(&receiver, &received);
-    sender.try_send(1).unwrap();
-    until("one waits beside a queued value", || sender.is_empty()).await;
-    assert_eq!(*received.borrow(), [1]);
-    // Those that are polled again after all get values.
-    sender.try_send(2).unwrap();
-    assert_eq!(kept.remove(50).await, Some(2));
-}
-
-#[run_test]
-async fn a_send_that_lost_a_select_does_not_keep_a_free_place_from_others() {
-    let (sender, receiver) = local_channel::new_bounded(1);
-    let sender = Rc::new(sender);
-    sender.try_send(0).unwrap();
-    let mut kept = Box::pin(sender.send(100));
-    assert!(poll_once(kept.as_mut()).await.is_none());
-    let task = spawn_local({
-        let sender = sender.clone();
-        async move { sender.send(1).await.unwrap() }
-    });
-    assert_eq!(receiver.recv().await, Some(0));
-    until("one waits beside a free place", || sender.is_full()).await;
-    task.await;
-    drop(kept);
-    assert_eq!(receiver.recv().await, Some(1));
-    assert!(sender.is_empty());
-}
-
 /// A wake-up that was not answered is passed on once, not with each value anew.
 #[run_test]
 async fn a_kept_stream_does_not_make_each_value_wake_all() {
@@ -132,31 +95,6 @@ async fn a_kept_stream_does_not_make_each_value_wake_all() {
     }
     // The one that got it, and when it waits again. A round that ends early wakes another.
     assert!(polls.get() <= 1000, "{} polls for 100 values", polls.get());
-}
-
-#[run_test]
-async fn a_task_that_is_only_late_gets_a_later_value() {
-    let slow = executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "slow");
-    let (sender, receiver) = local_channel::new_unbounded();
-    let receiver = Rc::new(receiver);
-    let late = spawn_local_into(
-        {
-            let receiver = receiver.clone();
-            async move { receiver.recv().await }
-        },
-        slow,
-    )
-    .unwrap();
-    idle().await;
-    let other = spawn_local({
-        let receiver = receiver.clone();
-        async move { receiver.recv().await }
-    });
-    // Whichever of the two was quicker, no value stays.
-    (0..2).for_each(|number| sender.try_send(number).unwrap());
-    let both = [late.await.unwrap(), other.await.unwrap()];
-    assert_eq!(both.iter().sum::<i32>(), 1);
-    assert!(sender.is_empty());
 }
 
 /// There are no rounds there.

@@ -7,21 +7,6 @@ use crate::payload::{Alive, Bomb, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
 
-#[run_test]
-async fn a_request_is_answered() {
-    let (requests, work) = glommio::channels::local_channel::new_unbounded::<Sender<u32>>();
-    let server = spawn_local(async move {
-        while let Some(reply) = work.recv().await {
-            reply.send(42).unwrap();
-        }
-    });
-    let (reply, answer) = oneshot();
-    requests.try_send(reply).unwrap();
-    assert_eq!(answer.await.unwrap(), 42);
-    drop(requests);
-    server.await;
-}
-
 #[test]
 fn wakers_may_use_the_channel_and_panic() {
     fn check<S: Storage + 'static>(make: fn() -> Ends<S>) {

@@ -179,14 +179,6 @@ fn a_reply_is_given_up_with_the_receiver_of_requests() {
 }
 
 #[test]
-fn functions_and_boxes_are_sent_too() {
-    let (sender, receiver) = connected::<(fn(u8) -> u8, Box<str>)>(1);
-    sender.try_send((|it| it + 1, "text".into())).unwrap();
-    let (function, text) = at_once(receiver.recv()).unwrap();
-    assert_eq!((function(1), &*text), (2, "text"));
-}
-
-#[test]
 fn a_foreign_sender_is_the_same_end() {
     assert_not!(Clone: ForeignSender<u8>, ConnectedSender<u8>, SharedSender<u8>);
     let (sender, receiver) = connected(4);

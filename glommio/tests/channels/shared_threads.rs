@@ -56,41 +56,6 @@ fn items_go_there_and_back() {
     echo.join().unwrap();
 }
 
-#[test]
-fn a_receiver_that_sleeps_is_woken_by_a_sender_and_by_its_end() {
-    let (sender, receiver) = new_bounded(4);
-    let producer = spawn_executor(move || async move {
-        let sender = sender.connect().await;
-        sleep(Duration::from_millis(20)).await;
-        sender.try_send(1).unwrap();
-        sleep(Duration::from_millis(20)).await;
-    });
-    run(async {
-        let receiver = receiver.connect().await;
-        assert_eq!(receiver.recv().await, Some(1));
-        assert_eq!(receiver.recv().await, None);
-    });
-    producer.join().unwrap();
-}
-
-#[test]
-fn a_sender_that_sleeps_is_woken_by_a_receiver_and_by_its_end() {
-    let (sender, receiver) = new_bounded(1);
-    let consumer = spawn_executor(move || async move {
-        let receiver = receiver.connect().await;
-        sleep(Duration::from_millis(20)).await;
-        assert_eq!(receiver.recv().await, Some(0));
-        sleep(Duration::from_millis(20)).await;
-    });
-    run(async {
-        let sender = sender.connect().await;
-        sender.send(0).await.unwrap();
-        sender.send(1).await.unwrap();
-        assert_eq!(sender.send(2).await.unwrap_err().into_inner(), Some(2));
-    });
-    consumer.join().unwrap();
-}
-
 #[run_test]
 fn a_sleeping_sender_is_woken_for_less_than_half_of_the_capacity() {
     let sent = Arc::new(AtomicUsize::new(0));

@@ -10,19 +10,6 @@ use crate::common::prelude::*;
 use crate::payload::{Alive, Payload, dropping};
 
 #[test]
-fn capacities_are_rounded_up_to_powers_of_two() {
-    for (asked, capacity) in [(0, 1), (1, 1), (2, 2), (3, 4), (10, 16), (500, 512)] {
-        let (producer, _consumer) = make(asked);
-        assert_eq!(producer.free_space(), capacity);
-        for number in 0..capacity {
-            assert_eq!(producer.try_push(number), None);
-        }
-        assert_eq!(producer.try_push(capacity), Some(capacity));
-        assert_eq!(producer.free_space(), 0);
-    }
-}
-
-#[test]
 fn a_capacity_that_cannot_be_rounded_up_panics() {
     let message = panic_of(|| make::<()>(usize::MAX));
     assert!(message.contains("power of two"), "{message}");
@@ -32,29 +19,6 @@ fn a_capacity_that_cannot_be_rounded_up_panics() {
 fn neither_half_can_be_cloned_or_shared() {
     assert_not!(Clone: Producer<u8>, Consumer<u8>);
     assert_not!(Sync: Producer<u8>, Consumer<u8>);
-}
-
-#[test]
-fn a_consumer_that_has_disconnected_still_takes() {
-    let (producer, consumer) = make(2);
-    assert_eq!(producer.try_push(1), None);
-    assert!(!producer.consumer_disconnected());
-    assert!(!consumer.disconnect());
-    assert!(consumer.disconnect(), "already");
-    assert!(producer.consumer_disconnected());
-    assert_eq!(producer.try_push(2), Some(2));
-    assert_eq!(consumer.try_pop(), Some(1));
-}
-
-#[test]
-fn a_producer_that_has_disconnected_still_stores() {
-    let (producer, consumer) = make(2);
-    assert!(!consumer.producer_disconnected());
-    assert!(!producer.disconnect());
-    assert!(producer.disconnect(), "already");
-    assert!(consumer.producer_disconnected());
-    assert_eq!(producer.try_push(1), None);
-    assert_eq!(consumer.try_pop(), Some(1));
 }
 
 #[test]

@@ -1,5 +1,4 @@
 use glommio::sync::Gate;
-use glommio::timer::timeout;
 
 use crate::common::prelude::*;
 
@@ -39,19 +38,6 @@ fn a_gate_without_visitors_is_closed_at_once() {
     assert!(gate.is_closed());
     at_once(closing).unwrap();
     assert!(is_closed(at_once(gate.close())), "it was closed before");
-}
-
-/// In 0.9 the last pass panics.
-#[run_test]
-async fn giving_up_a_close_lets_the_last_pass_leave_in_peace() {
-    let gate = Gate::new();
-    let pass = gate.enter().unwrap();
-    let patience = Duration::from_millis(1);
-    let given_up = timeout(patience, gate.close()).await;
-    assert!(matches!(given_up, Err(GlommioError::TimedOut(_))));
-    let again = gate.close();
-    drop(pass);
-    again.await.unwrap();
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use glommio::sync::Mutex;
+use glommio::sync::{Mutex, RwLock, Semaphore};
 
 use crate::common::prelude::*;
 
@@ -46,13 +46,17 @@ fn the_holder_keeps_its_guard_when_the_lock_is_closed() {
 
 #[test]
 fn a_panic_of_the_holder_unlocks() {
-    let mutex = Mutex::new(1);
+    let (mutex, lock, semaphore) = (Mutex::new(1), RwLock::new(()), Semaphore::new(1));
     panic_of(|| {
         let mut guard = mutex.try_lock().unwrap();
         *guard = 2;
+        let _guard = lock.try_write().unwrap();
+        let _permit = semaphore.try_acquire_permit(1).unwrap();
         quiet_panic();
     });
     assert_eq!(*mutex.try_lock().unwrap(), 2);
+    drop(lock.try_write().unwrap());
+    assert_eq!(semaphore.available(), 1);
 }
 
 #[test]

@@ -80,37 +80,6 @@ fn the_value_is_dropped_once() {
     assert_eq!(dropped.count(), 1);
 }
 
-#[test]
-fn a_panic_of_the_holder_unlocks() {
-    let lock = RwLock::new(());
-    panic_of(|| {
-        let _guard = lock.try_write().unwrap();
-        quiet_panic();
-    });
-    drop(lock.try_write().unwrap());
-}
-
-#[test]
-fn wakers_may_use_the_lock_and_panic() {
-    let lock = Rc::new(RwLock::new(0));
-    let guard = lock.try_write().unwrap();
-    let mut hooked = [0, 1, 2].map(|which| {
-        let (inner, outer) = (Rc::clone(&lock), Rc::clone(&lock));
-        let reader = async move { inner.read().await.map(|value| *value) };
-        let mut reader = Polled::hooked(reader, move || match which {
-            0 => quiet_panic(),
-            1 => assert!(would_block(outer.try_write())),
-            _ => drop(outer.try_read().expect("nobody waits any more")),
-        });
-        assert!(reader.poll().is_pending());
-        reader
-    });
-    drop(guard);
-    for reader in &mut hooked {
-        assert_eq!(reader.finish().unwrap(), 0);
-    }
-}
-
 /// The value is not lent while its `Debug` runs, which may want to lock.
 #[test]
 fn printing_is_free_of_side_effects() {

@@ -12,16 +12,6 @@ fn is_closed<T>(result: Result<T, GlommioError<()>>, requested: u64, available: 
 }
 
 #[test]
-fn nothing_is_taken_at_once_also_beside_waiters() {
-    let semaphore = Semaphore::new(0);
-    let _waiter = Polled::waiting(semaphore.acquire(1));
-    at_once(semaphore.acquire(0)).unwrap();
-    semaphore.close();
-    assert!(is_closed(at_once(semaphore.acquire(0)), 0, 0));
-    assert!(is_closed(semaphore.try_acquire(0), 0, 0));
-}
-
-#[test]
 fn a_static_permit_keeps_the_semaphore_alive() {
     let semaphore = Rc::new(Semaphore::new(1));
     let weak = Rc::downgrade(&semaphore);
@@ -31,16 +21,6 @@ fn a_static_permit_keeps_the_semaphore_alive() {
     assert!(weak.upgrade().unwrap().is_closed());
     drop(permit);
     assert!(weak.upgrade().is_none());
-}
-
-#[test]
-fn a_permit_that_panics_gives_its_units_back() {
-    let semaphore = Semaphore::new(1);
-    crate::common::panic_of(|| {
-        let _permit = semaphore.try_acquire_permit(1).unwrap();
-        quiet_panic();
-    });
-    assert_eq!(semaphore.available(), 1);
 }
 
 #[test]
@@ -63,19 +43,6 @@ fn a_wait_that_is_polled_often_keeps_one_waker() {
     let lock = RwLock::new(());
     let _guard = lock.try_write().unwrap();
     keeps_one_waker(lock.read());
-}
-
-#[test]
-fn the_latest_waker_is_woken() {
-    let semaphore = Semaphore::new(0);
-    let mut waiter = Box::pin(semaphore.acquire(1));
-    let [(_, first), (_, last)] = [counting(), counting()].map(|(waker, count)| {
-        let mut cx = Context::from_waker(&waker);
-        assert!(waiter.as_mut().poll(&mut cx).is_pending());
-        (waker, count)
-    });
-    semaphore.signal(1);
-    assert_eq!((first.get(), last.get()), (0, 1));
 }
 
 #[test]

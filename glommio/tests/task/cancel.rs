@@ -57,22 +57,6 @@ async fn a_task_that_waits_is_cancelled_too() {
 }
 
 #[run_test]
-async fn cancelling_an_endless_task_waits_for_its_destructor() {
-    let drops = DropCount::default();
-    let task = endless(&drops);
-    yield_now().await;
-    assert_eq!(task.cancel().await, None);
-    assert_eq!(drops.count(), 1);
-}
-
-#[run_test]
-async fn cancelling_a_finished_task_gives_its_output() {
-    let task = spawn_local(async { 7 });
-    yield_now().await;
-    assert_eq!(task.cancel().await, Some(7));
-}
-
-#[run_test]
 async fn a_cancellation_that_is_given_up_still_cancels() {
     let drops = DropCount::default();
     // Not polled, and polled once.

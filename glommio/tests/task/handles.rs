@@ -136,30 +136,6 @@ fn a_task_may_be_awaited_under_another_executor_of_the_thread() {
 }
 
 #[run_test]
-async fn tasks_of_tasks_of_tasks() {
-    let inner = spawn_local(async { spawn_local(async { spawn_local(async { 5 }) }) });
-    assert_eq!(inner.await.await.await, 5);
-}
-
-#[run_test]
-async fn a_hundred_thousand_tasks_at_once() {
-    let tasks: Vec<_> = (0..100_000_u64)
-        .map(|i| {
-            let add = async move {
-                yield_now().await;
-                i
-            };
-            spawn_in(executor().current_task_queue(), add)
-        })
-        .collect();
-    let mut sum = 0;
-    for task in tasks {
-        sum += task.await;
-    }
-    assert_eq!(sum, 100_000 * 99_999 / 2);
-}
-
-#[run_test]
 async fn outputs_may_be_empty_large_or_aligned() {
     #[repr(align(256))]
     struct Aligned(u8);

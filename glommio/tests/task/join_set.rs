@@ -5,7 +5,6 @@ use proptest::prelude::*;
 
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::common::prelude::*;
-use crate::common::rationed::assert_rationed;
 
 fn cancelled<T>(output: Option<Result<T, JoinError>>) -> bool {
     matches!(output, Some(Err(error)) if error.is_cancelled() && !error.is_panic())
@@ -96,18 +95,6 @@ async fn an_unknown_queue_is_an_error_and_no_member() {
 }
 
 #[run_test]
-async fn the_wait_may_be_given_up() {
-    let mut set = JoinSet::new();
-    let gate = Parking::default();
-    set.spawn(gate.clone());
-    for _ in 0..5 {
-        assert!(poll_once(set.join_next()).await.is_none());
-    }
-    gate.open();
-    assert_eq!(set.join_next().await, Some(Ok(())));
-}
-
-#[run_test]
 async fn the_future_is_gone_before_its_output_is_seen() {
     let drops = DropCount::default();
     let mut set = JoinSet::new();
@@ -162,15 +149,6 @@ async fn one_or_all_are_aborted() {
     // It can be used again.
     set.spawn(async {});
     assert_eq!(set.join_next().await, Some(Ok(())));
-}
-
-#[run_test]
-async fn aborting_one_that_is_done_changes_nothing() {
-    let mut set = JoinSet::new();
-    let handle = set.spawn(async { 1 });
-    handle.abort();
-    set.abort_all();
-    assert_eq!(set.join_next().await, Some(Ok(1)));
 }
 
 #[run_test]
@@ -378,32 +356,6 @@ async fn outputs_whose_destructors_panic() {
     assert_eq!(drops.get(), 10);
 }
 
-#[run_test]
-async fn a_set_inside_of_a_task_of_a_set() {
-    let mut outer = JoinSet::new();
-    for n in 0..10_u32 {
-        outer.spawn(async move {
-            let mut inner = JoinSet::new();
-            (0..n).for_each(|n| {
-                inner.spawn(async move {
-                    yield_now().await;
-                    n
-                });
-            });
-            let mut sum = 0;
-            while let Some(n) = inner.join_next().await {
-                sum += n.expect("none was cancelled");
-            }
-            sum
-        });
-    }
-    let mut sum = 0;
-    while let Some(n) = outer.join_next().await {
-        sum += n.expect("none was cancelled");
-    }
-    assert_eq!(sum, (0..10).map(|n| (0..n).sum::<u32>()).sum());
-}
-
 #[derive(Clone, Debug)]
 enum Step {
     Spawn,
@@ -480,38 +432,4 @@ proptest! {
             assert!(tasks.iter().all(|(handle, _)| handle.is_finished()));
         });
     }
-}
-
-/// Spawned by one task, joined by another.
-#[run_test]
-async fn a_set_moves_between_tasks() {
-    let mut set = JoinSet::new();
-    (0..3).for_each(|n| _ = set.spawn(async move { n }));
-    let joined = spawn_local(async move {
-        let mut sum = 0;
-        while let Some(Ok(n)) = set.join_next().await {
-            sum += n;
-        }
-        sum
-    });
-    assert_eq!(joined.await, 3);
-}
-
-#[run_test]
-async fn a_set_full_of_outputs_lets_other_tasks_run() {
-    let mut set = JoinSet::new();
-    for number in 0..100 {
-        set.spawn(async move { number });
-    }
-    let mut expected = 0;
-    assert_rationed("join_next", |cx| {
-        let output = set.poll_join_next(cx);
-        output.is_ready() && {
-            assert_eq!(output, Poll::Ready(Some(Ok(expected))), "none is lost");
-            expected += 1;
-            true
-        }
-    })
-    .await;
-    assert_eq!(set.len(), 67);
 }
