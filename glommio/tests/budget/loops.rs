@@ -1,81 +1,10 @@
 //! Loops that would keep the thread for ever end with their time limits.
 
-use std::net::Shutdown;
-
 use glommio::future::timeout;
-use glommio::net::{Pacer, lookup_host};
+use glommio::net::lookup_host;
 use glommio::timer::sleep_until;
 
 use super::*;
-
-async fn ends(name: &str, mut operation: impl AsyncFnMut()) {
-    let endless = async {
-        loop {
-            operation().await;
-        }
-    };
-    let limited: Result<(), _> = timeout(Duration::from_millis(2), endless).await;
-    assert!(limited.is_err(), "{name}: it is endless");
-}
-
-#[run_test]
-async fn loops_over_tasks_that_are_done_at_once_end_with_their_time_limits() {
-    ends("spawned", async || spawn_local(async {}).await).await;
-    let (sender, receiver) = local_channel::new_unbounded();
-    let receiver = Rc::new(receiver);
-    ends("spawned, receiving", async || {
-        sender.try_send(7).unwrap();
-        let receiver = receiver.clone();
-        assert_eq!(
-            spawn_local(async move { receiver.recv().await }).await,
-            Some(7)
-        );
-    })
-    .await;
-    ends("detached", async || {
-        assert_eq!(spawn_local(async {}).detach().await, Some(()));
-    })
-    .await;
-    ends("cancelled", async || {
-        assert_eq!(spawn_local(async {}).cancel().await, Some(()));
-    })
-    .await;
-}
-
-#[run_test]
-async fn loops_over_calls_that_need_not_wait_end_with_their_time_limits() {
-    let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let (udp, address) = (
-        UdpSocket::bind("127.0.0.1:0").unwrap(),
-        peer.local_addr().unwrap(),
-    );
-    let unix = UnixDatagram::unbound().unwrap();
-    let (stream, _peer) = UnixStream::pair().unwrap();
-    let mut pacer = Pacer::new(u64::MAX, u64::MAX);
-    ends("lookup", async || drop(lookup_host("127.0.0.1:80").await)).await;
-    ends("UDP", async || udp.connect(address).await.unwrap()).await;
-    ends("Unix", async || {
-        drop(unix.connect("/nothing/here").await.unwrap_err())
-    })
-    .await;
-    ends("shutdown", async || {
-        stream.shutdown(Shutdown::Write).await.unwrap()
-    })
-    .await;
-    ends("pacer", async || pacer.wait(1).await).await;
-    ends("past", async || sleep_until(past()).await).await;
-    let path = std::env::current_exe().unwrap();
-    let buffered = BufferedFile::open(&path).await.unwrap();
-    ends("nothing", async || {
-        drop(buffered.read_at(0, 0).await.unwrap())
-    })
-    .await;
-    let direct = DmaFile::open(&path).await.unwrap();
-    ends("nothing, direct", async || {
-        drop(direct.read_at(0, 0).await.unwrap())
-    })
-    .await;
-}
 
 /// A future that is polled before its time limit takes all that the poll may do. The limit has its
 /// turn all the same, also if its time was over before it was polled first.

@@ -38,38 +38,6 @@ async fn what_is_not_in_the_page_cache_is_waited_for(path: PathBuf) {
     file.close().await?;
 }
 
-#[run_test(in_place)]
-async fn a_cached_read_is_done_at_the_first_poll_and_still_yields_now_and_then(path: PathBuf) {
-    filled(&path, 8192);
-    let file = BufferedFile::open(&path).await?;
-    assert_eq!(file.read_at(0, 4096).await?.len(), 4096);
-    let mut at_once = 0;
-    for _ in 0..100 {
-        let mut read = pin!(file.read_at(0, 4096));
-        match poll_once(&mut read).await {
-            Some(read) => {
-                at_once += 1;
-                assert_eq!(read?.len(), 4096);
-            }
-            None => assert_eq!(read.await?.len(), 4096),
-        }
-    }
-    if at_once == 0 {
-        skipped("this filesystem has no reads of the page cache alone");
-    }
-    // A task that reads without an end leaves room for others.
-    let other = glommio::spawn_local(async {
-        for _ in 0..10 {
-            glommio::executor().yield_now().await;
-        }
-    });
-    let mut other = pin!(other);
-    while poll_once(&mut other).await.is_none() {
-        file.read_at(0, 4096).await?;
-    }
-    file.close().await
-}
-
 #[run_test]
 async fn what_is_written_is_seen_by_others_and_grows_the_file() {
     for (_folder, path) in places(with_space_to_manage(folders())) {
@@ -123,16 +91,6 @@ async fn errors_say_what_and_where(folder: TempDir) {
     let directory = BufferedFile::open(folder.path()).await?;
     assert_eq!(told(directory.read_at(0, 10).await).2, Some(libc::EISDIR));
     directory.close().await
-}
-
-#[run_test]
-async fn a_full_device_is_told() {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    let file = options.buffered_open("/dev/full").await?;
-    let (op, _, errno) = told(file.write_at(vec![1; 10], 0).await);
-    assert_eq!((op, errno), ("Writing", Some(libc::ENOSPC)));
-    file.close().await
 }
 
 #[run_test(in_place)]

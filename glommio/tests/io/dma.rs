@@ -284,15 +284,6 @@ async fn many_operations_at_once_on_one_file(path: PathBuf) {
     assert_eq!(fs::read(&path)?, pattern(0, 300 * 4096));
 }
 
-#[run_test(in_place)]
-async fn the_last_reference_closes(path: PathBuf) {
-    let file = Rc::new(DmaFile::create(&path).await?);
-    let other = Rc::clone(&file);
-    assert_eq!(file.close_rc().await?, CloseResult::Unreferenced);
-    assert_eq!(other.file_size().await?, 0);
-    assert_eq!(other.close_rc().await?, CloseResult::Closed);
-}
-
 #[test]
 fn results_outlive_the_file_and_the_executor() {
     let (_folder, path) = place();

@@ -2,7 +2,7 @@
 //! happens to others.
 
 use futures_lite::stream;
-use glommio::io::{DmaBuffer, MergedBufferLimit, OwnedDmaFile, ReadAmplificationLimit, stat};
+use glommio::io::{DmaBuffer, MergedBufferLimit, OwnedDmaFile, ReadAmplificationLimit};
 
 use super::*;
 use crate::common::leaves_no_descriptor;
@@ -123,43 +123,6 @@ fn an_executor_that_ends_leaves_no_descriptor() {
             Ok(())
         });
     }
-}
-
-#[run_test(in_each_place)]
-async fn reads_and_writes_that_are_given_up_harm_nothing(path: PathBuf) {
-    const LEN: usize = 256 << 10;
-    filled(&path, LEN);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    let file = options.dma_open(&path).await?;
-    let buffered = options.buffered_open(&path).await?;
-    let mut numbers = Numbers::new(5);
-    for _ in 0..1500 {
-        let polls = numbers.below(3);
-        let at = numbers.below(LEN as u64 / 4096) * 4096;
-        let len = 4096 * (1 + numbers.below(8) as usize);
-        match numbers.below(8) {
-            0 => give_up(file.read_at(at + 5, len), polls).await,
-            1 => give_up(file.read_at_aligned(at, len), polls).await,
-            2 => give_up(buffered.read_at(at + 5, len), polls).await,
-            3 => {
-                // What is there already: it may or may not be written.
-                let mut buffer = file.alloc_dma_buffer(4096);
-                buffer
-                    .as_bytes_mut()
-                    .copy_from_slice(&pattern(at as usize, 4096));
-                give_up(file.write_at(buffer, at), polls).await;
-            }
-            4 => give_up(buffered.write_at(pattern(at as usize, 4096), at), polls).await,
-            5 => give_up(file.fdatasync(), polls).await,
-            6 => give_up(stat(&path), polls).await,
-            _ => give_up(file.truncate(LEN as u64), polls).await,
-        }
-    }
-    let whole = file.read_at(0, 2 * LEN).await?;
-    assert!(*whole == pattern(0, LEN));
-    file.close().await?;
-    buffered.close().await?;
 }
 
 /// Has the kernel get what was started, and lets it go on for a while.

@@ -136,19 +136,6 @@ async fn a_reader_can_seek_past_its_end_and_back(path: PathBuf) {
     reader.close().await
 }
 
-#[run_test(in_place)]
-async fn an_error_of_a_read_is_told_and_the_next_read_tries_again(path: PathBuf) {
-    let file = BufferedFile::create(&path).await?;
-    let mut reader = StreamReaderBuilder::new(file).build();
-    for _ in 0..2 {
-        let error = reader.read(&mut [0; 10]).await.unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::EBADF), "{error}");
-    }
-    assert_eq!(reader.read(&mut []).await?, 0);
-    assert_eq!(reader.seek(SeekFrom::End(0)).await?, 0);
-    reader.close().await
-}
-
 #[run_test(in_each_place)]
 async fn what_is_written_is_in_the_file_in_few_writes(path: PathBuf) {
     for buffer_bytes in [0, 1, 100, 4096, 131_072] {

@@ -50,20 +50,6 @@ async fn a_poller_that_never_returns_takes_nothing_from_the_others() {
 }
 
 #[run_test]
-async fn a_waiter_that_leaves_when_woken_passes_the_wake_on() {
-    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-    let mut first = Box::pin(listener.accept());
-    assert!(poll_once(&mut first).await.is_none());
-    let second = Rc::clone(&listener);
-    let second = spawn_local(async move { second.accept().await });
-    let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-    // Long enough for the connection to be taken in; `first` is woken and not polled.
-    sleep(Duration::from_millis(20)).await;
-    drop(first);
-    assert_eq!(second.await?.peer_addr()?, client.local_addr()?);
-}
-
-#[run_test]
 async fn a_waiter_that_is_kept_and_not_polled_keeps_no_connection() {
     let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
     let mut kept = Vec::new();

@@ -8,7 +8,7 @@ use glommio::net::Preallocated;
 use socket2::SockRef;
 
 use super::deaf::Deaf;
-use super::{AGES, PATIENCE, abandon, aged_pair, at_each_age, io_kind, pair_with_std, run};
+use super::{AGES, PATIENCE, abandon, aged_pair, at_each_age, io_kind, run};
 use crate::common::prelude::*;
 
 /// Closes a connection without the courtesies.
@@ -326,35 +326,6 @@ fn what_came_before_an_end_is_read_before_it_is_seen() {
                 Ok(())
             });
         }
-    }
-}
-
-/// A write to a peer that has closed is an error sooner or later, of the kinds that say so.
-#[run_test]
-async fn a_peer_that_has_closed_is_an_error_to_writers() {
-    for leaves_bytes_unread in [false, true] {
-        let (mut stream, mut peer) = pair_with_std().await?;
-        stream.write_all(b"hello").await?;
-        if !leaves_bytes_unread {
-            peer.read_exact(&mut [0; 5])?;
-        }
-        drop(peer);
-        let error = loop {
-            match stream.write(b"anybody there?").await {
-                Ok(_) => sleep(Duration::from_millis(1)).await,
-                Err(error) => break error,
-            }
-        };
-        let kind = error.kind();
-        assert!(
-            matches!(
-                kind,
-                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-            ),
-            "{error}"
-        );
-        let error = stream.write(b"?").await.expect_err("it stays so");
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
 

@@ -1,39 +1,7 @@
 //! Binding, options, conversions.
 
-use super::{Result, io_kind, pair, run};
+use super::{Result, io_kind, run};
 use crate::common::prelude::*;
-
-#[run_test]
-async fn options_read_back_what_was_set() {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    listener.set_ttl(42)?;
-    assert_eq!(listener.ttl()?, 42);
-    let (client, _server) = pair().await?;
-    client.set_ttl(43)?;
-    assert_eq!(client.ttl()?, 43);
-    assert!(!client.nodelay()?);
-    client.set_nodelay(true)?;
-    assert!(client.nodelay()?);
-    client.set_nodelay(false)?;
-    assert!(!client.nodelay()?);
-}
-
-#[test]
-fn several_executors_listen_on_one_address() {
-    let address: SocketAddr = run(async {
-        let (_listener, address) = bound()?;
-        let others: Vec<_> = (0..2)
-            .map(|_| {
-                spawn_executor(move || async move { TcpListener::bind(address)?.local_addr() })
-            })
-            .collect();
-        for other in others {
-            assert_eq!(other.join()??, address);
-        }
-        Ok(address)
-    });
-    assert_ne!(address.port(), 0);
-}
 
 #[run_test]
 async fn the_first_address_is_bound() {
@@ -64,14 +32,6 @@ async fn an_address_that_cannot_be_bound_gives_way_to_the_next() {
         std::io::ErrorKind::AddrInUse,
         "of the last"
     );
-}
-
-#[run_test]
-async fn an_address_in_use_is_reported() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let error = TcpListener::bind(taken.local_addr()?).expect_err("it is taken");
-    assert_eq!(io_kind(&error), std::io::ErrorKind::AddrInUse);
-    assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
 }
 
 #[run_test]
@@ -140,28 +100,6 @@ async fn a_listener_goes_back_to_std() {
     let (server, peer) = plain.accept()?;
     assert_eq!(peer, client.local_addr()?);
     drop(server);
-}
-
-#[run_test]
-async fn incoming_yields_one_connection_after_the_other() {
-    let (listener, address) = bound()?;
-    let clients = std::thread::spawn(move || {
-        for number in 0..50_u8 {
-            let mut client = std::net::TcpStream::connect(address).expect("the listener is bound");
-            std::io::Write::write_all(&mut client, &[number]).expect("one byte fits");
-        }
-    });
-    let mut incoming = listener.incoming();
-    let mut seen = Vec::new();
-    for _ in 0..50 {
-        let mut server = incoming.next().await.expect("never ends")?;
-        let mut byte = [0];
-        server.read_exact(&mut byte).await?;
-        seen.push(byte[0]);
-    }
-    clients.join().expect("the clients do not panic");
-    seen.sort_unstable();
-    assert_eq!(seen, (0..50).collect::<Vec<_>>());
 }
 
 #[run_test]

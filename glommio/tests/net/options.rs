@@ -210,6 +210,7 @@ async fn quickack_and_nodelay_can_be_turned_on_and_off() {
     let (stream, _peer) = pair().await?;
     let values = [false, true, false];
     round_trip(|on| stream.set_quickack(on), || stream.quickack(), &values)?;
+    assert!(!stream.nodelay()?);
     let values = [true, false];
     round_trip(|on| stream.set_nodelay(on), || stream.nodelay(), &values)
 }

@@ -1,6 +1,6 @@
 //! Reading, writing, peeking, closing.
 
-use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::io::{IoSlice, Read, Write};
 use std::net::Shutdown;
 
 use futures_lite::AsyncWrite;
@@ -41,8 +41,6 @@ pub(super) async fn go_back_and_forth(
     Ok(())
 }
 
-/// More than the socket's buffers hold, in pieces of all sizes, through every kind of read and
-/// write.
 /// Few bytes and many go different ways.
 #[run_test]
 async fn a_vectored_write_sends_all_slices_in_order_whatever_their_sizes() {
@@ -77,76 +75,6 @@ async fn a_vectored_write_sends_all_slices_in_order_whatever_their_sizes() {
         server.read_exact(&mut received).await?;
         assert_eq!(received, all, "{sizes:?}");
     }
-}
-
-#[run_test]
-async fn a_long_transfer_arrives_in_order() {
-    const LENGTH: usize = 4 << 20;
-    fn byte_at(position: usize) -> u8 {
-        (position % 251) as u8
-    }
-    let (mut client, server) = pair().await?;
-    let writer = spawn_local(async move {
-        let mut sent = 0;
-        while sent < LENGTH {
-            let size = (sent % 70_001 + 1).min(LENGTH - sent);
-            let piece: Vec<u8> = (sent..sent + size).map(byte_at).collect();
-            let (left, right) = piece.split_at(size / 3);
-            sent += if size % 2 == 0 {
-                let slices = [IoSlice::new(left), IoSlice::new(&[]), IoSlice::new(right)];
-                client.write_vectored(&slices).await?
-            } else {
-                client.write(&piece).await?
-            };
-        }
-        client.close().await?;
-        // Half-closed: this end still reads.
-        let mut goodbye = String::new();
-        client.read_to_string(&mut goodbye).await?;
-        Ok::<_, io::Error>(goodbye)
-    });
-    let mut server = server.buffered_with(Preallocated::new(1000));
-    let mut received = 0;
-    loop {
-        let mut first = vec![0; received % 1777 + 1];
-        let mut second = vec![0; received % 977];
-        let count = if received % 2 == 0 {
-            let mut slices = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
-            server.read_vectored(&mut slices).await?
-        } else {
-            second.clear();
-            server.read(&mut first).await?
-        };
-        if count == 0 {
-            break;
-        }
-        let all = first.iter().chain(&second);
-        for (offset, byte) in all.take(count).enumerate() {
-            assert_eq!(*byte, byte_at(received + offset));
-        }
-        received += count;
-    }
-    assert_eq!(received, LENGTH);
-    server.write_all(b"got it").await?;
-    drop(server);
-    assert_eq!(writer.await?, "got it");
-}
-
-/// A short receive makes the next read wait first: what came in between must end the wait.
-#[run_test]
-async fn bytes_that_come_after_a_short_read_are_seen() {
-    let (mut stream, mut peer) = pair_with_std().await?;
-    let mut buf = [0; 100];
-    for round in 0..200_u8 {
-        peer.write_all(&[round; 3])?;
-        assert_eq!(stream.read(&mut buf).await?, 3);
-        assert_eq!(buf[..3], [round; 3]);
-    }
-    peer.write_all(b"last")?;
-    drop(peer);
-    assert_eq!(stream.read(&mut buf).await?, 4);
-    assert_eq!(stream.read(&mut buf).await?, 0);
-    assert_eq!(stream.read(&mut buf).await?, 0, "the end is repeated");
 }
 
 #[run_test]

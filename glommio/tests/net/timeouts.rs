@@ -148,51 +148,6 @@ async fn a_peek_has_no_limit() {
     drop(late.await?);
 }
 
-/// Many connections that say nothing: each read ends by its own clock, and all still work then.
-#[run_test]
-async fn a_thousand_idle_connections_time_out_and_live_on() {
-    const CONNECTIONS: usize = 1000;
-    raise_descriptor_limit(2 * CONNECTIONS as u64 + 200);
-    let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-    let address = listener.local_addr()?;
-    let mut clients = Vec::new();
-    let mut servers = Vec::new();
-    for _ in 0..CONNECTIONS {
-        clients.push(TcpStream::connect(address).await?);
-        let mut server = listener.accept().await?;
-        server.set_read_timeout(Some(LIMIT * 3))?;
-        servers.push(spawn_local(async move {
-            times_out(&mut server, LIMIT * 3).await;
-            server.set_read_timeout(Some(PATIENCE))?;
-            let mut byte = [0];
-            server.read_exact(&mut byte).await?;
-            server.write_all(&byte).await?;
-            Ok::<_, glommio::GlommioError<()>>(())
-        }));
-    }
-    sleep(LIMIT * 6).await;
-    for client in &mut clients {
-        client.write_all(b"!").await?;
-    }
-    for client in &mut clients {
-        let mut byte = [0];
-        client.read_exact(&mut byte).await?;
-        assert_eq!(&byte, b"!");
-    }
-    for server in servers {
-        server.await?;
-    }
-}
-
-fn raise_descriptor_limit(wanted: u64) {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("every process has a limit");
-    assert!(wanted <= hard, "the test needs {wanted} descriptors");
-    if soft < wanted {
-        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).expect("up to the hard limit");
-    }
-}
-
 #[run_test(at_each_age)]
 async fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_later(age: usize) {
     for way in [Way::Plain, Way::Vectored, Way::Filled] {

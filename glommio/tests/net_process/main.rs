@@ -143,53 +143,6 @@ fn executors_dropped_with_sockets_under_way_leave_no_descriptor() {
     assert_eq!(open_descriptors(), before);
 }
 
-/// Without descriptors, accepting and connecting fail and nothing else; with some, all goes on.
-#[run_test(alone)]
-fn a_listener_survives_running_out_of_descriptors() {
-    const CLIENTS: usize = 10;
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("every process has a limit");
-    run(async {
-        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
-        let address = listener.local_addr()?;
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|_| std::net::TcpStream::connect(address))
-            .collect::<io::Result<_>>()?;
-        let limit = open_descriptors() as u64 + 20;
-        setrlimit(Resource::RLIMIT_NOFILE, limit.min(hard), hard).expect("down is always allowed");
-        let mut hoard = Vec::new();
-        while let Ok(file) = File::open("/dev/null") {
-            hoard.push(file);
-        }
-        for _ in 0..3 {
-            let error = listener.accept().await.expect_err("no descriptor is left");
-            assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
-            let error = TcpStream::connect(address).await.expect_err("none at all");
-            assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
-        }
-        // Several waiting accepts get the error, each once.
-        let waiting: Vec<_> = (0..5)
-            .map(|_| {
-                let listener = Rc::clone(&listener);
-                spawn_local(async move { listener.accept().await })
-            })
-            .collect();
-        for waiter in waiting {
-            let error = waiter.await.expect_err("no descriptor is left");
-            assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
-        }
-        hoard.clear();
-        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).expect("back to where it was");
-        let mut peers = Vec::new();
-        for _ in 0..CLIENTS {
-            peers.push(listener.accept().await?.peer_addr()?);
-        }
-        for client in clients {
-            assert!(peers.contains(&client.local_addr()?));
-        }
-        Ok(())
-    });
-}
-
 /// How a connection ended.
 #[derive(Clone, Copy, Debug)]
 enum End {
