@@ -1,4 +1,4 @@
-//! Calls on the blocking pool that their callers have given up.
+//! How many threads an elastic pool has, and what a call that is given up holds.
 
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
@@ -28,48 +28,6 @@ fn one_thread() -> PoolSettings {
         thread_name: String::from("test"),
         affinity: vec![None],
     }
-}
-
-/// Gives a call of either kind up before the pool's one thread comes to it. Whether it ran.
-fn runs_when_given_up(is_asked: bool) -> bool {
-    let pool = BlockingPool::new(one_thread(), Rc::new(NotRunning));
-    let (go_on, told) = mpsc::channel::<()>();
-    let (note, ran) = mpsc::channel();
-    block_on(async {
-        let mut busy = pool.call(move || told.recv().expect("the test goes on"));
-        assert!(poll_once(&mut busy).await.is_none());
-        let second = note.clone();
-        let noted = move || note.send(1);
-        let mut given_up = if is_asked {
-            pool.ask(noted)
-        } else {
-            pool.call(noted)
-        };
-        assert!(poll_once(&mut given_up).await.is_none());
-        // One that is waited for runs, of either kind.
-        let mut heard = pool.ask(move || second.send(2));
-        assert!(poll_once(&mut heard).await.is_none());
-        drop(given_up);
-        go_on.send(()).expect("the call waits");
-        busy.await.expect("there is a thread");
-        heard
-            .await
-            .expect("there is a thread")
-            .expect("it is heard");
-    });
-    let ran: Vec<_> = ran.iter().collect();
-    assert_eq!(ran.last(), Some(&2));
-    ran.len() == 2
-}
-
-#[test]
-fn a_call_runs_whether_it_is_heard_or_not() {
-    assert!(runs_when_given_up(false));
-}
-
-#[test]
-fn a_question_that_nothing_waits_for_is_not_asked() {
-    assert!(!runs_when_given_up(true));
 }
 
 fn hasty(idle: Duration) -> Pool {
@@ -137,27 +95,6 @@ fn threads_that_are_not_needed_rest_while_calls_come() {
         block_on(call).expect("there are threads");
         pool.shared.lock().threads == 1
     });
-}
-
-#[test]
-fn closing_an_elastic_pool_ends_all_of_its_threads_whatever_they_do() {
-    let pool = Rc::new(hasty(Duration::from_secs(3600)));
-    let mut panics = FirstPanic::default();
-    let (go_on, told) = mpsc::channel::<()>();
-    meet(&pool, 4);
-    // One is busy, others rest, and the reserve, if there is one, watches.
-    let (begins, has_begun) = mpsc::channel();
-    let waits = move || {
-        begins.send(()).expect("the test waits");
-        told.recv()
-    };
-    let mut busy = BlockingCall::new(Rc::clone(&pool), waits, true);
-    block_on(async { assert!(poll_once(&mut busy).await.is_none()) });
-    has_begun.recv().expect("there are threads");
-    pool.close(&mut panics);
-    go_on.send(()).expect("the call waits");
-    assert_eq!(block_on(busy).expect("it had begun"), Ok(()));
-    wait_until(|| Arc::strong_count(&pool.shared) == 1);
 }
 
 #[test]

@@ -9,9 +9,6 @@
 //! look at the wait, and has ended in this poll, before the wait is looked at again. So looks at
 //! waits are numbered, too, and a sleep remembers the number of the last look before it.
 
-#[cfg(test)]
-mod tests;
-
 use std::cell::Cell;
 use std::ptr;
 use std::task::Waker;

@@ -52,9 +52,3 @@ fn a_manager_prints_its_period_and_its_shares() {
     let text = format!("{manager:?}");
     assert!(text.contains("1ms") && text.contains("42"), "{text}");
 }
-
-#[test]
-fn a_handle_is_its_index() {
-    assert_eq!(TaskQueueHandle::from_index(7).index(), 7);
-    assert_eq!(TaskQueueHandle::default(), TaskQueueHandle::from_index(0));
-}

@@ -102,30 +102,6 @@ proptest! {
     }
 }
 
-#[test]
-fn a_new_waker_takes_the_place_of_the_old_one() {
-    let mut queue = WaitQueue::new();
-    let mut waiter = Waiter::default();
-    waiter.wait(&mut queue, 0);
-    let first = std::mem::take(&mut waiter.wakes);
-    waiter.wait(&mut queue, 0);
-    assert_eq!(queue.waiting(), 1, "one entry for one future");
-    assert_eq!(Arc::strong_count(&first), 1, "the old waker is gone");
-    queue.notify_oldest().expect("one waits").wake();
-    assert_eq!((first.count(), waiter.wakes.count()), (0, 1));
-}
-
-#[test]
-fn polling_again_with_the_same_waker_keeps_one_clone() {
-    let mut queue = WaitQueue::new();
-    let mut waiter = Waiter::default();
-    for _ in 0..100 {
-        waiter.wait(&mut queue, 0);
-    }
-    assert_eq!(queue.waiting(), 1);
-    assert_eq!(Arc::strong_count(&waiter.wakes), 2);
-}
-
 /// Futures that are notified, find nothing, and wait again: each looked through all before it.
 #[test]
 fn many_that_find_nothing_wait_again_in_linear_time() {

@@ -31,32 +31,6 @@ fn signals(notifier: &Notifier) -> u64 {
     count(notifier.signal_fd()).expect("the descriptor is an open eventfd")
 }
 
-/// An owner that is awake is told without a system call.
-#[test]
-fn awake_owner_needs_no_signal() {
-    let notifier = notifier();
-    assert!(!notifier.is_notified());
-    assert!(!notifier.take());
-    notifier.notify();
-    notifier.notify();
-    assert!(notifier.is_notified());
-    assert_eq!(signals(&notifier), 0);
-    assert!(notifier.take());
-    assert!(!notifier.is_notified());
-    assert!(!notifier.take());
-}
-
-/// A notification that was not taken forbids sleep.
-#[test]
-fn notified_owner_may_not_sleep() {
-    let notifier = notifier();
-    notifier.notify();
-    assert!(!notifier.announce_sleep());
-    assert!(notifier.is_notified(), "the attempt took nothing");
-    assert!(notifier.take());
-    assert!(notifier.announce_sleep());
-}
-
 /// What it has inherited is not the sleeper of its parent.
 #[test]
 fn a_forked_child_signals_no_executor() {
@@ -98,26 +72,6 @@ fn one_signal_per_sleep() {
     }
 }
 
-/// A sleep that ended by itself leaves nothing behind, and `awake` loses no notification.
-#[test]
-fn awake_keeps_a_notification() {
-    let notifier = notifier();
-    assert!(notifier.announce_sleep());
-    notifier.awake();
-    assert!(!notifier.take());
-    notifier.notify();
-    assert_eq!(signals(&notifier), 0, "the owner was awake");
-    assert!(notifier.take());
-
-    assert!(notifier.announce_sleep());
-    notifier.notify();
-    notifier.awake();
-    assert!(notifier.is_notified());
-    notifier.clear_signal();
-    assert_eq!(signals(&notifier), 0);
-    assert!(notifier.take());
-}
-
 /// Clearing does not wait for a signal that was not raised, and the descriptor is not inherited.
 #[test]
 fn descriptor_is_nonblocking_and_closed_on_exec() {
@@ -148,10 +102,4 @@ fn closed_signal_gives_the_descriptor_back() {
     notifier.awake();
     notifier.clear_signal();
     assert!(notifier.take(), "without a signal, a notification is one");
-}
-
-/// The owner's word has a cache line to itself.
-#[test]
-fn notifier_shares_no_cache_line() {
-    assert_eq!(align_of::<Notifier>(), 64);
 }

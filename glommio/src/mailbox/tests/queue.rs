@@ -22,49 +22,6 @@ fn values(taken: impl Iterator<Item = Note<u32>>) -> Vec<u32> {
     taken.map(|note| note.value()).collect()
 }
 
-/// Wakes are taken in order, with one notification for all of them.
-#[test]
-fn wakes_are_taken_in_order() {
-    let (queue, notifier) = queue();
-    assert!(queue.take().next().is_none());
-    for round in 0..3 {
-        (0..100).for_each(|value| push(&queue, round + value));
-        assert!(notifier.take());
-        assert!(values(queue.take()).into_iter().eq(round..round + 100));
-        assert!(queue.take().next().is_none());
-        assert!(!notifier.is_notified());
-    }
-}
-
-/// What was taken and not looked at yet is older than what is pushed meanwhile, and stays in order.
-#[test]
-fn wakes_pushed_while_others_are_taken_come_with_the_next() {
-    let (queue, _notifier) = queue();
-    (0..3).for_each(|value| push(&queue, value));
-    let mut taken = queue.take();
-    assert_eq!(taken.next().expect("there are three").value(), 0);
-    (3..5).for_each(|value| push(&queue, value));
-    assert_eq!(values(taken), [1, 2]);
-    assert_eq!(values(queue.take()), [3, 4]);
-}
-
-/// Closed, the queue gives new wakes back, notifies of none, and has given out what it had
-/// accepted.
-#[test]
-fn a_closed_queue_accepts_nothing() {
-    let (queue, notifier) = queue();
-    push(&queue, 1);
-    assert!(notifier.take());
-    assert_eq!(values(queue.close()), [1]);
-    for _ in 0..2 {
-        let refused = queue.push(Note::new(2)).expect_err("it is closed");
-        assert_eq!(refused.value(), 2);
-        assert!(queue.take().next().is_none());
-        assert!(queue.close().next().is_none());
-    }
-    assert!(!notifier.is_notified());
-}
-
 /// Each wake is dropped once: by the caller that took it, with what was taken, or with the queue.
 #[test]
 fn wakes_that_are_not_taken_are_dropped() {

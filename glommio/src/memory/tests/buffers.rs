@@ -33,19 +33,6 @@ fn free_blocks(arena: &Arena) -> usize {
 }
 
 #[test]
-fn nothing_is_reserved_before_the_first_buffer() {
-    let arena = Arena::new(ARENA_BYTES);
-    assert!(arena.reserved().is_none());
-
-    assert!(arena.allocate(0).is_empty());
-    assert!(!is_inside(&arena, &arena.allocate(ARENA_BYTES + 1)));
-    assert!(arena.reserved().is_none(), "neither needs the region");
-
-    assert!(is_inside(&arena, &arena.allocate(1)));
-    assert_eq!(region_bytes(&arena), Some(ARENA_BYTES));
-}
-
-#[test]
 fn the_size_is_rounded_up_to_blocks_and_never_tiny() {
     for (asked, got) in [
         (0, 65536),
@@ -91,33 +78,6 @@ fn what_finds_no_room_comes_from_the_heap_and_room_is_found_again() {
     assert!(is_inside(&arena, &arena.allocate(16 * BLOCK_BYTES)));
     drop(on_heap);
     assert_eq!(free_blocks(&arena), 16);
-}
-
-/// A request that is no power of two leaves the rest of its run to others.
-#[test]
-fn a_buffer_takes_no_more_blocks_than_it_has() {
-    let arena = Arena::new(16 * BLOCK_BYTES);
-    let mut buffer = arena.allocate(4 * BLOCK_BYTES + 1);
-    assert_eq!(free_blocks(&arena), 11);
-    buffer.trim_to_size(1);
-    drop(buffer);
-    assert_eq!(
-        free_blocks(&arena),
-        16,
-        "trimming does not change what is returned"
-    );
-}
-
-/// A buffer that lies about while the arena goes keeps the region.
-#[test]
-fn a_buffer_keeps_the_region() {
-    let arena = Arena::new(ARENA_BYTES);
-    let mut buffer = arena.allocate(3 * BLOCK_BYTES);
-    buffer.as_bytes_mut().fill(7);
-    assert!(is_inside(&arena, &buffer));
-    drop(arena);
-    assert!(buffer.as_bytes().iter().all(|&byte| byte == 7));
-    buffer.as_bytes_mut().fill(8);
 }
 
 #[derive(Debug, Clone)]

@@ -1,6 +1,5 @@
 //! How many operations are submitted: from outside only the cost shows it.
 
-use std::future::poll_fn;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::pin::pin;
@@ -41,15 +40,6 @@ async fn until_idle(acceptor: &Acceptor) {
     }
 }
 
-async fn accept(acceptor: &Acceptor, is_poller: bool) -> OwnedFd {
-    let accepted = if is_poller {
-        poll_fn(|cx| acceptor.poll_accept(cx)).await
-    } else {
-        acceptor.accept().await
-    };
-    accepted.expect("it is accepted")
-}
-
 /// Accepts two connections one after the other, and waits for a third.
 async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<Accept<'a>>> {
     for _ in 0..2 {
@@ -63,47 +53,6 @@ async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<
     let state = accept_state(acceptor);
     assert!(state.starts_with("One"), "{state}");
     held
-}
-
-/// A program that accepts now and then takes one connection at a time out of the backlog.
-#[run_test(run)]
-async fn an_accept_that_comes_later_takes_one_connection(
-    listener: &TcpListener,
-    acceptor: &Acceptor,
-) {
-    let clients: Vec<_> = (0..20).map(|_| connect(listener)).collect();
-    for is_poller in [false, true].into_iter().cycle().take(clients.len()) {
-        accept(acceptor, is_poller).await;
-        assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
-        assert_eq!(accept_state(acceptor), "Idle");
-        // A round later.
-        sleep(Duration::from_micros(50)).await;
-    }
-}
-
-#[run_test(run)]
-async fn an_operation_ends_with_the_round_in_which_the_last_waiter_left(
-    listener: &TcpListener,
-    acceptor: &Acceptor,
-) {
-    for is_warm in [false, true] {
-        let held = if is_warm {
-            warm_up(listener, acceptor).await
-        } else {
-            let mut held = Box::pin(acceptor.accept());
-            assert!(poll_once(&mut held).await.is_none());
-            held
-        };
-        sleep(Duration::from_micros(50)).await;
-        drop(held);
-        assert_ne!(accept_state(acceptor), "Idle", "the round is not over");
-        sleep(Duration::from_micros(50)).await;
-        until_idle(acceptor).await;
-        let _client = connect(listener);
-        sleep(Duration::from_micros(50)).await;
-        assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
-        acceptor.accept().await.expect("it is in the backlog");
-    }
 }
 
 /// Beside a task that is always runnable, the cancellation is submitted a turn later.
@@ -141,30 +90,6 @@ async fn an_operation_that_was_cancelled_is_followed_by_one_other(
         accept.await.expect("it is accepted");
         until_idle(acceptor).await;
     }
-}
-
-/// As after a shortage of descriptors, or where a listener in non-blocking mode makes accepting
-/// fail.
-#[run_test(run)]
-async fn a_connection_is_waited_for_once_after_accepting_failed(
-    listener: &TcpListener,
-    acceptor: &Acceptor,
-) {
-    acceptor.queue.state.borrow_mut().polls_first = true;
-    let mut waits = pin!(acceptor.accept());
-    assert!(poll_once(&mut waits).await.is_none());
-    let first = accept_state(acceptor);
-    assert!(first.starts_with("Readable"), "{first}");
-    for _ in 0..3 {
-        sleep(Duration::from_micros(50)).await;
-        assert_eq!(accept_state(acceptor), first);
-    }
-    let _client = connect(listener);
-    waits.await.expect("it is accepted");
-    let mut next = pin!(acceptor.accept());
-    assert!(poll_once(&mut next).await.is_none());
-    let state = accept_state(acceptor);
-    assert!(state.starts_with("One"), "{state}");
 }
 
 /// Accepts that are dropped before the round ends keep the operation of the first.

@@ -185,28 +185,6 @@ async fn a_connect_dropped_during_the_lookup_has_changed_nothing() {
     abandon(listener.accept()).await;
 }
 
-#[run_test]
-async fn more_lookups_than_the_pool_takes_are_delayed_and_not_lost() {
-    // The pool takes 4096 calls at a time.
-    const LOOKUPS: usize = 5000;
-    let (listener, port) = listener()?;
-    let address = listener.local_addr()?;
-    let pool = BusyPool::new().await;
-    let mut connects: Vec<_> = (0..LOOKUPS)
-        .map(|_| Box::pin(TcpStream::connect(("localhost", port))))
-        .collect();
-    for connect in &mut connects {
-        assert!(poll_once(connect).await.is_none());
-    }
-    // Dropped: those that the pool has, and some of those that did not fit into it.
-    connects.drain(..LOOKUPS - 20);
-    connects.truncate(10);
-    pool.release().await;
-    for connect in connects {
-        assert_eq!(connect.await?.peer_addr()?, address);
-    }
-}
-
 #[test]
 fn an_executor_does_not_wait_for_the_lookups_of_its_tasks() {
     let (go_on, told) = mpsc::channel::<()>();

@@ -5,8 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::task::{Poll, Wake};
+use std::task::Poll;
 use std::time::Duration;
 
 use super::*;
@@ -66,17 +65,6 @@ async fn one_operation_serves_many_waits(
 }
 
 #[run_test(run)]
-async fn what_was_there_before_is_an_event(
-    poll: &MultishotPoll,
-    socket: UnixStream,
-    mut peer: UnixStream,
-) {
-    peer.write_all(b"x").expect("the socket buffer is not full");
-    sleep(Duration::from_millis(1)).await;
-    next_event(poll, socket.as_raw_fd()).await;
-}
-
-#[run_test(run)]
 async fn unread_events_end_it_until_a_task_waits(
     poll: &MultishotPoll,
     mut socket: UnixStream,
@@ -123,29 +111,6 @@ async fn an_operation_that_is_over_is_followed_by_another(
     peer.write_all(b"x").expect("the socket buffer is not full");
     next_event(poll, fd).await;
     assert!(!is_in_flight(poll, &first));
-}
-
-struct NoopWake;
-
-impl Wake for NoopWake {
-    fn wake(self: Arc<Self>) {}
-}
-
-#[run_test(run)]
-async fn the_last_to_wait_is_woken(poll: &MultishotPoll, socket: UnixStream, mut peer: UnixStream) {
-    let fd = socket.as_raw_fd();
-    let other = &Waker::from(Arc::new(NoopWake));
-    poll.wait(fd, other).expect("the executor is there");
-    assert!(poll.waiting().is_some_and(|it| it.will_wake(other)));
-    peer.write_all(b"x").expect("the socket buffer is not full");
-    next_event(poll, fd).await;
-    assert!(poll.waiting().is_none(), "it has been woken");
-    poll_fn(|cx| {
-        poll.wait(fd, cx.waker()).expect("the executor is there");
-        assert!(poll.waiting().is_some_and(|it| it.will_wake(cx.waker())));
-        Poll::Ready(())
-    })
-    .await;
 }
 
 #[run_test(run)]

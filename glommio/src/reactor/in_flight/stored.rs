@@ -15,9 +15,6 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(test)]
-mod tests;
-
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};

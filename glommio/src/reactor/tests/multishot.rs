@@ -56,28 +56,6 @@ fn in_flight(reactor: &Reactor) -> usize {
 }
 
 #[test]
-fn all_completions_of_an_operation_go_to_its_sink() {
-    let reactor = reactor(4);
-    let (bell, notes) = (eventfd(), Rc::new(Notes::default()));
-    let guard = reactor.submit_to(watch(&bell), notes.clone());
-    turn(&reactor);
-    for rung in 1..=5 {
-        signal(&bell);
-        turn_until(&reactor, || notes.count() == rung);
-        assert!(notes.last().has_more);
-        assert!(notes.last().raw > 0, "it succeeded");
-        assert_ne!(notes.last().raw & i32::from(libc::POLLIN), 0);
-        assert_eq!(in_flight(&reactor), 1, "more will follow");
-        assert!(!reactor.in_flight().has_backlog());
-    }
-    drop(guard);
-    turn_until(&reactor, || notes.is_over());
-    assert_eq!(notes.last().raw, -libc::ECANCELED);
-    assert_eq!((notes.count(), in_flight(&reactor)), (6, 0));
-    assert_eq!(Rc::strong_count(&notes), 1);
-}
-
-#[test]
 fn a_failure_is_the_last_completion() {
     let reactor = reactor(4);
     let notes = Rc::new(Notes::default());

@@ -129,57 +129,6 @@ fn a_sleep_whose_timer_went_off_early_is_slept_to_its_end() {
     assert!(is_armed(), "the next sleep would have no end");
 }
 
-#[test]
-fn waits_for_one_descriptor_end_each_by_its_own_event() {
-    let ring = ring();
-    let (mut near, far) = UnixStream::pair().expect("descriptors are left");
-    let fd = far.as_raw_fd();
-    poll(&ring, fd, 1);
-    push(
-        &ring,
-        Submission::poll_once(fd, libc::POLLOUT as u32).with_user_data(2),
-    );
-    assert_eq!(look(&ring), [(2, libc::POLLOUT as i32)]);
-    assert_eq!(look(&ring), []);
-    near.write_all(b"x").expect("there is room");
-    assert_eq!(
-        collect(&ring, 1),
-        [(1, READABLE as i32)],
-        "the other event has switched it off"
-    );
-    // Not read: what begins to wait sees what is there.
-    poll(&ring, fd, 3);
-    assert_eq!(look(&ring), [(3, READABLE as i32)]);
-    push(
-        &ring,
-        Submission::poll_always(fd, READABLE).with_user_data(4),
-    );
-    assert_eq!(look(&ring), [(4, READABLE as i32)]);
-    near.write_all(b"x").expect("there is room");
-    assert_eq!(collect(&ring, 1), [(4, READABLE as i32)]);
-}
-
-#[test]
-fn a_regular_file_is_ready_and_read_by_a_thread() {
-    let ring = ring();
-    let mut file = tempfile::tempfile().expect("there is a disk");
-    file.write_all(b"abcdef").expect("there is room");
-    poll(&ring, file.as_raw_fd(), 1);
-    assert_eq!(look(&ring), [(1, READABLE as i32)]);
-    let mut buffer = [0; 4];
-    let read = Submission::read(file.as_raw_fd(), &mut buffer, 2).with_user_data(2);
-    // SAFETY: the buffer outlives the completion, which is awaited.
-    unsafe { ring.push(&read) }.expect("there is room");
-    assert_eq!(collect(&ring, 1), [(2, 4)]);
-    assert_eq!(&buffer, b"cdef");
-    std::io::Seek::rewind(&mut file).expect("it is a file");
-    let read = Submission::read(file.as_raw_fd(), &mut buffer, CURRENT_POSITION).with_user_data(3);
-    // SAFETY: as before.
-    unsafe { ring.push(&read) }.expect("there is room");
-    assert_eq!(collect(&ring, 1), [(3, 4)]);
-    assert_eq!(&buffer, b"abcd");
-}
-
 /// Also where the submission has a position.
 #[test]
 fn a_read_of_a_pipe_waits_for_data_and_takes_no_thread() {

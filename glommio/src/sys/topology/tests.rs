@@ -39,31 +39,6 @@ fn without_nodes<const N: usize>(
     })
 }
 
-/// Two performance cores with two threads each, then four efficiency cores whose
-/// kernel ids go on elsewhere.
-#[test]
-fn hybrid_laptop() {
-    let siblings = ["0-1", "0-1", "2-3", "2-3", "4", "5", "6", "7"];
-    let machine = without_nodes([0; 8], [0, 0, 4, 4, 24, 25, 26, 27], siblings)
-        .online_nodes("0")
-        .node(0, "0-7");
-    assert_located(&machine, [0, 0, 1, 1, 2, 3, 4, 5], [0; 8], [0; 8]);
-}
-
-/// Two sockets, a node each; the kernel counts cores from 0 in both, and the second
-/// threads of all cores come last.
-#[test]
-fn two_sockets_with_equal_core_ids() {
-    let siblings = ["0,4", "1,5", "2,6", "3,7", "0,4", "1,5", "2,6", "3,7"];
-    let (packages, core_ids) = ([0, 0, 1, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]);
-    let machine = without_nodes(packages, core_ids, siblings)
-        .online_nodes("0-1")
-        .node(0, "0-1,4-5")
-        .node(1, "2-3,6-7");
-    let nodes = [0, 0, 1, 1, 0, 0, 1, 1];
-    assert_located(&machine, [0, 1, 2, 3, 0, 1, 2, 3], nodes, nodes);
-}
-
 /// Cores of two sockets in the same node were once taken for one.
 #[test]
 fn two_sockets_in_one_node_stay_apart() {
@@ -85,14 +60,6 @@ fn cores_are_numbered_along_the_nodes() {
     assert_located(&machine, [2, 3, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0]);
 }
 
-#[test]
-fn hyper_threading_switched_off() {
-    let machine = without_nodes([0, 0], [0, 1], ["0", "1"])
-        .online_nodes("0")
-        .node(0, "0-1");
-    assert_located(&machine, [0, 1], [0, 0], [0, 0]);
-}
-
 /// An offline CPU has a folder, but nothing about its place in it. Its node and its
 /// sibling may still name it.
 #[test]
@@ -108,16 +75,6 @@ fn offline_cpus_are_left_out() {
     assert_eq!(locations(&machine), [[0, 3, 4], [0, 1, 2], [0; 3], [0; 3]]);
 }
 
-/// Persistent or CXL memory makes nodes without CPUs.
-#[test]
-fn memory_only_node() {
-    let machine = without_nodes([0, 0], [0, 1], ["0", "1"])
-        .online_nodes("0,2")
-        .node(0, "0-1")
-        .node(2, "");
-    assert_located(&machine, [0, 1], [0, 0], [0, 0]);
-}
-
 /// A node may be listed whose folder is not there, and the other way round.
 #[test]
 fn nodes_of_which_nothing_is_known() {
@@ -126,18 +83,6 @@ fn nodes_of_which_nothing_is_known() {
         .node(1, "1")
         .node(2, "0");
     assert_located(&machine, [0, 1], [0, 0], [0, 1]);
-}
-
-/// More nodes than packages: core numbers go up along the nodes all the same.
-#[test]
-fn sub_numa_clusters() {
-    let machine = without_nodes([0, 1, 0, 1], [0, 0, 1, 1], ["0", "1", "2", "3"])
-        .online_nodes("0-3")
-        .node(0, "0")
-        .node(1, "2")
-        .node(2, "1")
-        .node(3, "3");
-    assert_located(&machine, [0, 2, 1, 3], [0, 1, 0, 1], [0, 2, 1, 3]);
 }
 
 /// It went offline after the list was read, and took its place along; its sibling still names it.
@@ -168,25 +113,11 @@ fn old_kernels_call_the_threads_of_a_core_differently() {
     }
 }
 
-#[test]
-fn unknown_package_is_package_zero() {
-    let machine = without_nodes([-1, -1], [0, 1], ["0", "1"]);
-    assert_located(&machine, [0, 1], [0, 0], [0, 0]);
-}
-
 /// Hyper-threads are found by their list even where the kernel has no core number.
 #[test]
 fn unknown_core_number() {
     let machine = without_nodes([0; 4], [-1; 4], ["0-1", "0-1", "2-3", "2-3"]);
     assert_located(&machine, [0, 0, 1, 1], [0; 4], [0; 4]);
-}
-
-/// On some ARM machines core numbers start anew in each cluster of a package.
-#[test]
-fn clusters_with_equal_core_ids_stay_apart() {
-    let machine = without_nodes([0; 4], [0, 1, 0, 1], ["0", "1", "2", "3"]);
-    let [_, cores, ..] = locations(&machine);
-    assert_eq!(BTreeSet::from_iter(cores), BTreeSet::from([0, 1, 2, 3]));
 }
 
 /// Some sandboxes show nothing but the list of CPUs.

@@ -1,8 +1,6 @@
-//! The task cell against that of async-task, its memory and counts by themselves, and models of what threads do to
+//! The task cell against that of async-task, its memory by itself, and models of what threads do to
 //! it. What a task does in an executor is tested in `glommio/tests/task` and `executor`.
 
-#[cfg(not(loom))]
-mod biased;
 #[cfg(not(any(loom, task_cells_boxed)))]
 mod cells;
 #[cfg(loom)]

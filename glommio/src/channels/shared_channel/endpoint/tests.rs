@@ -137,18 +137,6 @@ async fn receivers_that_look_again_are_woken_for_half_and_for_the_rest_when_the_
     assert!(!waiting[..6].iter_mut().any(|it| is_pending(it.as_mut())));
 }
 
-#[run_test]
-async fn receivers_that_sleep_are_woken_for_each_item_before_its_send_is_done() {
-    let (sender, receiver) = connected(64);
-    let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(receiver.recv())).collect();
-    assert!(waiting.iter_mut().all(|it| is_pending(it.as_mut())));
-    for number in 0..8 {
-        sender.try_send(number).unwrap();
-        assert!(!sender.endpoint.has_pending());
-    }
-    assert!(!waiting.iter_mut().any(|it| is_pending(it.as_mut())));
-}
-
 /// The sender puts off its checks when the receiver begins to wait.
 #[run_test]
 async fn a_receiver_that_may_have_been_missed_looks_twice_more_and_sleeps() {
@@ -331,19 +319,6 @@ async fn a_task_with_patience_keeps_its_place() {
         order.push(receiving.await);
     }
     assert_eq!(order, [Some(1), Some(2)]);
-}
-
-/// What came while it looked and was not taken is for those who wait.
-#[run_test]
-async fn a_task_with_patience_that_goes_wakes_the_next() {
-    let (sender, receiver) = connected(2);
-    receiver.endpoint.spin.pause.set(0);
-    let receiver = Rc::new(receiver);
-    let mut spinning = Box::pin(receiver.recv());
-    assert!(is_pending(spinning.as_mut()));
-    sender.try_send(1).unwrap();
-    drop(spinning);
-    assert_eq!(receiver.recv().await, Some(1));
 }
 
 /// A sender that spins goes on when there is room for more than one item.
