@@ -1,8 +1,6 @@
 //! What each ring does that an executor may get: the kernel's in each of its modes, and that of epoll.
 
-#![allow(unsafe_code)]
-
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -241,28 +239,6 @@ fn a_poll_completes_once_and_a_watch_again_and_again(ring: &Ring) {
     signal(&once);
     ring.enter(Wait::Now).unwrap();
     assert!(reap(ring).is_empty(), "a one-shot poll is over");
-}
-
-#[run_test(in_each(8))]
-fn one_submission_accepts_one_connection(ring: &Ring) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let address = listener.local_addr().expect("it is bound");
-    push(
-        ring,
-        Submission::accept(listener.as_raw_fd()).with_user_data(1),
-    );
-    let clients = [(); 2].map(|()| std::net::TcpStream::connect(address));
-    let completion = collect(ring, 1).remove(0);
-    assert_eq!(completion.user_data, 1);
-    assert!(!completion.outcome.has_more());
-    // SAFETY: the kernel has just opened it for us.
-    let server = unsafe { std::net::TcpStream::from_raw_fd(completion.outcome.raw) };
-    let flags = nix::fcntl::fcntl(&server, nix::fcntl::FcntlArg::F_GETFD);
-    assert_eq!(flags, Ok(libc::FD_CLOEXEC));
-    let [first, second] = clients.map(|it| it.expect("it listens").local_addr().ok());
-    assert_eq!(server.peer_addr().ok(), first);
-    let (_, other) = listener.accept().expect("it is left in the backlog");
-    assert_eq!(Some(other), second);
 }
 
 #[run_test(in_each(8))]

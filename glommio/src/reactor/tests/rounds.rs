@@ -240,30 +240,6 @@ fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
 }
 
 #[test]
-fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
-    let reactor = reactor(4);
-    let (woken, waker) = counting_waker();
-    turn(&reactor);
-    arm(&reactor);
-    for expected in 1..=10 {
-        let mut operation = reactor.submit(Nop);
-        assert!(poll(&mut operation, &waker).is_none());
-        let submitted = Instant::now();
-        // The task goes on, and asks now and then: its operation completes, and it is told.
-        while woken.get() < expected {
-            assert!(submitted.elapsed() < PATIENCE, "it stays in user space");
-            if reactor.need_preempt() {
-                turn(&reactor);
-            }
-        }
-        assert!(poll(&mut operation, &waker).is_some());
-        if reactor.preempt.phase() == Phase::Unarmed {
-            arm(&reactor);
-        }
-    }
-}
-
-#[test]
 fn limits_only_shorten_a_round() {
     let reactor = reactor(4);
     turn(&reactor);
