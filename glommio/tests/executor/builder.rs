@@ -52,18 +52,6 @@ fn a_ring_of_any_other_depth_works() {
 }
 
 #[run_test]
-fn spinning_unbound_is_ignored() {
-    let executor = LocalExecutorBuilder::new(Placement::Unbound)
-        .spin_before_park(Duration::from_secs(3600))
-        .make()
-        .expect("an executor");
-    let before = crate::common::thread_cpu();
-    executor.run(sleep(Duration::from_millis(200)));
-    let used = crate::common::thread_cpu() - before;
-    assert!(used < Duration::from_millis(100), "{used:?}");
-}
-
-#[run_test]
 fn a_slack_of_more_than_a_second_is_an_error_that_names_the_limit() {
     let with = |slack| LocalExecutorBuilder::default().timer_slack(slack);
     let second = Duration::from_secs(1);
@@ -204,33 +192,6 @@ fn a_name_that_no_thread_can_have_is_an_error_and_not_a_panic() {
         matches!(&error, GlommioError::IoError(io) if io.kind() == io::ErrorKind::InvalidInput),
         "{error:?}"
     );
-}
-
-#[run_test]
-fn the_generator_is_called_on_the_thread_inside_the_executor() {
-    let here = thread::current().id();
-    let handle = LocalExecutorBuilder::default()
-        .spawn(move || {
-            assert_ne!(thread::current().id(), here);
-            let id = executor().id();
-            let not_send = std::rc::Rc::new(id);
-            async move { *not_send }
-        })
-        .expect("a thread starts");
-    assert!(handle.join().expect("it ends in good order") > 0);
-}
-
-#[run_test]
-fn a_dropped_join_handle_lets_the_executor_run_on() {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let handle = LocalExecutorBuilder::default()
-        .spawn(move || async move {
-            sleep(Duration::from_millis(5)).await;
-            sender.send("still here").expect("the test receives");
-        })
-        .expect("a thread starts");
-    drop(handle);
-    assert_eq!(receiver.recv(), Ok("still here"));
 }
 
 #[test]
