@@ -88,6 +88,9 @@ compile_error!("glommio needs Linux: it waits with io_uring or epoll");
 #[macro_use(run_test)]
 extern crate glommio_macros;
 
+#[macro_use]
+mod shown;
+
 #[cfg(feature = "audit")]
 #[doc(hidden)]
 pub mod audit;

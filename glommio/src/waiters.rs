@@ -22,7 +22,6 @@
 //! compare-exchange each: wake-ups coalesce. The word stays in the cache of the thread that asks
 //! it, until a task waits again.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::PoisonError;
@@ -194,13 +193,7 @@ impl Default for Waiters {
     }
 }
 
-impl fmt::Debug for Waiters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiters")
-            .field("waiting", &self.waiting.load(Ordering::Relaxed))
-            .finish_non_exhaustive()
-    }
-}
+shown! { Waiters, it: waiting: it.waiting.load(Ordering::Relaxed); .. }
 
 /// Something that is said once, by any thread, to all that look or wait.
 #[derive(Debug, Default)]

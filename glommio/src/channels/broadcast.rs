@@ -469,34 +469,20 @@ impl fmt::Display for TryRecvError {
 impl Error for RecvError {}
 impl Error for TryRecvError {}
 
-impl<T, S: Storage> fmt::Debug for Sender<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.channel, f, "Sender")
-    }
-}
+shown! { [T, S: Storage] Sender[T, S], it, shown => describe(&it.channel, shown) }
 
-impl<T, S: Storage> fmt::Debug for Receiver<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.channel, f, "Receiver")
-    }
-}
+shown! { [T, S: Storage] Receiver[T, S], it, shown => describe(&it.channel, shown) }
 
-impl<T, S: Storage> fmt::Debug for Recv<'_, T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Recv").field(&self.receiver).finish()
-    }
-}
+shown! { [T, S: Storage] Recv['_, T, S], it: receiver }
 
 /// The values are not printed: their `Debug` is user code, which may use the channel.
 fn describe<I>(
     channel: &impl Handle<BroadcastState<I>, ()>,
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
+    mut shown: fmt::DebugStruct<'_, '_>,
 ) -> fmt::Result {
     let (len, senders, receivers) =
         channel.with(|state| (state.ring.len(), state.senders, state.receivers));
-    f.debug_struct(name)
-        .field("len", &len)
+    (shown.field("len", &len))
         .field("senders", &senders)
         .field("receivers", &receivers)
         .finish_non_exhaustive()

@@ -62,7 +62,7 @@
 mod rendezvous;
 
 use std::marker::PhantomData;
-use std::{fmt, io};
+use std::io;
 
 use rendezvous::Handle;
 pub use rendezvous::Role;
@@ -238,14 +238,8 @@ impl<T: Send, A: MeshAdapter> Clone for MeshBuilder<T, A> {
     }
 }
 
-impl<T: Send, A: MeshAdapter> fmt::Debug for MeshBuilder<T, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeshBuilder")
-            .field("nr_peers", &self.peers)
-            .field("channel_size", &self.capacity)
-            .field("joined", &self.handle.0.joined())
-            .finish_non_exhaustive()
-    }
+shown! { [T: Send, A: MeshAdapter] MeshBuilder[T, A], it:
+    nr_peers: it.peers, channel_size: it.capacity, joined: it.handle.0.joined(); ..
 }
 
 /// One direction of a peer's channels.

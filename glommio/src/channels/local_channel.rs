@@ -531,32 +531,19 @@ impl<T> Drop for OwnedChannelStream<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for LocalSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.channel, f, "LocalSender")
-    }
-}
+shown! { [T: fmt::Debug] LocalSender[T], it, shown => describe(&it.channel, shown) }
 
-impl<T: fmt::Debug> fmt::Debug for LocalReceiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.channel, f, "LocalReceiver")
-    }
-}
+shown! { [T: fmt::Debug] LocalReceiver[T], it, shown => describe(&it.channel, shown) }
 
-impl<T> fmt::Debug for OwnedChannelStream<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.receiver.channel, f, "OwnedChannelStream")
-    }
-}
+shown! { [T] OwnedChannelStream[T], it, shown => describe(&it.receiver.channel, shown) }
 
 /// The items are not printed: their `Debug` is user code, which may use the channel.
-fn describe<T>(channel: &Channel<T>, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+fn describe<T>(channel: &Channel<T>, mut shown: fmt::DebugStruct<'_, '_>) -> fmt::Result {
     let state = channel.state.borrow();
     let (len, is_full) = (state.items.len(), state.is_full());
     let is_closed = state.senders == 0 || state.is_receiver_gone;
     drop(state);
-    f.debug_struct(name)
-        .field("len", &len)
+    (shown.field("len", &len))
         .field("is_full", &is_full)
         .field("is_closed", &is_closed)
         .finish_non_exhaustive()

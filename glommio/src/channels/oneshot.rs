@@ -220,13 +220,7 @@ impl<T, S: Storage> Drop for Receiver<T, S> {
     }
 }
 
-impl<T, S: Storage> fmt::Debug for Sender<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender")
-            .field("is_closed", &self.is_closed())
-            .finish()
-    }
-}
+shown! { [T, S: Storage] Sender[T, S], it: is_closed: it.is_closed() }
 
 impl<T, S: Storage> fmt::Debug for Receiver<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

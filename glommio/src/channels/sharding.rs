@@ -47,7 +47,6 @@
 //! Messages that are ready one after the other do not keep the executor: each counts in the
 //! [budget](crate::consume_budget) of its task.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -282,12 +281,7 @@ where
     }
 }
 
-impl<T: Send, H> fmt::Debug for Sharded<T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sharded")
-            .field("shard_id", &self.shard.senders.peer_id())
-            .field("nr_shards", &self.shard.senders.nr_consumers())
-            .field("is_closed", &!self.streams.is_open())
-            .finish_non_exhaustive()
-    }
+shown! { [T: Send, H] Sharded[T, H], it:
+    shard_id: it.shard.senders.peer_id(), nr_shards: it.shard.senders.nr_consumers(),
+    is_closed: !it.streams.is_open(); ..
 }

@@ -66,8 +66,6 @@ mod loom_tests;
 mod standby;
 mod waits;
 
-use std::fmt;
-
 pub use connected::{ConnectedReceiver, ConnectedSender};
 use ends::{ReceivingEnd, SendingEnd};
 use futures::{Receiving, Sending};
@@ -351,20 +349,8 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     }
 }
 
-impl<T: Send + Sized> fmt::Debug for SharedSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.end.describe(f, "SharedSender")
-    }
-}
+shown! { [T: Send + Sized] SharedSender[T], it, shown => it.end.describe(shown) }
 
-impl<T: Send> fmt::Debug for ForeignSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.end.describe(f, "ForeignSender")
-    }
-}
+shown! { [T: Send] ForeignSender[T], it, shown => it.end.describe(shown) }
 
-impl<T: Send + Sized> fmt::Debug for SharedReceiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.end.describe(f, "SharedReceiver")
-    }
-}
+shown! { [T: Send + Sized] SharedReceiver[T], it, shown => it.end.describe(shown) }

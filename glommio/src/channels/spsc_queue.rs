@@ -95,7 +95,6 @@
 mod tests;
 
 use std::cell::Cell;
-use std::fmt;
 use std::mem::MaybeUninit;
 
 use crate::loom::UnsafeCell;
@@ -517,21 +516,11 @@ impl<T, B> Drop for Ring<T, B> {
     }
 }
 
-impl<T> fmt::Debug for Producer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Producer")
-            .field("capacity", &self.end.ring.capacity())
-            .field("free_space", &self.free_space())
-            .field("consumer_disconnected", &self.consumer_disconnected())
-            .finish()
-    }
+shown! { [T] Producer[T], it:
+    capacity: it.end.ring.capacity(), free_space: it.free_space(),
+    consumer_disconnected: it.consumer_disconnected()
 }
 
-impl<T> fmt::Debug for Consumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Consumer")
-            .field("capacity", &self.end.ring.capacity())
-            .field("producer_disconnected", &self.producer_disconnected())
-            .finish_non_exhaustive()
-    }
+shown! { [T] Consumer[T], it:
+    capacity: it.end.ring.capacity(), producer_disconnected: it.producer_disconnected(); ..
 }

@@ -29,9 +29,9 @@
 
 use std::cell::Ref;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{fmt, mem};
 
 use futures_core::Stream;
 
@@ -333,28 +333,13 @@ impl<T, S: Storage> Drop for Changed<'_, T, S> {
     }
 }
 
-impl<T, S: Storage> fmt::Debug for Sender<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (version, receivers) = self.channel.with(|state| (state.version, state.receivers));
-        f.debug_struct("Sender")
-            .field("version", &version)
-            .field("receivers", &receivers)
-            .finish()
-    }
+shown! { [T, S: Storage] Sender[T, S], it:
+    version: it.channel.with(|state| state.version),
+    receivers: it.channel.with(|state| state.receivers)
 }
 
-impl<T, S: Storage> fmt::Debug for Receiver<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let version = self.channel.with(|state| state.version);
-        f.debug_struct("Receiver")
-            .field("version", &version)
-            .field("seen", &self.seen)
-            .finish()
-    }
+shown! { [T, S: Storage] Receiver[T, S], it:
+    version: it.channel.with(|state| state.version), seen
 }
 
-impl<T, S: Storage> fmt::Debug for Changed<'_, T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Changed").field(&self.receiver).finish()
-    }
-}
+shown! { [T, S: Storage] Changed['_, T, S], it: receiver }

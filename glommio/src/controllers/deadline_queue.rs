@@ -452,32 +452,13 @@ impl<T> Drop for PriorityBump<T> {
     }
 }
 
-/// Without a look at the sources, and without evaluating the law.
-impl<T> fmt::Debug for Controller<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let items = self.items.borrow().len();
-        f.debug_struct("Controller")
-            .field("items", &items)
-            .field("law", &self.law.get())
-            .field("bumps", &self.bumps.get())
-            .field("static_shares", &self.static_shares.get())
-            .finish_non_exhaustive()
-    }
+shown! {
+    /// Without a look at the sources, and without evaluating the law.
+    [T] Controller[T], it:
+    items: it.items.borrow().len(), law: it.law.get(), bumps: it.bumps.get(),
+    static_shares: it.static_shares.get(); ..
 }
 
-impl<T: fmt::Debug> fmt::Debug for DeadlineQueue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeadlineQueue")
-            .field("queue", &self.queue)
-            .field("controller", &self.controller)
-            .finish_non_exhaustive()
-    }
-}
+shown! { [T: fmt::Debug] DeadlineQueue[T], it: queue, controller; .. }
 
-impl<T: fmt::Debug> fmt::Debug for PriorityBump<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PriorityBump")
-            .field(&self.controller)
-            .finish()
-    }
-}
+shown! { [T: fmt::Debug] PriorityBump[T], it: controller }

@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::panic;
 use std::sync::Mutex;
-use std::{fmt, panic};
 
 /// What a thread panicked with.
 ///
@@ -83,10 +83,4 @@ impl From<Box<dyn Any + Send>> for PanicPayload {
     }
 }
 
-impl fmt::Debug for PanicPayload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PanicPayload")
-            .field("message", &self.message)
-            .finish_non_exhaustive()
-    }
-}
+shown! { PanicPayload, it: message; .. }

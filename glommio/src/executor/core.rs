@@ -135,12 +135,4 @@ impl Core {
     }
 }
 
-impl std::fmt::Debug for Core {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core")
-            .field("id", &self.id())
-            .field("queues", &self.queues)
-            .field("reactor", &self.reactor)
-            .finish_non_exhaustive()
-    }
-}
+shown! { Core, it: id: it.id(), queues, reactor; .. }

@@ -252,12 +252,4 @@ impl LocalExecutorPoolBuilder {
     }
 }
 
-impl std::fmt::Debug for LocalExecutorPoolBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LocalExecutorPoolBuilder")
-            .field("placement", &self.placement)
-            .field("on_shard_end", &self.on_shard_end)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+shown! { LocalExecutorPoolBuilder, it: placement, on_shard_end, config; .. }

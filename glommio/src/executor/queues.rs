@@ -250,11 +250,7 @@ impl Queues {
     }
 }
 
-impl std::fmt::Debug for Queues {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.by_index.fmt(f)
-    }
-}
+shown! { Queues, it: by_index }
 
 fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()> {
     GlommioError::ExecutorError(ExecutorErrorKind::QueueError {

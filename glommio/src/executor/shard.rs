@@ -18,7 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
-use std::{fmt, io, thread};
+use std::{io, thread};
 
 use super::LocalExecutor;
 use super::plan::Plan;
@@ -172,13 +172,7 @@ impl Ends {
     }
 }
 
-impl fmt::Debug for Ends {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ends")
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
-    }
-}
+shown! { Ends, it: policy; .. }
 
 /// Tells that the thread of a shard is about to end, when it is dropped.
 struct Ended<'a> {

@@ -202,13 +202,4 @@ impl TaskQueue {
     }
 }
 
-impl std::fmt::Debug for TaskQueue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TaskQueue")
-            .field("index", &self.handle.index())
-            .field("name", &self.name)
-            .field("latency", &self.latency)
-            .field("shares", &self.shares())
-            .finish_non_exhaustive()
-    }
-}
+shown! { TaskQueue, it: index: it.handle.index(), name, latency, shares: it.shares(); .. }

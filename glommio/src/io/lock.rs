@@ -14,8 +14,9 @@ use crate::reactor::budget;
 use crate::sys::file::{Flock, duplicate, flock};
 use crate::sys::fork_detect::Origin;
 
-/// The mark in a [`LockState`], taken back when it is dropped.
-struct Taken(Arc<LockState>);
+/// The mark that an open file is locked, taken back when it is dropped.
+#[derive(Debug)]
+struct Taken(Arc<AtomicBool>);
 
 impl Drop for Taken {
     fn drop(&mut self) {
@@ -88,12 +89,6 @@ struct Held {
     shared: Arc<SharedFile>,
     origin: Origin,
     taken: Option<Taken>,
-}
-
-impl std::fmt::Debug for Taken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Taken")
-    }
 }
 
 impl Drop for Held {

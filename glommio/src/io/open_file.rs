@@ -3,12 +3,12 @@
 
 use std::cell::{Ref, RefCell};
 use std::future::poll_fn;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::{fmt, io};
 
 use super::closing::Closing;
 use super::error::{enhanced, needs_path};
@@ -491,14 +491,7 @@ impl Drop for OpenFile {
     }
 }
 
-impl fmt::Debug for OpenFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shared = self.shared();
-        f.debug_struct("OpenFile")
-            .field("fd", &shared.fd.as_raw_fd())
-            .field("path", &self.path.borrow())
-            .field("inode", &shared.inode)
-            .field("device", &shared.device)
-            .finish()
-    }
+shown! { OpenFile, it:
+    fd: it.shared().fd.as_raw_fd(), path: it.path.borrow(), inode: it.shared().inode,
+    device: it.shared().device
 }

@@ -289,13 +289,7 @@ impl<T: AsRawFd + AsFd> AsFd for PollableFd<T> {
     }
 }
 
-impl<T: AsRawFd + fmt::Debug> fmt::Debug for PollableFd<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PollableFd")
-            .field("inner", &self.inner)
-            .finish_non_exhaustive()
-    }
-}
+shown! { [T: AsRawFd + fmt::Debug] PollableFd[T], it: inner; .. }
 
 /// A wait of [`PollableFd::poll_readable`] or [`PollableFd::poll_writable`], one value for each:
 /// two waits that share one give each other up.

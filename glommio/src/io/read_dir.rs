@@ -1,12 +1,12 @@
 //! What is in a directory.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::{fmt, io};
 
 use futures_core::Stream;
 
@@ -256,10 +256,4 @@ impl Stream for ReadDir {
     }
 }
 
-impl fmt::Debug for ReadDir {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadDir")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
-}
+shown! { ReadDir, it: path; .. }

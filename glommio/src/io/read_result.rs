@@ -1,6 +1,5 @@
 //! What a read has brought.
 
-use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -171,13 +170,9 @@ impl From<ReadResult> for DmaBuffer {
     }
 }
 
-/// Says how long, not what is in it.
-impl fmt::Debug for ReadResult {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadResult")
-            .field("len", &self.len)
-            .finish_non_exhaustive()
-    }
+shown! {
+    /// Says how long, not what is in it.
+    ReadResult, it: len; ..
 }
 
 #[cfg(test)]

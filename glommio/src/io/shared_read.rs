@@ -20,11 +20,11 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::{fmt, io};
 
 use super::error::again;
 use super::long_read::goes_on;
@@ -220,15 +220,7 @@ impl Drop for SharedRead {
     }
 }
 
-impl fmt::Debug for SharedRead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedRead")
-            .field("position", &self.position)
-            .field("len", &self.len)
-            .field("is_done", &self.buffer.get().is_some())
-            .finish_non_exhaustive()
-    }
-}
+shown! { SharedRead, it: position, len, is_done: it.buffer.get().is_some(); .. }
 
 /// Device and inode of an open file.
 pub(super) type FileId = ((u32, u32), u64);
@@ -331,11 +323,4 @@ impl FileReads {
     }
 }
 
-impl fmt::Debug for FileReads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileReads")
-            .field("id", &self.id)
-            .field("reads", &self.reads.borrow().len())
-            .finish_non_exhaustive()
-    }
-}
+shown! { FileReads, it: id, reads: it.reads.borrow().len(); .. }

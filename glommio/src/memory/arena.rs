@@ -80,11 +80,4 @@ impl Arena {
     }
 }
 
-impl std::fmt::Debug for Arena {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Arena")
-            .field("bytes", &self.bytes)
-            .field("region", &self.region.get())
-            .finish()
-    }
-}
+shown! { Arena, it: bytes, region: it.region.get() }

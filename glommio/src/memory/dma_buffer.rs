@@ -5,7 +5,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
-use std::{fmt, io, slice};
+use std::{io, slice};
 
 use super::BLOCK_BYTES;
 use super::region::{Blocks, Mapping, Region};
@@ -188,14 +188,9 @@ impl AsMut<[u8]> for DmaBuffer {
     }
 }
 
-impl fmt::Debug for DmaBuffer {
+shown! {
     /// Says where and how long, not what is in it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DmaBuffer")
-            .field("start", &self.start)
-            .field("len", &self.len)
-            .finish_non_exhaustive()
-    }
+    DmaBuffer, it: start, len; ..
 }
 
 /// Zeroed memory of the ordinary allocator, freed when it is dropped.

@@ -57,7 +57,6 @@ mod tests;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -496,14 +495,7 @@ impl Sink for AcceptQueue {
     }
 }
 
-impl fmt::Debug for AcceptQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AcceptQueue")
-            .field("listener", &self.listener)
-            .field("state", &self.state)
-            .finish_non_exhaustive()
-    }
-}
+shown! { AcceptQueue, it: listener, state; .. }
 
 /// Takes the result of the [`PollOnce`] that waits for a connection.
 struct Readable(Rc<AcceptQueue>);

@@ -22,7 +22,6 @@
 
 mod member;
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -257,16 +256,9 @@ impl From<std::net::TcpListener> for BalancedTcpListener {
     }
 }
 
-impl fmt::Debug for BalancedTcpListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let loads: Vec<_> = (lock(&self.shared.members).joined.iter())
-            .map(|member| member.load())
-            .collect();
-        f.debug_struct("BalancedTcpListener")
-            .field("socket", &self.shared.socket)
-            .field("loads", &loads)
-            .finish_non_exhaustive()
-    }
+shown! { BalancedTcpListener, it:
+    socket: it.shared.socket,
+    loads: (lock(&it.shared.members).joined.iter()).map(|it| it.load()).collect::<Vec<_>>(); ..
 }
 
 /// One executor's end of a [`BalancedTcpListener`].
@@ -390,14 +382,7 @@ enum Next {
     Accepted(AcceptedTcpStream),
 }
 
-impl fmt::Debug for ShardListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShardListener")
-            .field("listener", &self.listener)
-            .field("load", &self.place.member.load())
-            .finish()
-    }
-}
+shown! { ShardListener, it: listener, load: it.place.member.load() }
 
 impl Drop for MemberPlace {
     fn drop(&mut self) {

@@ -66,12 +66,7 @@ macro_rules! detached_methods {
             }
         }
 
-        impl<B: RxBuf> std::fmt::Debug for $Detached<B> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                self.detached
-                    .describe(f.debug_struct(stringify!($Detached)))
-            }
-        }
+        shown! { [B: RxBuf] $Detached[B], it, shown => it.detached.describe(shown) }
     };
 }
 pub(super) use detached_methods;

@@ -370,10 +370,8 @@ macro_rules! stream_impls {
             }
         }
 
-        impl<$B: $crate::net::RxBuf + std::fmt::Debug> std::fmt::Debug for $Stream<$B> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                self.stream.describe(f.debug_struct(stringify!($Stream)))
-            }
+        shown! {
+            [$B: $crate::net::RxBuf + std::fmt::Debug] $Stream[$B], it, shown => it.stream.describe(shown)
         }
     };
 }

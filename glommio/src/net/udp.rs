@@ -8,8 +8,8 @@ mod pool;
 mod segments;
 
 use std::cell::Cell;
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::{fmt, io};
 
 pub use pacer::Pacer;
 pub use pool::{DatagramPool, DatagramSegments, Destination, ReceivedDatagrams};
@@ -236,11 +236,7 @@ impl UdpSocket {
     address_methods!(addr, SocketAddr);
 }
 
-impl fmt::Debug for UdpSocket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.datagram.describe(f.debug_struct("UdpSocket"))
-    }
-}
+shown! { UdpSocket, it, shown => it.datagram.describe(shown) }
 
 descriptor_impls! {
     /// Takes a UDP socket, blocking or not.

@@ -225,14 +225,7 @@ async fn measure(state: Rc<ShedderState>) {
     }
 }
 
-impl fmt::Debug for LoadShedder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadShedder")
-            .field("delay", &self.delay())
-            .field("is_overloaded", &self.is_overloaded())
-            .finish_non_exhaustive()
-    }
-}
+shown! { LoadShedder, it: delay: it.delay(), is_overloaded: it.is_overloaded(); .. }
 
 /// Builds a [`LoadShedder`]: how much delay is accepted, and for how long.
 #[derive(Clone, Copy, Debug)]

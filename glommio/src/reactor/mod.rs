@@ -304,15 +304,8 @@ impl Drop for Reactor {
     }
 }
 
-impl std::fmt::Debug for Reactor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ring = self.driver.ring();
-        f.debug_struct("Reactor")
-            .field("driver", &ring.driver())
-            .field("mode", &ring.mode())
-            .field("features", &ring.features())
-            .field("in_flight", &self.driver.in_flight.borrow().len())
-            .field("timers", &self.timers.len())
-            .finish_non_exhaustive()
-    }
+shown! { Reactor, it:
+    driver: it.driver.ring().driver(), mode: it.driver.ring().mode(),
+    features: it.driver.ring().features(), in_flight: it.driver.in_flight.borrow().len(),
+    timers: it.timers.len(); ..
 }

@@ -14,11 +14,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::{fmt, mem};
 
 use slab::Slab;
 
@@ -179,13 +179,7 @@ impl Default for CancellationToken {
     }
 }
 
-impl fmt::Debug for CancellationToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancellationToken")
-            .field("is_cancelled", &self.is_cancelled())
-            .finish_non_exhaustive()
-    }
-}
+shown! { CancellationToken, it: is_cancelled: it.is_cancelled(); .. }
 
 impl Node {
     fn adopt(self: &Rc<Node>, child: &Rc<Node>) {
@@ -297,13 +291,7 @@ impl Drop for Cancelled<'_> {
     }
 }
 
-impl fmt::Debug for Cancelled<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancelled")
-            .field("is_cancelled", &self.node.is_cancelled.get())
-            .finish()
-    }
-}
+shown! { Cancelled['_], it: is_cancelled: it.node.is_cancelled.get() }
 
 impl ExecutorProxy {
     /// A token that is cancelled when another shard of this executor's pool has died, if the pool's
@@ -430,10 +418,4 @@ impl RemoteCancellation {
     }
 }
 
-impl fmt::Debug for RemoteCancellation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteCancellation")
-            .field("is_cancelled", &self.is_cancelled())
-            .finish()
-    }
-}
+shown! { RemoteCancellation, it: is_cancelled: it.is_cancelled() }

@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
 use std::task::{Context, Poll};
@@ -126,10 +125,4 @@ impl<R> Drop for JoinHandle<R> {
     }
 }
 
-impl<R> fmt::Debug for JoinHandle<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle")
-            .field("is_finished", &self.is_finished())
-            .finish_non_exhaustive()
-    }
-}
+shown! { [R] JoinHandle[R], it: is_finished: it.is_finished(); .. }

@@ -240,14 +240,7 @@ impl<T> Drop for JoinSet<T> {
     }
 }
 
-impl<T> fmt::Debug for JoinSet<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinSet")
-            .field("len", &self.len())
-            .field("done", &self.shared.done.borrow().len())
-            .finish()
-    }
-}
+shown! { [T] JoinSet[T], it: len: it.len(), done: it.shared.done.borrow().len() }
 
 /// The future of a member and the report of its end, dropped in this order.
 pub(crate) struct Reporting<T, F> {
@@ -374,13 +367,7 @@ impl AbortHandle {
     }
 }
 
-impl fmt::Debug for AbortHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AbortHandle")
-            .field("is_finished", &self.is_finished())
-            .finish()
-    }
-}
+shown! { AbortHandle, it: is_finished: it.is_finished() }
 
 /// A task of a [`JoinSet`] has ended without an output.
 ///

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
-use std::{fmt, mem};
+use std::mem;
 
 use super::cells::CellStore;
 use super::header::{LARGE, LISTED, TaskPtr};
@@ -168,13 +168,7 @@ impl Drop for RunQueue {
     }
 }
 
-impl fmt::Debug for RunQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunQueue")
-            .field("is_empty", &self.is_empty())
-            .finish()
-    }
-}
+shown! { RunQueue, it: is_empty: it.is_empty() }
 
 /// The executor's references to its tasks that are not over, and the memory of all. Those left when it
 /// is dropped are shut down.

@@ -155,11 +155,7 @@ impl<T: 'static> LocalKey<T> {
     }
 }
 
-impl<T: 'static> fmt::Debug for LocalKey<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalKey").finish_non_exhaustive()
-    }
-}
+shown! { [T: 'static] LocalKey[T], _it: ; .. }
 
 struct Entered<T: 'static> {
     key: &'static LocalKey<T>,
@@ -194,13 +190,7 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
     }
 }
 
-impl<T: fmt::Debug + 'static, F> fmt::Debug for TaskLocalFuture<T, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskLocalFuture")
-            .field("value", &self.value)
-            .finish_non_exhaustive()
-    }
-}
+shown! { [T: fmt::Debug + 'static, F] TaskLocalFuture[T, F], it: value; .. }
 
 /// The value of a [`LocalKey`] is not set: the code runs outside its [`scope`](LocalKey::scope).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -132,7 +132,6 @@ mod state;
 mod tests;
 mod waker;
 
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 
@@ -240,10 +239,4 @@ impl Drop for OwnedTask {
     }
 }
 
-impl fmt::Debug for OwnedTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnedTask")
-            .field("task", &self.0.as_ptr())
-            .finish()
-    }
-}
+shown! { OwnedTask, it: task: it.0.as_ptr() }

@@ -2,9 +2,9 @@
 
 #![allow(unsafe_code)]
 
+use std::mem;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
-use std::{fmt, mem};
 
 use super::header::{BORROWS, PANICKED, TaskPtr};
 use super::state::LIVE;
@@ -97,13 +97,7 @@ impl Drop for Runnable {
     }
 }
 
-impl fmt::Debug for Runnable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runnable")
-            .field("task", &self.0.as_ptr())
-            .finish()
-    }
-}
+shown! { Runnable, it: task: it.0.as_ptr() }
 
 /// A wake from another thread to the owner of a task: it was woken, or its last waker is gone.
 ///
@@ -162,8 +156,4 @@ impl Drop for RemoteWake {
     }
 }
 
-impl fmt::Debug for RemoteWake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteWake").finish_non_exhaustive()
-    }
-}
+shown! { RemoteWake, _it: ; .. }

@@ -33,7 +33,6 @@ mod items;
 mod tests;
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Weak;
@@ -265,13 +264,7 @@ impl<T> Drop for DelayQueue<T> {
     }
 }
 
-impl<T> fmt::Debug for DelayQueue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DelayQueue")
-            .field("len", &self.len())
-            .finish_non_exhaustive()
-    }
-}
+shown! { [T] DelayQueue[T], it: len: it.len(); .. }
 
 /// See [`DelayQueue::next_expired`].
 #[derive(Debug)]

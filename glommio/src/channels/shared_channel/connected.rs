@@ -1,7 +1,6 @@
 //! The ends of a channel in their executors: what the futures of both and the public methods share.
 
 use std::cell::Cell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -110,14 +109,6 @@ impl<T: Send + Sized> Drop for ConnectedReceiver<T> {
     }
 }
 
-impl<T: Send + Sized> fmt::Debug for ConnectedSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.end.describe(f, "ConnectedSender")
-    }
-}
+shown! { [T: Send + Sized] ConnectedSender[T], it, shown => it.end.describe(shown) }
 
-impl<T: Send + Sized> fmt::Debug for ConnectedReceiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.end.describe(f, "ConnectedReceiver")
-    }
-}
+shown! { [T: Send + Sized] ConnectedReceiver[T], it, shown => it.end.describe(shown) }

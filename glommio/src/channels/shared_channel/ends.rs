@@ -121,9 +121,8 @@ impl<T: Send> SendingEnd<T> {
         self.producer.has_disconnected() || self.producer.consumer_disconnected()
     }
 
-    pub(super) fn describe(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
-        f.debug_struct(name)
-            .field("free_space", &self.free_space())
+    pub(super) fn describe(&self, mut shown: fmt::DebugStruct<'_, '_>) -> fmt::Result {
+        (shown.field("free_space", &self.free_space()))
             .field("is_closed", &self.is_closed())
             .finish_non_exhaustive()
     }
@@ -173,10 +172,8 @@ impl<T: Send> ReceivingEnd<T> {
         }
     }
 
-    pub(super) fn describe(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
-        f.debug_struct(name)
-            .field("is_closed", &self.consumer.producer_disconnected())
-            .finish_non_exhaustive()
+    pub(super) fn describe(&self, mut shown: fmt::DebugStruct<'_, '_>) -> fmt::Result {
+        (shown.field("is_closed", &self.consumer.producer_disconnected())).finish_non_exhaustive()
     }
 }
 

@@ -5,11 +5,11 @@ mod state;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::{fmt, io};
 
 use futures_io::AsyncWrite;
 use scopeguard::ScopeGuard;
@@ -487,12 +487,6 @@ impl Drop for DmaStreamWriter {
     }
 }
 
-impl fmt::Debug for DmaStreamWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.writer.state.borrow();
-        f.debug_struct("DmaStreamWriter")
-            .field("position", &state.position())
-            .field("flushed", &state.flushed())
-            .finish_non_exhaustive()
-    }
+shown! { DmaStreamWriter, it:
+    position: it.writer.state.borrow().position(), flushed: it.writer.state.borrow().flushed(); ..
 }

@@ -1,6 +1,5 @@
 //! Reading a file through the page cache.
 
-use std::fmt;
 use std::io::{self, SeekFrom};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -259,12 +258,4 @@ impl AsyncSeek for StreamReader {
     }
 }
 
-impl fmt::Debug for StreamReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamReader")
-            .field("file", &self.file)
-            .field("position", &self.position())
-            .field("end", &self.end)
-            .finish_non_exhaustive()
-    }
-}
+shown! { StreamReader, it: file, position: it.position(), end; .. }

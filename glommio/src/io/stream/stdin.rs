@@ -1,8 +1,8 @@
 //! What the process is fed with.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{fmt, io};
 
 use futures_io::{AsyncBufRead, AsyncRead};
 
@@ -102,8 +102,4 @@ impl Buffered for Stdin {
 
 reads_by_buffer!(Stdin);
 
-impl fmt::Debug for Stdin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stdin").finish_non_exhaustive()
-    }
-}
+shown! { Stdin, _it: ; .. }

@@ -1,9 +1,9 @@
 //! Writing a file through the page cache.
 
 use std::io::{self, SeekFrom};
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{fmt, mem};
 
 use futures_io::{AsyncSeek, AsyncWrite};
 
@@ -347,12 +347,4 @@ impl AsyncSeek for StreamWriter {
     }
 }
 
-impl fmt::Debug for StreamWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamWriter")
-            .field("file", &self.file)
-            .field("next", &self.next)
-            .field("buffered_bytes", &self.buffer.len())
-            .finish_non_exhaustive()
-    }
-}
+shown! { StreamWriter, it: file, next, buffered_bytes: it.buffer.len(); .. }

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::mem;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -134,13 +133,7 @@ impl Drop for ConnectionGuard {
     }
 }
 
-impl fmt::Debug for ConnectionGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectionGuard")
-            .field("shard", &self.member.shard)
-            .finish_non_exhaustive()
-    }
-}
+shown! { ConnectionGuard, it: shard: it.member.shard; .. }
 
 /// No code of the user runs under these locks, and none of ours panics.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,5 @@
 //! Listening for TCP connections.
 
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsRawFd;
@@ -97,13 +96,7 @@ pub(in crate::net) fn listening_socket(address: SocketAddr) -> io::Result<Socket
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-impl fmt::Debug for TcpListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TcpListener")
-            .field("fd", &self.socket.as_raw_fd())
-            .finish_non_exhaustive()
-    }
-}
+shown! { TcpListener, it: fd: it.socket.as_raw_fd(); .. }
 
 descriptor_impls! {
     /// Takes a stream socket that is bound and listening, blocking or not.

@@ -12,7 +12,6 @@
 #![forbid(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -193,15 +192,9 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for DatagramPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DatagramPool")
-            .field("buffers", &self.buffers())
-            .field("buffer_bytes", &self.buffer_bytes())
-            .field("available", &self.available())
-            .field("pauses", &self.pauses())
-            .finish()
-    }
+shown! { DatagramPool, it:
+    buffers: it.buffers(), buffer_bytes: it.buffer_bytes(), available: it.available(),
+    pauses: it.pauses()
 }
 
 pub(super) struct UntilFree<'a> {
@@ -343,18 +336,9 @@ impl Drop for ReceivedDatagrams {
     }
 }
 
-impl fmt::Debug for ReceivedDatagrams {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReceivedDatagrams")
-            .field("from", &self.from())
-            .field("bytes", &self.bytes().len())
-            .field("segment_size", &self.segment_size())
-            .field("ecn", &self.ecn())
-            .field("destination", &self.destination())
-            .field("received_at", &self.received_at())
-            .field("is_truncated", &self.is_truncated())
-            .finish()
-    }
+shown! { ReceivedDatagrams, it:
+    from: it.from(), bytes: it.bytes().len(), segment_size: it.segment_size(), ecn: it.ecn(),
+    destination: it.destination(), received_at: it.received_at(), is_truncated: it.is_truncated()
 }
 
 /// The datagrams in a buffer; see [`ReceivedDatagrams::segments`].

@@ -1,6 +1,5 @@
 //! Unix datagram sockets.
 
-use std::fmt;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
@@ -209,11 +208,7 @@ impl UnixDatagram {
     address_methods!(address, SocketAddr);
 }
 
-impl fmt::Debug for UnixDatagram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.datagram.describe(f.debug_struct("UnixDatagram"))
-    }
-}
+shown! { UnixDatagram, it, shown => it.datagram.describe(shown) }
 
 descriptor_impls! {
     /// Takes a Unix datagram socket, blocking or not.

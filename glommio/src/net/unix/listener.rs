@@ -1,6 +1,5 @@
 //! Listening on a Unix socket.
 
-use std::fmt;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
@@ -81,13 +80,7 @@ impl UnixListener {
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
-impl fmt::Debug for UnixListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnixListener")
-            .field("fd", &self.socket.as_raw_fd())
-            .finish_non_exhaustive()
-    }
-}
+shown! { UnixListener, it: fd: it.socket.as_raw_fd(); .. }
 
 descriptor_impls! {
     /// Takes a stream socket that is bound and listening, blocking or not.

@@ -57,10 +57,6 @@ pub(crate) struct Read<F = FdGuard> {
 /// The position of reads that begin where the file stands.
 pub(crate) use crate::ring::CURRENT_POSITION;
 
-/// As [`Read`], of a caller's buffer, which comes back also if that fails.
-#[derive(Debug)]
-pub(crate) struct ReadInto(pub(crate) Read);
-
 /// No read or write moves more at once. The kernel's own limit is two gigabytes less a page, of
 /// whatever size; what is cut into pieces of this size stays aligned.
 pub(crate) const MAX_TRANSFER_BYTES: usize = 1 << 30;

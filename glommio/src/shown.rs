@@ -1,0 +1,40 @@
+//! `Debug` of types by some of their fields.
+
+#![forbid(unsafe_code)]
+
+/// Implements `Debug` of a value `it` by fields of it and by further values, each with its name. A type
+/// has its parameters in brackets, and `; ..` at the end says that there is more:
+/// `[T: Send] Ends[T], it: position, len: it.range.len(); ..`. Or by what fills a [`std::fmt::DebugStruct`]:
+/// `End, it, shown => it.channel.describe(shown)`.
+macro_rules! shown {
+    (@value $it:ident $field:ident) => { &$it.$field };
+    (@value $it:ident $field:ident $value:expr) => { &$value };
+    (@end $shown:ident) => { $shown.finish() };
+    (@end $shown:ident ..) => { $shown.finish_non_exhaustive() };
+    (
+        $(#[$about:meta])*
+        $([$($generics:tt)*])? $Type:ident $([$($arguments:tt)*])?, $it:ident:
+        $($field:ident $(: $value:expr)?),* $(; $end:tt)?
+    ) => {
+        $(#[$about])*
+        impl$(<$($generics)*>)? std::fmt::Debug for $Type$(<$($arguments)*>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $it = self;
+                let mut shown = f.debug_struct(stringify!($Type));
+                $(shown.field(stringify!($field), shown!(@value $it $field $($value)?));)*
+                shown!(@end shown $($end)?)
+            }
+        }
+    };
+    (
+        $([$($generics:tt)*])? $Type:ident $([$($arguments:tt)*])?, $it:ident,
+        $shown:ident => $describe:expr
+    ) => {
+        impl$(<$($generics)*>)? std::fmt::Debug for $Type$(<$($arguments)*>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let ($it, $shown) = (self, f.debug_struct(stringify!($Type)));
+                $describe
+            }
+        }
+    };
+}
