@@ -34,64 +34,53 @@ const REVISION: &str = match revision(env!("CARGO_MANIFEST_DIR")) {
     None => "",
 };
 
-const PARTS: [&str; 13] = [
-    "glommio ",
-    env!("CARGO_PKG_VERSION"),
-    ", ",
-    RELEASE,
-    if REVISION.is_empty() {
+/// The text that is given if that feature, or one of those, is there.
+macro_rules! named {
+    ($text:literal $($feature:literal)*) => {
+        if cfg!(any($(feature = $feature),*)) { $text } else { "" }
+    };
+}
+
+const FEATURES: [&str; 6] = [
+    named!(" timing-wheel" "timing-wheel"),
+    named!(" macros" "macros"),
+    named!(" metrics" "metrics"),
+    named!(" debugging" "debugging"),
+    named!(" simulation" "simulation"),
+    named!(" (for tests of the crate)" "audit" "bench"),
+];
+
+const PARTS: [&str; 13] = {
+    let [wheel, macros, metrics, debugging, simulation, tests] = FEATURES;
+    let comma = if REVISION.is_empty() {
         ""
     } else {
         ", revision "
-    },
-    REVISION,
-    if cfg!(any(
-        feature = "timing-wheel",
-        feature = "macros",
-        feature = "metrics",
-        feature = "debugging",
-        feature = "simulation",
-        feature = "audit",
-        feature = "bench"
-    )) {
+    };
+    let features = if length(&FEATURES) > 0 {
         ", features"
     } else {
         ", no features"
-    },
-    if cfg!(feature = "timing-wheel") {
-        " timing-wheel"
-    } else {
-        ""
-    },
-    if cfg!(feature = "macros") {
-        " macros"
-    } else {
-        ""
-    },
-    if cfg!(feature = "metrics") {
-        " metrics"
-    } else {
-        ""
-    },
-    if cfg!(feature = "debugging") {
-        " debugging"
-    } else {
-        ""
-    },
-    if cfg!(feature = "simulation") {
-        " simulation"
-    } else {
-        ""
-    },
-    if cfg!(any(feature = "audit", feature = "bench")) {
-        " (for tests of the crate)"
-    } else {
-        ""
-    },
-];
+    };
+    [
+        "glommio ",
+        env!("CARGO_PKG_VERSION"),
+        ", ",
+        RELEASE,
+        comma,
+        REVISION,
+        features,
+        wheel,
+        macros,
+        metrics,
+        debugging,
+        simulation,
+        tests,
+    ]
+};
 
-const BYTES: [u8; length()] = {
-    let mut bytes = [0; length()];
+const BYTES: [u8; length(&PARTS)] = {
+    let mut bytes = [0; length(&PARTS)];
     let (mut part, mut at) = (0, 0);
     while part < PARTS.len() {
         let (_, rest) = bytes.split_at_mut(at);
@@ -103,10 +92,10 @@ const BYTES: [u8; length()] = {
     bytes
 };
 
-const fn length() -> usize {
+const fn length(parts: &[&str]) -> usize {
     let (mut part, mut sum) = (0, 0);
-    while part < PARTS.len() {
-        sum += PARTS[part].len();
+    while part < parts.len() {
+        sum += parts[part].len();
         part += 1;
     }
     sum

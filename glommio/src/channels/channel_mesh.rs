@@ -61,10 +61,10 @@
 
 mod rendezvous;
 
-use std::marker::PhantomData;
 use std::io;
 
 use rendezvous::Handle;
+use std::marker::PhantomData;
 pub use rendezvous::Role;
 
 use super::shared_channel::{ConnectedReceiver, ConnectedSender, SharedReceiver, SharedSender};

@@ -39,6 +39,7 @@ use crate::error::Result;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "it makes no executor by itself"]
 pub struct LocalExecutorBuilder {
     placement: Placement,
     config: Config,
@@ -76,7 +77,6 @@ impl LocalExecutorBuilder {
     /// ```
     #[cfg(feature = "simulation")]
     #[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
-    #[must_use]
     pub fn start_paused(mut self, start_paused: bool) -> LocalExecutorBuilder {
         self.config.start_paused = start_paused;
         self
@@ -85,7 +85,6 @@ impl LocalExecutorBuilder {
     /// The handler that decides what a stall is, a task that keeps the thread for too long, and is
     /// called for each. Default `None`: stalls are not detected. See [`StallDetectionHandler`] for
     /// what it does and costs.
-    #[must_use]
     pub fn detect_stalls(
         mut self,
         handler: Option<Box<dyn StallDetectionHandler + 'static>>,

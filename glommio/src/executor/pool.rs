@@ -55,6 +55,7 @@ use crate::error::Result;
 /// assert_ne!(ids[0], ids[1]);
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
+#[must_use = "it makes no executor by itself"]
 pub struct LocalExecutorPoolBuilder {
     placement: PoolPlacement,
     config: Config,
@@ -89,7 +90,6 @@ impl LocalExecutorPoolBuilder {
     /// [`on_all_shards`](Self::on_all_shards) and before there are others. An error on
     /// the shard's thread, for example because the handler's signal is not a valid signal number,
     /// is the shard's entry in [`PoolThreadHandles::join_all`].
-    #[must_use]
     pub fn detect_stalls(
         mut self,
         handler_gen: Option<Box<dyn Fn() -> Box<dyn StallDetectionHandler + 'static>>>,
@@ -99,7 +99,6 @@ impl LocalExecutorPoolBuilder {
     }
 
     /// What happens when a shard dies. Default [`ShardExitPolicy::Report`].
-    #[must_use]
     pub fn on_shard_end(mut self, policy: ShardExitPolicy) -> Self {
         self.on_shard_end = policy;
         self
@@ -135,7 +134,6 @@ impl LocalExecutorPoolBuilder {
     /// assert_eq!(restarts.load(Ordering::Relaxed), 2);
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
-    #[must_use]
     pub fn on_shard_restart(mut self, hook: impl Fn(usize, &str) + Send + Sync + 'static) -> Self {
         self.on_shard_restart = Some(AssertUnwindSafe(Box::new(hook)));
         self

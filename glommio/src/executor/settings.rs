@@ -9,7 +9,6 @@ macro_rules! setting_methods {
         ///
         /// **Ignored where the placement is `Unbound`**: spinning on a CPU that others share only takes time
         /// from them.
-        #[must_use]
         pub fn spin_before_park(mut self, spin: std::time::Duration) -> Self {
             self.config.spin_before_park = spin;
             self
@@ -27,7 +26,6 @@ macro_rules! setting_methods {
         ///
         /// It saves CPU time where deadlines lie close together. A deadline that comes alone is late by all of
         /// the slack.
-        #[must_use]
         pub fn timer_slack(mut self, slack: std::time::Duration) -> Self {
             self.config.timer_slack = slack;
             self
@@ -35,21 +33,18 @@ macro_rules! setting_methods {
 
         /// Whether the executor spends CPU time to have timers fire within a microsecond of their
         /// deadlines. Default [`TimerPrecision::Balanced`](crate::TimerPrecision::Balanced).
-        #[must_use]
         pub fn timer_precision(mut self, precision: $crate::reactor::TimerPrecision) -> Self {
             self.config.timer_precision = precision;
             self
         }
 
         /// Whether the executor uses io_uring or epoll. Default [`Driver::Auto`](crate::Driver::Auto): io_uring where it is allowed.
-        #[must_use]
         pub fn driver(mut self, driver: $crate::ring::Driver) -> Self {
             self.config.driver = driver;
             self
         }
 
         /// The prefix of the name of each thread that the builder makes: `{name}-{executor id}`. Default `unnamed`.
-        #[must_use]
         pub fn name(mut self, name: &str) -> Self {
             name.clone_into(&mut self.config.name);
             self
@@ -59,7 +54,6 @@ macro_rules! setting_methods {
         /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, and with
         /// io_uring registered with the kernel at the first direct I/O from it: executors without direct
         /// I/O pay nothing.
-        #[must_use]
         pub fn io_memory(mut self, io_memory: usize) -> Self {
             self.config.io_memory_bytes = io_memory;
             self
@@ -72,7 +66,6 @@ macro_rules! setting_methods {
         /// # Panics
         ///
         /// Panics if it is 0.
-        #[must_use]
         pub fn ring_depth(mut self, ring_depth: usize) -> Self {
             self.config.set_ring_depth(ring_depth);
             self
@@ -82,21 +75,18 @@ macro_rules! setting_methods {
         /// [`need_preempt`](crate::ExecutorProxy::need_preempt) turns true. Default 100 ms. A slice
         /// lasts at least about 20 µs whatever is asked for. While other queues wait, a queue of fewer than
         /// 1000 [shares](crate::Shares) has shorter turns.
-        #[must_use]
         pub fn preempt_timer(mut self, dur: std::time::Duration) -> Self {
             self.config.preempt_timer = dur;
             self
         }
 
         /// What a panic of a task does. Default [`PanicPolicy::Unwind`](crate::PanicPolicy::Unwind): it ends the executor.
-        #[must_use]
         pub fn on_task_panic(mut self, policy: $crate::executor::PanicPolicy) -> Self {
             self.config.on_task_panic = policy;
             self
         }
 
         /// Whether to record how long file reads take. Default false.
-        #[must_use]
         pub fn record_io_latencies(mut self, enabled: bool) -> Self {
             self.config.record_io_latencies = enabled;
             self
@@ -113,7 +103,6 @@ macro_rules! setting_methods {
         /// The threads start when they are needed, but a placement that cannot be met, or of no thread at all,
         /// is an error when the executor is made. Those of an unbound pool may run wherever the
         /// thread that makes the executor could before it was bound.
-        #[must_use]
         pub fn blocking_thread_pool_placement(
             mut self,
             placement: $crate::executor::placement::PoolPlacement,

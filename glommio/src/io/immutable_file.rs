@@ -38,7 +38,6 @@ where
     P: AsRef<Path>,
 {
     /// The file at `fname`.
-    #[must_use = "it does nothing before one of the `build` functions"]
     pub fn new(fname: P) -> Self {
         ImmutableFileBuilder {
             path: fname,
@@ -52,49 +51,34 @@ where
 
     /// How much space is allocated before anything is written. What is not used stays allocated.
     /// Where that cannot be done, it is left out. Default: none.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_pre_allocation(self, bytes: Option<u64>) -> Self {
-        Self {
-            pre_allocation: bytes,
-            ..self
-        }
+    pub fn with_pre_allocation(mut self, bytes: Option<u64>) -> Self {
+        self.pre_allocation = bytes;
+        self
     }
 
     /// How many buffers are written, and read ahead by streams, at a time. Default: 10.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_sequential_concurrency(self, concurrency: usize) -> Self {
-        Self {
-            concurrency,
-            ..self
-        }
+    pub fn with_sequential_concurrency(mut self, concurrency: usize) -> Self {
+        self.concurrency = concurrency;
+        self
     }
 
     /// In extents of how many bytes the filesystem is asked to allocate the file. Where that cannot
     /// be done, it is left out. Default: what it likes.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_hint_extent_size(self, bytes: Option<usize>) -> Self {
-        Self {
-            extent_bytes: bytes,
-            ..self
-        }
+    pub fn with_hint_extent_size(mut self, bytes: Option<usize>) -> Self {
+        self.extent_bytes = bytes;
+        self
     }
 
     /// Whether sealing leaves out bringing the data to the device (`fdatasync`). Default: false.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_sync_on_close_disabled(self, disabled: bool) -> Self {
-        Self {
-            syncs: !disabled,
-            ..self
-        }
+    pub fn with_sync_on_close_disabled(mut self, disabled: bool) -> Self {
+        self.syncs = !disabled;
+        self
     }
 
     /// How many bytes are written, and read by streams, at once. Default: 128 KiB.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_buffer_size(self, bytes: usize) -> Self {
-        Self {
-            buffer_bytes: bytes,
-            ..self
-        }
+    pub fn with_buffer_size(mut self, bytes: usize) -> Self {
+        self.buffer_bytes = bytes;
+        self
     }
 
     /// Creates the file, which must not be there, to be written and sealed.

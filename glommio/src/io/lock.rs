@@ -2,10 +2,10 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::Result;
-use super::lock_state::LockState;
 use super::open_file::{OpenFile, SharedFile};
 use super::submit::Submitter;
 use crate::error::{GlommioError, ResourceType};
@@ -20,7 +20,7 @@ struct Taken(Arc<AtomicBool>);
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.0.give_back();
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -44,10 +44,10 @@ impl Drop for Acquired {
 pub(super) async fn acquire(file: &OpenFile, kind: Flock) -> Result<AdvisoryLockGuard> {
     budget::consume().await;
     let shared = Arc::clone(file.shared());
-    if !shared.lock.try_take() {
+    if shared.is_locked.swap(true, Ordering::AcqRel) {
         return Err(would_block("this open file is locked already"));
     }
-    let taken = Taken(Arc::clone(&shared.lock));
+    let taken = Taken(Arc::clone(&shared.is_locked));
     // A descriptor of its own: the call goes on if it is not awaited any more, and the file may be
     // closed.
     let fd = file.named(duplicate(shared.as_fd()), "Locking")?;

@@ -61,7 +61,6 @@ mod error;
 mod immutable_file;
 mod limits;
 mod lock;
-mod lock_state;
 mod long_read;
 mod methods;
 mod open_file;

@@ -8,12 +8,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 
 use super::closing::Closing;
 use super::error::{enhanced, needs_path};
 use super::limits::Limits;
-use super::lock_state::LockState;
 use super::stat::Stat;
 use super::submit::{Submitter, close_later};
 use super::{Result, paths};
@@ -43,8 +43,9 @@ pub(super) struct SharedFile {
     is_direct: bool,
     /// For direct I/O.
     pub(super) limits: Limits,
-    /// Shared with those who have another descriptor of the same open file.
-    pub(super) lock: Arc<LockState>,
+    /// Whether it is locked, shared with those who have another descriptor of the same open file: the
+    /// kernel would let them change the lock's kind, and the first that unlocks it unlocks it for all.
+    pub(super) is_locked: Arc<AtomicBool>,
 }
 
 impl SharedFile {
@@ -63,7 +64,7 @@ impl SharedFile {
             direct_io: self.direct_io,
             is_direct: self.is_direct,
             limits: self.limits,
-            lock: Arc::clone(&self.lock),
+            is_locked: Arc::clone(&self.is_locked),
         }))
     }
 
@@ -139,7 +140,7 @@ impl OpenFile {
                 direct_io: statx.direct_io(),
                 is_direct: false,
                 limits: Limits::of_device(BlockDevice::PLAINEST),
-                lock: Arc::default(),
+                is_locked: Arc::default(),
             })),
             path: RefCell::new(has_path.then(|| path.to_path_buf())),
             submitter,
@@ -167,7 +168,7 @@ impl OpenFile {
             direct_io: DirectIo::Unknown,
             is_direct: false,
             limits: Limits::of_device(BlockDevice::PLAINEST),
-            lock: Arc::default(),
+            is_locked: Arc::default(),
         };
         Self::of_shared(Arc::new(shared), None)
     }

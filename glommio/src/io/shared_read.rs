@@ -132,7 +132,7 @@ impl SharedRead {
             else {
                 return Poll::Pending;
             };
-            let (buffer, count) = match ended {
+            let (buffer, count) = match ended.and_then(|(buffer, count)| Ok((buffer, count?))) {
                 Ok(ended) => ended,
                 Err(error) => break Err(error),
             };

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::executor::current as executor;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op, Read, ReadInto};
+use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op, Read};
 use crate::reactor::{OpHandle, Reactor, budget, current, executor_is_gone};
 use crate::stats::Counted;
 use crate::sys::file::offset;
@@ -80,7 +80,7 @@ impl Submitter {
         if let Err(error) = budget::checked(may_start).await {
             return (read.buffer, Err(error));
         }
-        let ended = match self.start_counted(ReadInto(read), counted) {
+        let ended = match self.start_counted(read, counted) {
             Ok(started) => started.await,
             Err(error) => Err(error),
         };

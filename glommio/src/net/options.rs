@@ -27,11 +27,7 @@ macro_rules! plain_options {
             Ok(self.socket().$get()?)
         }
 
-        #[doc = concat!("Sets what [`", stringify!($get), "`](Self::", stringify!($get), ") returns.")]
-        ///
-        /// # Errors
-        ///
-        #[doc = concat!("What `setsockopt(2)` gives", $($error,)? ".")]
+        #[doc = concat!("Sets what [`", stringify!($get), "`](Self::", stringify!($get), ") returns.", $($error)?)]
         pub fn $set(&self, value: $Arg) -> $crate::net::Result<()> {
             Ok(self.socket().$set(value)?)
         }

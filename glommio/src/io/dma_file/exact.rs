@@ -96,11 +96,20 @@ impl DmaFile {
     /// # }).unwrap();
     /// ```
     pub async fn read_at_into(&self, buf: DmaBuffer, pos: u64) -> (Result<usize>, DmaBuffer) {
-        let (read, buffer) = self.read_into(buf, pos).await;
+        let len = buf.len();
+        let goes_on = |read, count| goes_on(read, count, len);
+        let (read, buffer) = self.read_into(buf, pos, goes_on).await;
         (self.file.named(read, "Reading"), buffer)
     }
 
-    async fn read_into(&self, mut buffer: DmaBuffer, pos: u64) -> (io::Result<usize>, DmaBuffer) {
+    /// Reads into `buffer`, and how many bytes there were. `goes_on` says from what was read so far and
+    /// what was read last whether a read that has not filled it goes on.
+    pub(super) async fn read_into(
+        &self,
+        mut buffer: DmaBuffer,
+        pos: u64,
+        goes_on: impl Fn(usize, usize) -> bool,
+    ) -> (io::Result<usize>, DmaBuffer) {
         let submitter = self.file.submitter();
         let len = buffer.len();
         let mut read = 0;
@@ -113,7 +122,7 @@ impl DmaFile {
                 Err(error) => return (Err(error), buffer),
             };
             read += count;
-            if !goes_on(read, count, len) {
+            if read >= len || !goes_on(read, count) {
                 return (Ok(read), buffer);
             }
         }

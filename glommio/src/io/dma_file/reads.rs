@@ -95,16 +95,9 @@ impl DmaFile {
         goes_on: impl Fn(usize, usize) -> bool,
     ) -> io::Result<(DmaBuffer, usize)> {
         budget::checked(file::offset(position)).await?;
-        let mut buffer = budget::checked(self.file.submitter().try_allocate(len)).await?;
-        let mut read = 0;
-        loop {
-            let (back, count) = self.start_read(buffer, read, position)?.await?;
-            read += count;
-            if read >= len || !goes_on(read, count) {
-                return Ok((back, read));
-            }
-            buffer = back;
-        }
+        let buffer = budget::checked(self.file.submitter().try_allocate(len)).await?;
+        let (read, buffer) = self.read_into(buffer, position, goes_on).await;
+        Ok((buffer, read?))
     }
 
     /// See [`to_allocate`].

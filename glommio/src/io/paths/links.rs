@@ -51,18 +51,9 @@ use crate::sys::file::{self, c_path};
 /// ```
 pub async fn hard_link<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Result<()> {
     let (original, link) = (original.as_ref(), link.as_ref());
-    let linked = hard_link_with(&Submitter::begin().await, original, link).await;
+    let submitter = Submitter::begin().await;
+    let linked = link_by(&submitter, None, c_path(original), link, 0).await;
     linked.map_err(|error| enhanced(error, "Linking", Some(link), None))
-}
-
-async fn hard_link_with(submitter: &Submitter, original: &Path, link: &Path) -> io::Result<()> {
-    let op = HardLink {
-        open: None,
-        from: c_path(original)?,
-        to: c_path(link)?,
-        flags: 0,
-    };
-    submitter.start(op)?.await
 }
 
 /// Gives the open file `file` the path `to`.
@@ -76,11 +67,12 @@ pub(in crate::io) async fn link_open_with(
 ) -> io::Result<()> {
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     let name = CString::new(name).expect("there is no NUL byte in it");
-    let by_name = link_by(submitter, file.clone(), name, to, libc::AT_SYMLINK_FOLLOW).await;
+    let open = Some(file.clone());
+    let by_name = link_by(submitter, open, Ok(name), to, libc::AT_SYMLINK_FOLLOW).await;
     match by_name {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let by_descriptor =
-                link_by(submitter, file, CString::default(), to, libc::AT_EMPTY_PATH).await;
+            let none = Ok(CString::default());
+            let by_descriptor = link_by(submitter, Some(file), none, to, libc::AT_EMPTY_PATH).await;
             by_descriptor.map_err(|_| error)
         }
         linked => linked,
@@ -89,14 +81,14 @@ pub(in crate::io) async fn link_open_with(
 
 async fn link_by(
     submitter: &Submitter,
-    file: Descriptor,
-    from: CString,
+    open: Option<Descriptor>,
+    from: io::Result<CString>,
     to: &Path,
     flags: libc::c_int,
 ) -> io::Result<()> {
     let op = HardLink {
-        open: Some(file.into()),
-        from,
+        open: open.map(Into::into),
+        from: from?,
         to: c_path(to)?,
         flags,
     };
@@ -120,16 +112,12 @@ async fn link_by(
 /// Dropped in the middle, it may or may not happen.
 pub async fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Result<()> {
     let (original, link) = (original.as_ref(), link.as_ref());
-    let linked = symlink_with(&Submitter::begin().await, original, link).await;
-    linked.map_err(|error| enhanced(error, "Linking", Some(link), None))
-}
-
-async fn symlink_with(submitter: &Submitter, original: &Path, link: &Path) -> io::Result<()> {
-    let op = Symlink {
-        target: c_path(original)?,
-        link: c_path(link)?,
+    let submitter = Submitter::begin().await;
+    let linked = async {
+        let (target, link) = (c_path(original)?, c_path(link)?);
+        submitter.start(Symlink { target, link })?.await
     };
-    submitter.start(op)?.await
+    (linked.await).map_err(|error| enhanced(error, "Linking", Some(link), None))
 }
 
 /// Where the symbolic link at `path` leads to, as it is written in the link.

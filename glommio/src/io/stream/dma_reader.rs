@@ -32,7 +32,6 @@ pub struct DmaStreamReaderBuilder {
 
 impl DmaStreamReaderBuilder {
     /// Reads a file that others use, too.
-    #[must_use = "it does nothing before `build`"]
     pub fn from_rc(file: Rc<DmaFile>) -> DmaStreamReaderBuilder {
         DmaStreamReaderBuilder {
             file,
@@ -44,46 +43,33 @@ impl DmaStreamReaderBuilder {
     }
 
     /// Reads `file`.
-    #[must_use = "it does nothing before `build`"]
     pub fn new(file: DmaFile) -> DmaStreamReaderBuilder {
         Self::from_rc(Rc::new(file))
     }
 
     /// How many buffers are read before they are asked for, 1024 at most. Default: 4. With 0 each
     /// is read when it is asked for.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_read_ahead(self, buffers: usize) -> Self {
-        Self {
-            read_ahead: buffers,
-            ..self
-        }
+    pub fn with_read_ahead(mut self, buffers: usize) -> Self {
+        self.read_ahead = buffers;
+        self
     }
 
     /// Before which byte reading ends, if the file does not end sooner. Default: `u64::MAX`.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_end_pos(self, position: u64) -> Self {
-        Self {
-            end: position,
-            ..self
-        }
+    pub fn with_end_pos(mut self, position: u64) -> Self {
+        self.end = position;
+        self
     }
 
     /// Where reading begins: at any byte. Default: 0.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_start_pos(self, position: u64) -> Self {
-        Self {
-            start: position,
-            ..self
-        }
+    pub fn with_start_pos(mut self, position: u64) -> Self {
+        self.start = position;
+        self
     }
 
     /// How many bytes are read at once, rounded up to the alignment of the file. Default: 128 KiB.
-    #[must_use = "the builder is moved, and returned"]
-    pub fn with_buffer_size(self, buffer_size: usize) -> Self {
-        Self {
-            buffer_bytes: buffer_size,
-            ..self
-        }
+    pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
+        self.buffer_bytes = buffer_size;
+        self
     }
 
     /// The reader, which begins to read ahead.

@@ -35,7 +35,6 @@ pub struct DmaStreamWriterBuilder {
 impl DmaStreamWriterBuilder {
     /// Writes to `file`, from its first byte on, whatever is in it. A file opened for
     /// [appending](super::super::OpenOptions::append) puts the data elsewhere.
-    #[must_use = "it does nothing before `build`"]
     pub fn new(file: DmaFile) -> DmaStreamWriterBuilder {
         DmaStreamWriterBuilder {
             file,
@@ -44,14 +43,12 @@ impl DmaStreamWriterBuilder {
     }
 
     /// How many buffers may be on their way to the device at a time. Default: 4; 0 counts as 1.
-    #[must_use = "this returns the builder"]
     pub fn with_write_behind(mut self, write_behind: usize) -> Self {
         self.settings.write_behind = write_behind;
         self
     }
 
     /// Whether closing leaves out bringing the data to the device (`fdatasync`). Default: false.
-    #[must_use = "this returns the builder"]
     pub fn with_sync_on_close_disabled(mut self, flush_disabled: bool) -> Self {
         self.settings.syncs_on_close = !flush_disabled;
         self
@@ -59,7 +56,6 @@ impl DmaStreamWriterBuilder {
 
     /// How many bytes are written at once, rounded up to the alignment of the file. Default: 128
     /// KiB.
-    #[must_use = "this returns the builder"]
     pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
         self.settings.buffer_bytes = buffer_size;
         self

@@ -26,7 +26,6 @@ pub struct StreamReaderBuilder {
 
 impl StreamReaderBuilder {
     /// Reads `file`.
-    #[must_use = "it does nothing before `build`"]
     pub fn new(file: BufferedFile) -> StreamReaderBuilder {
         StreamReaderBuilder {
             file,
@@ -37,21 +36,18 @@ impl StreamReaderBuilder {
     }
 
     /// Where reading begins. Default: 0.
-    #[must_use = "this returns the builder"]
     pub fn with_start_pos(mut self, start: u64) -> Self {
         self.start = start;
         self
     }
 
     /// Before which byte reading ends, if the file does not end sooner. Default: `u64::MAX`.
-    #[must_use = "this returns the builder"]
     pub fn with_end_pos(mut self, end: u64) -> Self {
         self.end = end;
         self
     }
 
     /// How many bytes are read at once. Default: 4096; 0 counts as 1.
-    #[must_use = "this returns the builder"]
     pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
         self.buffer_bytes = buffer_size;
         self
@@ -197,8 +193,8 @@ impl Buffered for StreamReader {
             Some(reading) => {
                 let read = ready!(Pin::new(reading).poll(cx));
                 self.reading = None;
-                let (buffer, count) = self.file.file().named(read, "Reading")?;
-                (buffer, count)
+                let read = read.and_then(|(buffer, count)| Ok((buffer, count?)));
+                self.file.file().named(read, "Reading")?
             }
             None => {
                 ready!(budget::poll_leave_to_read(cx));

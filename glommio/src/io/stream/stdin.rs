@@ -94,7 +94,7 @@ impl Buffered for Stdin {
             self.reading = None;
             let (buffer, count) = read?;
             self.unread.buffer = Some(buffer);
-            self.unread.range = (0, count);
+            self.unread.range = (0, count?);
         }
         Poll::Ready(Ok(()))
     }

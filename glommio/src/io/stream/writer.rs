@@ -30,7 +30,6 @@ pub struct StreamWriterBuilder {
 impl StreamWriterBuilder {
     /// Writes to `file`, from its first byte on. A file opened for
     /// [appending](super::super::OpenOptions::append) puts the data elsewhere.
-    #[must_use = "it does nothing before `build`"]
     pub fn new(file: BufferedFile) -> StreamWriterBuilder {
         StreamWriterBuilder {
             file,
@@ -40,14 +39,12 @@ impl StreamWriterBuilder {
     }
 
     /// Whether closing leaves out bringing the data to the device (`fdatasync`). Default: false.
-    #[must_use = "this returns the builder"]
     pub fn with_sync_on_close_disabled(mut self, flush_disabled: bool) -> Self {
         self.syncs_on_close = !flush_disabled;
         self
     }
 
     /// How many bytes are written at once. Default: 128 KiB; 0 counts as 1.
-    #[must_use = "this returns the builder"]
     pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
         self.buffer_bytes = buffer_size;
         self

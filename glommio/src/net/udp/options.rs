@@ -85,11 +85,11 @@ impl UdpSocket {
         /// The address of the interface that IPv4 multicasts are sent on; unspecified, the default,
         /// leaves the choice to the system.
         multicast_if_v4: Ipv4Addr, set_multicast_if_v4: &Ipv4Addr,
-            ", for instance `EADDRNOTAVAIL` if no interface has that address";
+            " Fails with `EADDRNOTAVAIL` if no interface has that address.";
         /// The index of the interface that IPv6 multicasts are sent on; 0, the default, leaves the
         /// choice to the system.
         multicast_if_v6: u32, set_multicast_if_v6: u32,
-            ", for instance `ENODEV` if there is no such interface";
+            " Fails with `ENODEV` if there is no such interface.";
     }
 
     socket_options!();

@@ -239,7 +239,7 @@ impl Target for io::Stdin {
 }
 
 impl<F: Target> Op for Read<F> {
-    type Output = (DmaBuffer, usize);
+    type Output = (DmaBuffer, io::Result<usize>);
 
     const WAITS_FOR_DEVICE: bool = F::WAITS_FOR_DEVICE;
 
@@ -260,25 +260,9 @@ impl<F: Target> Op for Read<F> {
         self.fd.release()
     }
 
-    fn complete(self, outcome: Outcome) -> io::Result<(DmaBuffer, usize)> {
-        Ok((self.buffer, outcome.result()? as usize))
-    }
-}
-
-impl Op for ReadInto {
-    type Output = (DmaBuffer, io::Result<usize>);
-
-    fn submission(&mut self) -> Submission<'_> {
-        self.0.submission()
-    }
-
-    fn release(&mut self) -> Option<Descriptor> {
-        Op::release(&mut self.0)
-    }
-
     fn complete(self, outcome: Outcome) -> io::Result<Self::Output> {
         let count = outcome.result().map(|bytes| bytes as usize);
-        Ok((self.0.buffer, count))
+        Ok((self.buffer, count))
     }
 }
 

@@ -45,8 +45,7 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 pub(crate) use file::{
-    Bytes, CURRENT_POSITION, Close, INLINE_BYTES, MAX_TRANSFER_BYTES, Open, Read, ReadInto, Write,
-    Written,
+    Bytes, CURRENT_POSITION, Close, INLINE_BYTES, MAX_TRANSFER_BYTES, Open, Read, Write, Written,
 };
 pub(crate) use path::{
     Allocate, HardLink, MakeDirectory, Rename, StatxAt, StatxOf, Symlink, Sync, Truncate, Unlink,
