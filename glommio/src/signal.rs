@@ -66,13 +66,6 @@ type Result<T> = crate::error::Result<T, ()>;
 ///
 /// Kind `InvalidInput` for a number that is no signal, and for `SIGKILL` and `SIGSTOP`, which
 /// cannot be blocked. Nothing has changed then.
-///
-/// # Examples
-///
-/// ```
-/// glommio::signal::block(&[libc::SIGINT, libc::SIGTERM])?;
-/// # Ok::<_, glommio::GlommioError<()>>(())
-/// ```
 pub fn block(signals: &[libc::c_int]) -> Result<()> {
     Ok(SignalSet::of(signals)?.block()?)
 }

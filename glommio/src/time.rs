@@ -59,19 +59,6 @@ use crate::clock;
 ///
 /// On one executor, no reading is earlier than one before it. Those of different executors can be
 /// compared only if none of their clocks was paused.
-///
-/// # Examples
-///
-/// ```
-/// use glommio::{time, timer::sleep};
-/// use std::time::Duration;
-///
-/// glommio::LocalExecutor::default().run(async {
-///     let start = time::now();
-///     sleep(Duration::from_millis(1)).await;
-///     assert!(time::now() - start >= Duration::from_millis(1));
-/// });
-/// ```
 #[inline]
 pub fn now() -> Instant {
     clock::now()

@@ -47,6 +47,8 @@
 //!         assert_eq!((receivers.consumer_id(), receivers.nr_producers()), (Some(0), 1));
 //!         assert_eq!(receivers.recv_from(0).await.expect("there is a producer"), Some(42));
 //!         assert_eq!(receivers.recv_from(0).await.expect("there is a producer"), None);
+//!         assert_eq!(receivers.recv_many_from(0, &mut Vec::new(), 64).await.ok(), Some(0));
+//!         assert!(receivers.try_recv_from(0).is_err());
 //!     }
 //! })?;
 //! for peer in peers.join_all() {
@@ -62,9 +64,9 @@
 mod rendezvous;
 
 use std::io;
+use std::marker::PhantomData;
 
 use rendezvous::Handle;
-use std::marker::PhantomData;
 pub use rendezvous::Role;
 
 use super::shared_channel::{ConnectedReceiver, ConnectedSender, SharedReceiver, SharedSender};
@@ -166,19 +168,7 @@ impl<T: 'static + Send> MeshBuilder<T, Partial> {
         Self::new(nr_peers, channel_size, &Partial)
     }
 
-    /// As `join` of a [full mesh](MeshBuilder::full), as a peer that does what `role` says.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Panics
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
+    /// As [`MeshBuilder::join`] of a full mesh, as a peer that does what `role` says.
     pub async fn join(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
         self.join_as(role).await
     }
@@ -348,19 +338,6 @@ impl<T: Send> Receivers<T> {
     /// # Errors
     ///
     /// As [`ConnectedReceiver::try_recv`] and [`recv_from`](Self::recv_from).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::channels::channel_mesh::Receivers;
-    ///
-    /// async fn group(receivers: &Receivers<u64>) -> Result<Vec<u64>, glommio::GlommioError<()>> {
-    ///     let mut group = Vec::new();
-    ///     receivers.recv_many_from(0, &mut group, 64).await?;
-    ///     group.extend(receivers.try_recv_from(1));
-    ///     Ok(group)
-    /// }
-    /// ```
     pub fn try_recv_from(&self, idx: usize) -> Result<T, GlommioError<()>> {
         self.receiver(idx)?.try_recv()
     }

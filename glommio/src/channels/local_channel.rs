@@ -51,21 +51,6 @@ use crate::reactor::budget;
 use crate::wait_queue::{WaitKey, poll_first};
 
 /// A channel that holds any number of values: sending never waits.
-///
-/// # Examples
-///
-/// ```
-/// use glommio::channels::local_channel;
-///
-/// let (sender, receiver) = local_channel::new_unbounded();
-/// sender.try_send(1)?;
-/// drop(sender);
-/// glommio::LocalExecutor::default().run(async {
-///     assert_eq!(receiver.recv().await, Some(1));
-///     assert_eq!(receiver.recv().await, None);
-/// });
-/// # Ok::<_, glommio::GlommioError<i32>>(())
-/// ```
 pub fn new_unbounded<T>() -> (LocalSender<T>, LocalReceiver<T>) {
     new(usize::MAX)
 }

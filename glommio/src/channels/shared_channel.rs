@@ -123,20 +123,6 @@ impl<T: 'static + Send + Sized> SharedSender<T> {
     /// # Cancel safety
     ///
     /// Dropping the future drops this end.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::{GlommioError, LocalExecutor, ResourceType, channels::shared_channel};
-    ///
-    /// let (sender, receiver) = shared_channel::new_bounded(1);
-    /// drop(receiver);
-    /// LocalExecutor::default().run(async {
-    ///     let sender = sender.connect().await;
-    ///     let refused = sender.send("late").await.unwrap_err();
-    ///     assert!(matches!(refused, GlommioError::Closed(ResourceType::Channel("late"))));
-    /// });
-    /// ```
     pub async fn connect(self) -> ConnectedSender<T> {
         drop(current::expect());
         budget::consume().await;
@@ -233,8 +219,10 @@ impl<T: Send + Sized> ConnectedSender<T> {
     ///     sender.try_send(1).unwrap();
     ///     sender.close();
     ///     assert!(sender.try_send(2).is_err());
-    ///     assert_eq!(receiver.recv().await, Some(1));
+    ///     let mut group = Vec::new();
+    ///     assert_eq!(receiver.recv_many(&mut group, 64).await, 1);
     ///     assert_eq!(receiver.recv().await, None);
+    ///     assert!(receiver.try_recv().is_err());
     /// });
     /// ```
     pub fn close(&self) {
@@ -243,23 +231,6 @@ impl<T: Send + Sized> ConnectedSender<T> {
 
     /// Takes this end to a thread that runs no executor: a callback of a C library, or another
     /// runtime.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::thread;
-    /// use glommio::{LocalExecutor, channels::shared_channel};
-    ///
-    /// let (sender, receiver) = shared_channel::new_bounded(4);
-    /// LocalExecutor::default().run(async {
-    ///     let (sender, receiver) = futures_lite::future::zip(sender.connect(), receiver.connect()).await;
-    ///     let sender = sender.into_foreign();
-    ///     let thread = thread::spawn(move || sender.try_send(7));
-    ///     assert_eq!(receiver.recv().await, Some(7));
-    ///     assert_eq!(receiver.recv().await, None, "the thread has dropped its end");
-    ///     thread.join().unwrap().unwrap();
-    /// });
-    /// ```
     pub fn into_foreign(self) -> ForeignSender<T> {
         self.endpoint.flush();
         ForeignSender { end: self.end }
@@ -313,19 +284,6 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     /// # Errors
     ///
     /// `WouldBlock` if there is none yet, `Closed` once [`recv`](Self::recv) would give `None`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::channels::shared_channel::ConnectedReceiver;
-    ///
-    /// async fn group(receiver: &ConnectedReceiver<u64>) -> Vec<u64> {
-    ///     let mut group = Vec::new();
-    ///     receiver.recv_many(&mut group, 64).await;
-    ///     group.extend(receiver.try_recv());
-    ///     group
-    /// }
-    /// ```
     #[inline]
     pub fn try_recv(&self) -> Result<T, GlommioError<()>> {
         match self.end.take() {

@@ -224,9 +224,7 @@ impl<T, S: Storage> Receiver<T, S> {
         Changed { receiver: self }
     }
 
-    /// Calls `f` with the value, which does not count as seen by that. In the shared form `f` runs
-    /// under the lock of the channel: it must be short, and must not use the channel, which
-    /// would wait for itself forever.
+    /// As [`Sender::with_current`]. The value does not count as seen by that.
     ///
     /// # Examples
     ///
@@ -239,8 +237,7 @@ impl<T, S: Storage> Receiver<T, S> {
         self.channel.lend(|_| (), f)
     }
 
-    /// A clone of the value, which does not count as seen by that. For the `Clone` of the value the
-    /// same holds as for [`with_current`](Self::with_current).
+    /// As [`Sender::get`]. The value does not count as seen by that.
     pub fn get(&self) -> T
     where
         T: Clone,

@@ -52,7 +52,7 @@ impl<T> ResourceType<T> {
         }
     }
 
-    /// The same for programmers, with a message in quotes.
+    /// For `Debug`: a message is in quotes.
     pub(super) fn fmt_detail_quoted(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ResourceType::Semaphore {

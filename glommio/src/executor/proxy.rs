@@ -12,17 +12,6 @@ use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::stats::{ExecutorStats, IoStats, TaskQueueStats};
 
 /// The executor that runs on this thread. Never panics; the methods may.
-///
-/// # Examples
-///
-/// ```
-/// # glommio::LocalExecutor::default().run(async {
-/// use glommio::executor;
-///
-/// assert_eq!(executor().spawn_local(async { 6 * 7 }).await, 42);
-/// glommio::yield_if_needed().await;
-/// # });
-/// ```
 pub fn executor() -> ExecutorProxy {
     ExecutorProxy {}
 }
@@ -43,7 +32,9 @@ pub fn executor() -> ExecutorProxy {
 /// let task = executor().spawn_local_into(async { executor().current_task_queue() }, queue)?;
 /// assert!(executor().remove_task_queue(queue).is_err(), "it has an unfinished task");
 /// assert_eq!(task.await, queue);
+/// assert_eq!(executor().spawn_local(async { 6 * 7 }).await, 42);
 /// executor().yield_task_queue_now().await;
+/// glommio::yield_if_needed().await; // as the method does
 ///
 /// BufferedFile::open("/proc/self/comm").await?.close().await?;
 /// assert_eq!(executor().io_stats().all_rings().files_opened(), 1);

@@ -284,17 +284,7 @@ impl<T> ScopedTask<'_, T> {
         }
     }
 
-    /// Cancels the task and waits until its future has been dropped. The output if it was done
-    /// before.
-    ///
-    /// # Panics
-    ///
-    /// With the payload of the panic, if the task has panicked and that was
-    /// [isolated](crate::PanicPolicy::Isolate).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the returned future at any point, even unpolled, still cancels the task.
+    /// As [`Task::cancel`].
     ///
     /// # Examples
     ///

@@ -19,15 +19,6 @@ impl ExecutorProxy {
     /// The future is polled once before this returns, on the caller's stack (unless such calls are
     /// nested very deeply, or inside those of large futures): do not hold a `RefCell` borrow across the call that the future also
     /// takes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let task = glommio::executor().spawn_local(async { 6 * 7 });
-    /// assert_eq!(task.await, 42);
-    /// # });
-    /// ```
     #[cfg_attr(feature = "debugging", track_caller)]
     pub fn spawn_local<T>(&self, future: impl Future<Output = T> + 'static) -> Task<T>
     where

@@ -19,6 +19,7 @@ use crate::sys::door::needs_kernel;
 /// # Examples
 ///
 /// ```
+/// use futures_lite::StreamExt;
 /// use glommio::io::Directory;
 ///
 /// # glommio::LocalExecutor::default().run(async {
@@ -28,6 +29,7 @@ use crate::sys::door::needs_kernel;
 /// // From here on the file is there after a crash, too.
 /// directory.sync().await?;
 /// assert_eq!(directory.sync_read_dir()?.count(), 1);
+/// assert!(directory.read_dir()?.next().await.expect("a name")?.file_name() == "today");
 /// directory.close().await?;
 ///
 /// let logs = Directory::open(folder.path().join("logs")).await?;

@@ -171,10 +171,6 @@ impl DmaFile {
 
     /// As [`write_at`](Self::write_at), of a buffer that others may read meanwhile, or write to
     /// other places.
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
     pub async fn write_rc_at(&self, buf: Rc<DmaBuffer>, pos: u64) -> Result<usize> {
         self.write(Bytes::Shared(buf), pos).await
     }

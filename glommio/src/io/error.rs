@@ -37,7 +37,7 @@ pub(super) fn errno(number: libc::c_int) -> io::Error {
     io::Error::from_raw_os_error(number)
 }
 
-/// The same error once more: `io::Error` has no `Clone`.
+/// A copy: `io::Error` has no `Clone`.
 pub(super) fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => errno(number),

@@ -233,10 +233,6 @@ impl ImmutableFilePreSealSink {
     }
 
     /// As [`DmaStreamWriter::sync`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
     pub async fn sync(&self) -> Result<u64> {
         self.writer.sync().await
     }
@@ -247,10 +243,6 @@ impl ImmutableFilePreSealSink {
     }
 
     /// As [`DmaStreamWriter::flush_aligned`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
     pub async fn flush_aligned(&self) -> Result<u64> {
         self.writer.flush_aligned().await
     }
@@ -261,10 +253,6 @@ impl ImmutableFilePreSealSink {
     }
 
     /// As [`DmaStreamWriter::sync_aligned`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
     pub async fn sync_aligned(&self) -> Result<u64> {
         self.writer.sync_aligned().await
     }
@@ -301,7 +289,8 @@ impl AsyncWrite for ImmutableFilePreSealSink {
 /// # Examples
 ///
 /// ```
-/// use glommio::io::ImmutableFileBuilder;
+/// use futures_lite::{AsyncReadExt, StreamExt, stream};
+/// use glommio::io::{ImmutableFileBuilder, MergedBufferLimit, ReadAmplificationLimit};
 ///
 /// # glommio::LocalExecutor::default().run(async {
 /// # let folder = tempfile::tempdir().unwrap();
@@ -314,6 +303,16 @@ impl AsyncWrite for ImmutableFilePreSealSink {
 /// let part = file.read_at(5000, 100).await?;
 /// assert_eq!(glommio::executor().io_stats().all_rings().file_deduped_reads().0, 1);
 /// # drop((whole, part));
+///
+/// let ranges = stream::iter([(0, 100), (200, 100), (9000, 100)]);
+/// let (merging, gaps) = (MergedBufferLimit::NoMerging, ReadAmplificationLimit::NoAmplification);
+/// let mut reads = file.read_many(ranges, merging, gaps);
+/// assert_eq!(reads.try_fold(0, |bytes, (_, data)| Ok(bytes + data.len())).await?, 300);
+/// # drop(reads);
+/// let mut reader = file.stream_reader().with_start_pos(9_990).build();
+/// let mut end = Vec::new();
+/// assert_eq!(reader.read_to_end(&mut end).await?, 10);
+/// reader.close().await?;
 ///
 /// file.rename(path.with_extension("old")).await?;
 /// let other = ImmutableFileBuilder::new(path.with_extension("old")).build_existing().await?;
@@ -372,30 +371,6 @@ impl ImmutableFile {
     ///
     /// A `next` that is dropped loses nothing. With the stream, the reads that it has begun are given
     /// up, and their memory is freed when the kernel is done with it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use futures_lite::{StreamExt, stream};
-    /// use glommio::io::{ImmutableFileBuilder, MergedBufferLimit, ReadAmplificationLimit};
-    ///
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, [7; 10_000])?;
-    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
-    /// let ranges = stream::iter([(0, 100), (200, 100), (9000, 100)]);
-    /// let mut reads = file.read_many(ranges, MergedBufferLimit::NoMerging, ReadAmplificationLimit::NoAmplification);
-    /// let mut bytes = 0;
-    /// while let Some(read) = reads.next().await {
-    ///     bytes += read?.1.len();
-    /// }
-    /// assert_eq!(bytes, 300);
-    /// # drop(reads);
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn read_many<V, S>(
         &self,
         iovs: S,
@@ -410,19 +385,11 @@ impl ImmutableFile {
     }
 
     /// As [`DmaFile::rename`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
     pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
         self.file.rename(new_path).await
     }
 
     /// As [`DmaFile::remove`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
     pub async fn remove(&self) -> Result<()> {
         self.file.remove().await
     }
@@ -442,27 +409,6 @@ impl ImmutableFile {
     }
 
     /// A stream of the file, from its beginning to its end unless it is told otherwise.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use futures_lite::AsyncReadExt;
-    /// use glommio::io::ImmutableFileBuilder;
-    ///
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, "written before")?;
-    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
-    /// let mut reader = file.stream_reader().with_start_pos(8).build();
-    /// let mut text = String::new();
-    /// reader.read_to_string(&mut text).await?;
-    /// assert_eq!(text, "before");
-    /// reader.close().await?;
-    /// file.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn stream_reader(&self) -> DmaStreamReaderBuilder {
         DmaStreamReaderBuilder::from_rc(Rc::clone(&self.file))
             .with_buffer_size(self.streams.buffer_bytes)

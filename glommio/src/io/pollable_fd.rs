@@ -303,21 +303,6 @@ pub struct PollState {
 
 impl PollState {
     /// No wait so far.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::{PollState, PollableFd};
-    /// use std::future::poll_fn;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let (_reader, writer) = std::io::pipe()?;
-    /// let writer = PollableFd::new(writer)?;
-    /// let mut state = PollState::new();
-    /// poll_fn(|cx| writer.poll_writable(cx, &mut state)).await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }

@@ -124,27 +124,6 @@ impl Directory {
     ///
     /// What duplicating the descriptor gives, such as `EMFILE`. Errors of reading are items of the
     /// stream, which ends with them.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use futures_lite::StreamExt;
-    /// use glommio::io::{Directory, EntryKind};
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// std::fs::write(folder.path().join("file"), "content")?;
-    /// let directory = Directory::open(folder.path()).await?;
-    /// let mut names = directory.read_dir()?;
-    /// while let Some(entry) = names.next().await {
-    ///     let entry = entry?;
-    ///     assert_eq!(entry.file_name(), "file");
-    ///     assert!(matches!(entry.kind(), Some(EntryKind::File) | None));
-    /// }
-    /// directory.close().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn read_dir(&self) -> Result<ReadDir> {
         let file = self.file();
         let own = file.named(

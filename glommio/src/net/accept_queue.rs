@@ -123,7 +123,7 @@ impl Acceptor {
         }
     }
 
-    /// The same for a task that keeps no future.
+    /// As [`accept`](Self::accept), for a task that keeps no future.
     pub(super) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<OwnedFd>> {
         ready!(budget::poll_leave(cx));
         // Cloned and dropped with nothing borrowed: both are user code.

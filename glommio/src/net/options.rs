@@ -19,10 +19,6 @@ macro_rules! plain_options {
         $get:ident: $T:ty, $set:ident: $Arg:ty $(, $error:literal)?;
     )*) => {$(
         $(#[$about])*
-        ///
-        /// # Errors
-        ///
-        /// What `getsockopt(2)` gives.
         pub fn $get(&self) -> $crate::net::Result<$T> {
             Ok(self.socket().$get()?)
         }
@@ -40,10 +36,6 @@ macro_rules! socket_options {
     () => {
         /// The size of the kernel's receive buffer in bytes (`SO_RCVBUF`): how much data it keeps
         /// that was not received yet. This includes the kernel's bookkeeping.
-        ///
-        /// # Errors
-        ///
-        /// What `getsockopt(2)` gives.
         pub fn recv_buffer_size(&self) -> $crate::net::Result<usize> {
             Ok(self.socket().recv_buffer_size()?)
         }
@@ -52,10 +44,6 @@ macro_rules! socket_options {
         /// its bookkeeping, and cuts it to what `net.core.rmem_max` allows;
         /// [`recv_buffer_size`](Self::recv_buffer_size) returns the result. From then on the kernel
         /// does not adjust the buffer to the traffic any more, as it does for TCP by default.
-        ///
-        /// # Errors
-        ///
-        /// What `setsockopt(2)` gives.
         pub fn set_recv_buffer_size(&self, size: usize) -> $crate::net::Result<()> {
             Ok(self
                 .socket()
@@ -64,10 +52,6 @@ macro_rules! socket_options {
 
         /// The size of the kernel's send buffer in bytes (`SO_SNDBUF`): how much may be written
         /// before writes have to wait. This includes the kernel's bookkeeping.
-        ///
-        /// # Errors
-        ///
-        /// What `getsockopt(2)` gives.
         pub fn send_buffer_size(&self) -> $crate::net::Result<usize> {
             Ok(self.socket().send_buffer_size()?)
         }
@@ -75,10 +59,6 @@ macro_rules! socket_options {
         /// Asks for a send buffer in the kernel of `size` bytes. As
         /// [`set_recv_buffer_size`](Self::set_recv_buffer_size) otherwise; the limit is
         /// `net.core.wmem_max`.
-        ///
-        /// # Errors
-        ///
-        /// What `setsockopt(2)` gives.
         pub fn set_send_buffer_size(&self, size: usize) -> $crate::net::Result<()> {
             Ok(self
                 .socket()
@@ -87,10 +67,6 @@ macro_rules! socket_options {
 
         /// Takes the error that the socket holds, if any (`SO_ERROR`), so that no operation reports
         /// it any more.
-        ///
-        /// # Errors
-        ///
-        /// What `getsockopt(2)` gives.
         pub fn take_error(&self) -> $crate::net::Result<Option<std::io::Error>> {
             Ok(self.socket().take_error()?)
         }
@@ -102,49 +78,29 @@ pub(super) use socket_options;
 macro_rules! internet_options {
     () => {
         /// The time to live (`IP_TTL`) of IPv4 packets sent from here; packets of IPv6 are not affected.
-        ///
-        /// # Errors
-        ///
-        /// What `getsockopt(2)` gives.
         pub fn ttl(&self) -> $crate::net::Result<u32> {
             Ok(self.socket().ttl_v4()?)
         }
 
         /// Sets what [`ttl`](Self::ttl) returns.
-        ///
-        /// # Errors
-        ///
-        /// What `setsockopt(2)` gives.
         pub fn set_ttl(&self, ttl: u32) -> $crate::net::Result<()> {
             Ok(self.socket().set_ttl_v4(ttl)?)
         }
 
         /// The type of service (`IP_TOS`), or the traffic class (`IPV6_TCLASS`), of packets sent
         /// from here. 0 by default.
-        ///
-        /// # Errors
-        ///
-        /// What `getsockopt(2)` gives.
         pub fn tos(&self) -> $crate::net::Result<u8> {
             Ok($crate::net::options::tos(self.socket())?)
         }
 
         /// Sets what [`tos`](Self::tos) returns. On TCP the lowest two bits, which are for
         /// congestion notification, stay as they are.
-        ///
-        /// # Errors
-        ///
-        /// What `setsockopt(2)` gives.
         pub fn set_tos(&self, tos: u8) -> $crate::net::Result<()> {
             Ok($crate::net::options::set_tos(self.socket(), tos)?)
         }
 
         /// For how long a receive that finds nothing polls the queue of the network device
         /// (`SO_BUSY_POLL`). Zero is not at all; the default is what `net.core.busy_read` says.
-        ///
-        /// # Errors
-        ///
-        /// What `getsockopt(2)` gives.
         pub fn busy_poll(&self) -> $crate::net::Result<std::time::Duration> {
             let micros = self.socket().busy_poll()?;
             Ok(std::time::Duration::from_micros(micros.into()))

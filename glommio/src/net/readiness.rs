@@ -264,7 +264,7 @@ pub(super) fn outcome<T>(attempt: &mut impl FnMut() -> io::Result<T>) -> Option<
     }
 }
 
-/// The same, of an operation that begins: with leave of the task's budget, and counted there.
+/// As [`outcome`], of an operation that begins: with leave of the task's budget, and counted there.
 pub(super) async fn outcome_at_once<T>(
     attempt: &mut impl FnMut() -> io::Result<T>,
 ) -> Option<io::Result<T>> {

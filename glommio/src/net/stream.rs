@@ -80,7 +80,7 @@ impl<B> Stream<B> {
         }
     }
 
-    /// The same connection with another buffer. What the old one holds is lost.
+    /// Exchanges the buffer. What the old one holds is lost.
     pub(super) fn with_buffer<C>(self, buffer: C) -> Stream<C> {
         Stream {
             connection: self.connection,

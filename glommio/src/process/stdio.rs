@@ -109,7 +109,7 @@ fn set_nonblocking(fd: &File, is_nonblocking: bool) -> io::Result<()> {
 ///     .spawn()?;
 /// let mut stdin = child.stdin.take().expect("it is piped");
 /// stdin.write_all(b"meow").await?;
-/// drop(stdin);
+/// drop(stdin.into_owned_fd()?); // which another child or a thread could have
 /// assert_eq!(child.wait_with_output().await?.stdout, b"meow");
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// # }).unwrap();
@@ -164,26 +164,6 @@ impl ChildStdin {
     /// # Errors
     ///
     /// Kind `BrokenPipe` if it was closed; what `fcntl(2)` gives, of which none is known.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::process::Command;
-    /// use std::{fs::File, io::Write, process::Stdio};
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// let mut child = Command::new("cat")
-    ///     .stdin(Stdio::piped())
-    ///     .stdout(Stdio::piped())
-    ///     .spawn()?;
-    /// let stdin = child.stdin.take().expect("it is piped").into_owned_fd()?;
-    /// // For a thread that blocks.
-    /// let thread = std::thread::spawn(move || File::from(stdin).write_all(b"meow"));
-    /// assert_eq!(child.wait_with_output().await?.stdout, b"meow");
-    /// # thread.join().unwrap()?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn into_owned_fd(self) -> Result<OwnedFd> {
         self.pipe.ok_or_else(closed)?.into_owned_fd()
     }

@@ -32,7 +32,7 @@ pub(crate) fn expect() -> Rc<Reactor> {
 
 const NONE: &str = "no LocalExecutor is running on this thread";
 
-/// The same, if an executor runs here.
+/// The reactor of the executor that runs here, if one does.
 pub(crate) fn try_current() -> Option<Rc<Reactor>> {
     CURRENT.with(|current| current.borrow().clone())
 }

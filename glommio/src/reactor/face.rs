@@ -108,7 +108,7 @@ impl Reactor {
         self.preempt.need_preempt(&self.driver)
     }
 
-    /// The same between two polls; see [`Preempt`](super::preempt::Preempt::ends_round).
+    /// Whether the round is over, between two polls; see [`Preempt`](super::preempt::Preempt::ends_round).
     #[inline]
     pub(crate) fn ends_round(&self, woken_wait: bool) -> bool {
         self.preempt.ends_round(&self.driver, woken_wait)

@@ -209,8 +209,8 @@ impl Preempt {
         }
     }
 
-    /// The same between two polls, of which several in an unarmed round may share a reading of the
-    /// clock. `woken_wait` tells whether tasks are left that were woken before the round began:
+    /// Whether the round is over, between two polls, of which several in an unarmed round may share a reading of
+    /// the clock. `woken_wait` tells whether tasks are left that were woken before the round began:
     /// a hurried one waits for them.
     #[inline]
     pub(super) fn ends_round(&self, driver: &Driver, woken_wait: bool) -> bool {
@@ -239,7 +239,7 @@ impl Preempt {
         !goes_on && driver.work_pending() && self.is_over_at(driver, clock::real())
     }
 
-    /// The same in a hurried round, while tasks wait that were woken before it.
+    /// Whether a hurried round is over, while tasks wait that were woken before it.
     fn ends_hurried_round(&self, now: Instant) -> bool {
         let end = self.round_start() + tuning::get().hurried;
         if now >= end.min(self.slice_end()) {

@@ -9,7 +9,7 @@ pub(crate) trait RoundEnd {
     /// May wake. Called early where the executor is left.
     fn round_ended(&self);
 
-    /// The same for [`RoundEnds::call_at_poll_end`].
+    /// As [`round_ended`](Self::round_ended), for [`RoundEnds::call_at_poll_end`].
     fn poll_ended(&self) {}
 }
 

@@ -252,14 +252,14 @@ impl<'m> Submission<'m> {
         Self::with_memory(entry)
     }
 
-    /// The same submission, done by a worker of the kernel from the beginning: what takes long without
+    /// Has a worker of the kernel do it from the beginning: what takes long without
     /// waiting for anything, such as copying, takes no time of this thread then.
     pub(crate) fn on_worker(mut self) -> Self {
         self.entry = self.entry.flags(squeue::Flags::ASYNC);
         self
     }
 
-    /// The same submission, whose completions carry `user_data`.
+    /// Its completions carry `user_data`.
     pub(crate) fn with_user_data(mut self, user_data: u64) -> Self {
         self.entry.set_user_data(user_data);
         self

@@ -66,7 +66,7 @@ impl Wait {
     }
 }
 
-/// The same moment on both clocks.
+/// A moment, on both clocks.
 #[derive(Debug)]
 pub(super) struct ClockAnchor {
     instant: Instant,
@@ -102,7 +102,7 @@ impl ClockAnchor {
         (distance < LONGEST).then(|| self.monotonic + distance)
     }
 
-    /// The same for io_uring.
+    /// As [`moment_at`](Self::moment_at), in the form that io_uring takes.
     pub(super) fn timespec_at(&self, deadline: Instant) -> Option<Timespec> {
         self.moment_at(deadline).map(Timespec::from)
     }

@@ -58,6 +58,8 @@ use crate::waiters::Notice;
 ///         }
 ///     });
 ///     shutdown.cancel();
+///     assert!(shutdown.is_cancelled() && shutdown.child_token().is_cancelled());
+///     assert!(shutdown.foreign_child().is_cancelled()); // for other executors
 ///     assert_eq!(worker.await, "stopped");
 /// });
 /// ```
@@ -97,21 +99,6 @@ impl CancellationToken {
 
     /// A token that is cancelled together with this one, and that can be cancelled alone. If this
     /// one is cancelled, so is the child.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::sync::CancellationToken;
-    ///
-    /// let server = CancellationToken::new();
-    /// let (first, second) = (server.child_token(), server.child_token());
-    /// let foreign = server.foreign_child(); // for other executors
-    /// first.cancel();
-    /// assert!(!server.is_cancelled() && !second.is_cancelled());
-    /// server.cancel();
-    /// assert!(second.is_cancelled() && server.child_token().is_cancelled());
-    /// assert!(foreign.is_cancelled());
-    /// ```
     pub fn child_token(&self) -> Self {
         let child = Rc::new(Node::default());
         if self.is_cancelled() {

@@ -91,10 +91,6 @@ impl<T> OnceCell<T> {
     /// That of `init`, if it was run and failed. The cell is still empty then (unless it was
     /// [`set`](Self::set) meanwhile).
     ///
-    /// # Cancel safety
-    ///
-    /// As there.
-    ///
     /// # Examples
     ///
     /// ```

@@ -143,14 +143,6 @@ impl Semaphore {
     }
 
     /// As [`acquire`](Self::acquire), for units that come back when the permit is dropped.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
     #[inline]
     pub fn acquire_permit(&self, units: u64) -> impl Future<Output = Result<Permit<'_>, ()>> {
         self.acquire_with(units, move |semaphore| semaphore.permit(units))
@@ -195,10 +187,6 @@ impl Semaphore {
 
     /// As [`try_acquire_permit`](Self::try_acquire_permit), for a permit that keeps the semaphore
     /// alive.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_acquire_permit`](Self::try_acquire_permit).
     pub fn try_acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
         self.try_take_or_error(units)?;
         Ok(self.static_permit(units))

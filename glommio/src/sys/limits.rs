@@ -11,7 +11,7 @@ pub(crate) fn locked_memory_limit_bytes() -> u64 {
     getrlimit(Resource::RLIMIT_MEMLOCK).map_or(u64::MAX, |(soft, _hard)| soft)
 }
 
-/// The same for the calling thread, which may be exempt (`CAP_IPC_LOCK`). Reads a small file.
+/// How many bytes the calling thread may lock, which may be exempt (`CAP_IPC_LOCK`). Reads a small file.
 pub(crate) fn lockable_bytes() -> u64 {
     const CAP_IPC_LOCK: u64 = 1 << 14;
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();

@@ -65,15 +65,11 @@ impl<T: 'static> TimerActionOnce<T> {
             .expect("the caller's own task queue exists")
     }
 
-    /// Runs `action` after `when`, in the task queue `tq`.
+    /// As [`do_in`](Self::do_in), in the task queue `tq`.
     ///
     /// # Errors
     ///
     /// `QueueError` of kind `NotFound` if there is no such queue; the action is dropped.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor is running on this thread.
     pub fn do_in_into(
         when: Duration,
         action: impl Future<Output = T> + 'static,
@@ -93,15 +89,7 @@ impl<T: 'static> TimerActionOnce<T> {
             .expect("the caller's own task queue exists")
     }
 
-    /// Runs `action` at `when`, in the task queue `tq`.
-    ///
-    /// # Errors
-    ///
-    /// `QueueError` of kind `NotFound` if there is no such queue; the action is dropped.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor is running on this thread.
+    /// As [`do_at`](Self::do_at), in the task queue `tq`; errors are those of [`do_in_into`](Self::do_in_into).
     pub fn do_at_into(
         when: Instant,
         action: impl Future<Output = T> + 'static,
@@ -250,15 +238,8 @@ impl TimerActionRepeat {
             .expect("the caller's own task queue exists")
     }
 
-    /// Repeats what `action_gen` makes, in the task queue `tq`.
-    ///
-    /// # Errors
-    ///
-    /// `QueueError` of kind `NotFound` if there is no such queue; `action_gen` is dropped.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor is running on this thread.
+    /// As [`repeat`](Self::repeat), in the task queue `tq`; errors are those of
+    /// [`TimerActionOnce::do_in_into`].
     pub fn repeat_into<G, F>(action_gen: G, tq: TaskQueueHandle) -> Result<TimerActionRepeat, ()>
     where
         G: Fn() -> F + 'static,
@@ -281,31 +262,12 @@ impl TimerActionRepeat {
         })
     }
 
-    /// Waits for the end: `Some` if the action said so itself, `None` if it was cancelled, or if its
-    /// panic ended the call of `run`.
-    ///
-    /// # Panics
-    ///
-    /// With the payload of the panic, if the action has panicked and that was
-    /// [isolated](crate::PanicPolicy::Isolate).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping this leaves the action to run on.
+    /// As [`TimerActionOnce::join`]: `Some` if the action said itself that it is done.
     pub async fn join(self) -> Option<()> {
         self.handle.await
     }
 
-    /// Cancels the action and waits until its future has been dropped.
-    ///
-    /// # Panics
-    ///
-    /// With the payload of the panic, if the action has panicked and that was
-    /// [isolated](crate::PanicPolicy::Isolate).
-    ///
-    /// # Cancel safety
-    ///
-    /// Once polled, the action is cancelled whether or not this is awaited to its end.
+    /// As [`TimerActionOnce::cancel`].
     pub async fn cancel(self) {
         self.destroy();
         self.join().await;

@@ -169,6 +169,17 @@ pub fn descriptors() -> usize {
         .count()
 }
 
+/// Waits until no more are open than so many: some are closed in the background, or by other threads.
+pub async fn settle(open: usize) {
+    for _ in 0..20_000 {
+        if descriptors() <= open {
+            return;
+        }
+        glommio::timer::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("{} descriptors stay open, of {open}", descriptors());
+}
+
 /// Threads of this process, without those of the kernel (io-wq), which come and go.
 pub fn threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("procfs is mounted");

@@ -1,11 +1,12 @@
 //! Every public function is called in an example: in its own documentation, in that of its type or
-//! module, or in that of another method of its type in the same file.
+//! module, or in that of another method of its type in the same file; anywhere in the file, if no other
+//! function in it has that name.
 //!
 //! The source is read as text, in the form that rustfmt gives it. What macros write is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::root;
 
@@ -40,13 +41,9 @@ fn file_of(sources: &BTreeMap<String, String>, parent: &str, name: &str) -> Opti
     } else {
         parent.with_extension("")
     };
-    [
-        folder.join(format!("{name}.rs")),
-        folder.join(name).join("mod.rs"),
-    ]
-    .iter()
-    .map(|path: &PathBuf| path.to_string_lossy().into_owned())
-    .find(|path| sources.contains_key(path))
+    let files = [format!("{name}.rs"), format!("{name}/mod.rs")].map(|it| folder.join(it));
+    let mut paths = files.iter().map(|it| it.to_string_lossy().into_owned());
+    paths.find(|path| sources.contains_key(path))
 }
 
 /// What users can name, and the top-level modules in which it is defined.
@@ -124,11 +121,7 @@ pub(crate) fn implemented(line: &str) -> Option<&str> {
 
 /// The code in documentation: what stands between fences.
 fn code(docs: &str) -> String {
-    let mut code = String::new();
-    for block in docs.split("```").skip(1).step_by(2) {
-        code.push_str(block);
-    }
-    code
+    docs.split("```").skip(1).step_by(2).collect()
 }
 
 /// Whether `code` calls `function`, by whatever path.
@@ -168,11 +161,9 @@ fn functions(
         for line in text.lines() {
             let trimmed = line.trim_start();
             if let Some(text) = trimmed.strip_prefix("//!") {
-                of_module.push_str(text);
-                of_module.push('\n');
+                of_module.extend([text, "\n"]);
             } else if let Some(text) = trimmed.strip_prefix("///") {
-                docs.push_str(text);
-                docs.push('\n');
+                docs.extend([text, "\n"]);
             } else if trimmed.starts_with("#[") {
                 is_hidden |= trimmed.contains("doc(hidden)");
             } else {
@@ -222,20 +213,33 @@ fn without_example() -> BTreeSet<String> {
     let (functions, docs_of) = functions(&sources());
     assert!(functions.len() > 300, "only {} were found", functions.len());
     let is_shown = |function: &Function| {
-        let key = (function.file.clone(), function.of_type.clone());
-        let own_type = docs_of.get(&key).or_else(|| {
-            let mut others = docs_of
-                .iter()
-                .filter(|((_, name), _)| *name == function.of_type);
-            others.next().map(|(_, docs)| docs)
+        let Function {
+            file,
+            of_type,
+            name,
+            docs,
+        } = function;
+        let here = || functions.iter().filter(|it| it.file == *file);
+        let is_sole = here().filter(|it| it.name == *name).count() == 1;
+        let siblings = here().filter(|it| is_sole || it.of_type == *of_type);
+        let of_types = docs_of.iter().filter(|((place, it), _)| match &it[..] {
+            "" => place == file,
+            it => it == of_type || is_sole && place == file,
         });
-        let module = &docs_of[&(function.file.clone(), String::new())];
-        let siblings = (functions.iter())
-            .filter(|it| it.file == function.file && it.of_type == function.of_type)
-            .map(|it| &it.docs);
-        function.docs.contains("```")
-            || ([module].into_iter().chain(own_type).chain(siblings))
-                .any(|docs| calls(&code(docs), &function.name))
+        let by_name = siblings.map(|it| &it.docs).chain(of_types.map(|it| it.1));
+        // By its path it is told from others of its name.
+        let path = format!(
+            "{}::{name}",
+            if of_type.is_empty() {
+                "glommio"
+            } else {
+                of_type
+            }
+        );
+        let of_types = docs_of.iter().filter(|((place, _), _)| place == file);
+        let mut by_path = here().map(|it| &it.docs).chain(of_types.map(|it| it.1));
+        docs.contains("```") || by_path.any(|docs| calls(&code(docs), &path)) || { by_name }
+            .any(|docs| calls(&code(docs), name))
     };
     (functions.iter())
         .filter(|function| !is_shown(function))
@@ -257,10 +261,8 @@ fn the_source_is_understood() {
     assert_eq!(definition("pub async fn a<T>(b: T)"), Some("a"));
     assert_eq!(definition("pub(crate) fn a()"), None);
     assert_eq!(definition("pub struct A<T> {"), Some("A"));
-    assert_eq!(
-        implemented("impl<T: Into<A<B>>, const N: usize> C<T> {"),
-        Some("C")
-    );
+    let generic = implemented("impl<T: Into<A<B>>, const N: usize> C<T> {");
+    assert_eq!(generic, Some("C"));
     assert_eq!(implemented("impl D {"), Some("D"));
     assert_eq!(implemented("impl<T> E for F<T> {"), None);
     let docs = "a()\n```\nx.b::<u8>(); c(1)\n```\nd()";

@@ -5,18 +5,7 @@ use futures_lite::stream;
 use glommio::io::{DmaBuffer, MergedBufferLimit, OwnedDmaFile, ReadAmplificationLimit};
 
 use super::*;
-use crate::common::leaves_no_descriptor;
-
-/// Waits until what is closed in the background is closed.
-async fn settle(open: usize) {
-    for _ in 0..2000 {
-        if descriptors() <= open {
-            return;
-        }
-        sleep(Duration::from_millis(1)).await;
-    }
-    panic!("{} descriptors stay open, of {open}", descriptors());
-}
+use crate::common::{leaves_no_descriptor, settle};
 
 #[run_test(run_in_child)]
 async fn ten_thousand_files_that_are_dropped_are_closed() {

@@ -14,6 +14,7 @@ use glommio::process::{Child, Command};
 
 use crate::common::prelude::*;
 use crate::common::seccomp::deny;
+use crate::common::settle;
 
 /// `sh -c script`.
 fn shell(script: &str) -> Command {
@@ -41,18 +42,6 @@ async fn gone(id: u32) {
     while exists(id) {
         sleep(Duration::from_millis(1)).await;
     }
-}
-
-/// Waits until no more descriptors are open than so many: where there are no pidfds, a thread waits for each
-/// child, and has a pipe until it has seen its end.
-async fn settle(open: usize) {
-    for _ in 0..20_000 {
-        if descriptors() <= open {
-            return;
-        }
-        sleep(Duration::from_millis(1)).await;
-    }
-    panic!("{} descriptors stay open, of {open}", descriptors());
 }
 
 /// Runs `body` in a process of its own, and in one without pidfds.

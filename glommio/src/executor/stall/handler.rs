@@ -122,17 +122,6 @@ pub trait StallDetectionHandler: fmt::Debug + Send + Sync {
 }
 
 /// The handler with all defaults: 10 ms, `SIGUSR1`, a warning in the log.
-///
-/// # Examples
-///
-/// ```
-/// use glommio::{DefaultStallDetectionHandler, LocalExecutorBuilder};
-///
-/// let executor = LocalExecutorBuilder::default()
-///     .detect_stalls(Some(Box::new(DefaultStallDetectionHandler {})))
-///     .make()?;
-/// # Ok::<_, glommio::GlommioError<()>>(())
-/// ```
 #[derive(Debug)]
 pub struct DefaultStallDetectionHandler {}
 
@@ -147,7 +136,7 @@ impl SharedHandler {
         SharedHandler(Arc::from(handler))
     }
 
-    /// The same handler, for a further executor.
+    /// This handler, for a further executor.
     pub(in crate::executor) fn boxed(&self) -> Box<dyn StallDetectionHandler> {
         Box::new(SharedHandler(Arc::clone(&self.0)))
     }

@@ -84,34 +84,6 @@ impl DmaFile {
     ///
     /// A `next` that is dropped loses nothing. With the stream, the reads that it has begun are given
     /// up, and their memory is freed when the kernel is done with it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use futures_lite::{StreamExt, stream};
-    /// use glommio::io::{DmaFile, MergedBufferLimit, ReadAmplificationLimit};
-    /// use std::rc::Rc;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, [7; 10_000])?;
-    /// let file = Rc::new(DmaFile::open(&path).await?);
-    /// let requests = stream::iter((0..10).map(|at| (at * 100, 10)));
-    /// let mut reads = file.read_many(
-    ///     requests,
-    ///     MergedBufferLimit::default(),
-    ///     ReadAmplificationLimit::Custom(90),
-    /// );
-    /// while let Some(read) = reads.next().await {
-    ///     let ((_position, size), data) = read?;
-    ///     assert_eq!(data.len(), size);
-    /// }
-    /// drop(reads);
-    /// file.close_rc().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn read_many<V, S>(
         self: &Rc<DmaFile>,
         iovs: S,

@@ -86,8 +86,7 @@ impl DmaFile {
         Ok(ReadResult::new(buffer))
     }
 
-    /// Reads into `len` bytes of memory, and how many there were. `goes_on` says from what was read
-    /// so far and what was read last whether a read that is not complete goes on.
+    /// As [`read_into`](Self::read_into), into new memory of `len` bytes.
     pub(super) async fn fill(
         &self,
         position: u64,

@@ -45,19 +45,6 @@ pub struct Stdin {
 /// # Panics
 ///
 /// Panics outside an executor.
-///
-/// # Examples
-///
-/// ```no_run
-/// use futures_lite::AsyncReadExt;
-///
-/// # glommio::LocalExecutor::default().run(async {
-/// let mut text = String::new();
-/// glommio::io::stdin().read_to_string(&mut text).await?;
-/// println!("{} bytes", text.len());
-/// # std::io::Result::Ok(())
-/// # }).unwrap();
-/// ```
 pub fn stdin() -> Stdin {
     Stdin {
         submitter: Submitter::current(),

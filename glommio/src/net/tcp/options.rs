@@ -17,12 +17,9 @@ use crate::net::{Result, RxBuf};
 use crate::sys::socket::{set_tcp_option, tcp_option};
 
 /// Options. There are more; the crate `socket2` sets them on any stream, through its `SockRef`.
+/// Errors are those of `getsockopt(2)` and `setsockopt(2)`.
 impl<B: RxBuf> TcpStream<B> {
     /// Sets `TCP_NODELAY`: whether small writes are sent at once. Off by default.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     ///
     /// # Examples
     ///
@@ -55,10 +52,6 @@ impl<B: RxBuf> TcpStream<B> {
     }
 
     /// Whether small writes are sent at once.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
     pub fn nodelay(&self) -> Result<bool> {
         Ok(self.socket().tcp_nodelay()?)
     }
@@ -66,19 +59,11 @@ impl<B: RxBuf> TcpStream<B> {
     /// Sets `TCP_QUICKACK`: whether received data is acknowledged at once, or with the next data
     /// sent or after about 40 ms. On at first. It does not last: the kernel changes it with the
     /// traffic.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     pub fn set_quickack(&self, quickack: bool) -> Result<()> {
         Ok(self.socket().set_tcp_quickack(quickack)?)
     }
 
     /// Whether received data is acknowledged at once, just now.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
     pub fn quickack(&self) -> Result<bool> {
         Ok(self.socket().tcp_quickack()?)
     }
@@ -90,19 +75,11 @@ impl<B: RxBuf> TcpStream<B> {
     /// away and the connection is reset. With any other time, rounded up to whole seconds,
     /// **dropping the stream blocks the executor** until all is acknowledged or the time is
     /// over.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     pub fn set_linger(&self, linger: Option<Duration>) -> Result<()> {
         Ok(self.socket().set_linger(linger.map(in_whole_seconds))?)
     }
 
     /// The value set by [`set_linger`](Self::set_linger), in whole seconds.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
     pub fn linger(&self) -> Result<Option<Duration>> {
         Ok(self.socket().linger()?)
     }
@@ -131,10 +108,6 @@ impl<B: RxBuf> TcpStream<B> {
     }
 
     /// The value set by [`set_keepalive`](Self::set_keepalive), in whole seconds.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
     pub fn keepalive(&self) -> Result<Option<Duration>> {
         let socket = self.socket();
         if !socket.keepalive()? {
@@ -166,10 +139,6 @@ impl<B: RxBuf> TcpStream<B> {
     }
 
     /// The value set by [`set_user_timeout`](Self::set_user_timeout), in whole milliseconds.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
     pub fn user_timeout(&self) -> Result<Option<Duration>> {
         Ok(self.socket().tcp_user_timeout()?)
     }
@@ -179,7 +148,8 @@ impl<B: RxBuf> TcpStream<B> {
 }
 
 /// Options, which connections inherit when they are established. The receive buffer's size is best
-/// set here: TCP settles at the start of a connection how far its window may grow.
+/// set here: TCP settles at the start of a connection how far its window may grow. Errors are those of
+/// `getsockopt(2)` and `setsockopt(2)`.
 impl TcpListener {
     /// Accepts a connection only when the client has sent something (`TCP_DEFER_ACCEPT`), so that a
     /// server whose clients speak first is not woken for nothing. One that stays silent is accepted
@@ -221,10 +191,6 @@ impl TcpListener {
     }
 
     /// The value set by [`set_defer_accept`](Self::set_defer_accept), rounded up by the kernel.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
     pub fn defer_accept(&self) -> Result<Option<Duration>> {
         let seconds = tcp_option(self.socket().as_fd(), libc::TCP_DEFER_ACCEPT)?;
         let seconds = seconds.max(0).cast_unsigned();
@@ -239,10 +205,6 @@ impl TcpListener {
     /// that may be repeated. The kernel takes part if bit 2 of `net.ipv4.tcp_fastopen` is set,
     /// which by default it is not; otherwise the option has no effect. More than
     /// `net.core.somaxconn` is cut to that.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     pub fn set_fastopen(&self, pending: u32) -> Result<()> {
         let pending = pending.min(i32::MAX as u32).cast_signed();
         let listener = self.socket().as_fd();
@@ -250,10 +212,6 @@ impl TcpListener {
     }
 
     /// The value set by [`set_fastopen`](Self::set_fastopen).
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
     pub fn fastopen(&self) -> Result<u32> {
         let pending = tcp_option(self.socket().as_fd(), libc::TCP_FASTOPEN)?;
         Ok(pending.max(0).cast_unsigned())

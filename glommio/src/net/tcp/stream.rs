@@ -93,10 +93,6 @@ impl TcpStream {
     ///
     /// Panics if no executor runs on this thread.
     ///
-    /// # Cancel safety
-    ///
-    /// As there.
-    ///
     /// # Examples
     ///
     /// ```
@@ -145,10 +141,6 @@ impl TcpStream {
     /// # Panics
     ///
     /// Panics if no executor runs on this thread.
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
     ///
     /// # Examples
     ///

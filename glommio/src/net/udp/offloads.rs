@@ -7,7 +7,7 @@ use crate::net::Result;
 use crate::sys::datagrams::{self, Told};
 
 /// Offloads, and what [`recv_many`](UdpSocket::recv_many) is told of datagrams. All are off by
-/// default.
+/// default. Errors are those of `getsockopt(2)` and `setsockopt(2)`.
 impl UdpSocket {
     /// Has the kernel give datagrams of one sender and of equal length to
     /// [`recv_many`](Self::recv_many) as one (generic receive offload, `UDP_GRO`, Linux 5.0).
@@ -44,10 +44,6 @@ impl UdpSocket {
 
     /// Has [`recv_many`](Self::recv_many) report the mark of congestion of each
     /// datagram (`IP_RECVTOS`, `IPV6_RECVTCLASS`).
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     pub fn set_receive_ecn(&self, receive: bool) -> Result<()> {
         Ok(datagrams::set_told(self.socket(), Told::Ecn, receive)?)
     }
@@ -55,10 +51,6 @@ impl UdpSocket {
     /// Has [`recv_many`](Self::recv_many) report where each datagram was sent to, and on
     /// which interface it came (`IP_PKTINFO`, `IPV6_RECVPKTINFO`): what a socket that is bound to no
     /// address needs to answer from the address that was asked.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     pub fn set_receive_destination(&self, receive: bool) -> Result<()> {
         Ok(datagrams::set_told(
             self.socket(),
@@ -69,10 +61,6 @@ impl UdpSocket {
 
     /// Has [`recv_many`](Self::recv_many) report when the kernel received each datagram
     /// (`SO_TIMESTAMPNS`).
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     pub fn set_receive_timestamps(&self, receive: bool) -> Result<()> {
         Ok(datagrams::set_told(self.socket(), Told::Time, receive)?)
     }
@@ -100,10 +88,6 @@ impl UdpSocket {
 
     /// How many datagrams the kernel has dropped because the receive buffer was full, since the
     /// socket was made; counted in 32 bits. Zero in a simulation.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
     pub fn receive_drops(&self) -> Result<u32> {
         Ok(datagrams::receive_drops(self.socket())?)
     }

@@ -9,6 +9,7 @@ use crate::net::Result;
 use crate::net::options::{bound_options, internet_options, plain_options, socket_options};
 
 /// Options. There are more; the crate `socket2` sets them on any socket, through its `SockRef`.
+/// Errors are those of `getsockopt(2)` and `setsockopt(2)`.
 impl UdpSocket {
     /// Joins the group `multiaddr` on the interface with the address `interface`, or on one of the
     /// system's choice if that is unspecified.
@@ -56,19 +57,11 @@ impl UdpSocket {
     }
 
     /// Leaves a group that was [joined](Self::join_multicast_v4).
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     pub fn leave_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
         Ok(self.socket().leave_multicast_v4(multiaddr, interface)?)
     }
 
     /// Leaves a group that was [joined](Self::join_multicast_v6).
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
     pub fn leave_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
         Ok(self.socket().leave_multicast_v6(multiaddr, interface)?)
     }

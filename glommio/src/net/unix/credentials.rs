@@ -57,22 +57,6 @@ impl<B: RxBuf> UnixStream<B> {
     /// # Errors
     ///
     /// What `getsockopt(2)` gives; none is known.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::net::{UnixListener, UnixStream};
-    ///
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("socket");
-    /// let listener = UnixListener::bind(&path)?;
-    /// let client = UnixStream::connect(&path).await?;
-    /// let server = listener.accept().await?;
-    /// assert_eq!(server.peer_cred()?, client.peer_cred()?); // of one process
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
     pub fn peer_cred(&self) -> Result<UCred> {
         let (uid, gid, pid) = peer_credentials(self.socket().as_fd())?;
         Ok(UCred {

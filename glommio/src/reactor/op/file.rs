@@ -42,7 +42,7 @@ pub(crate) struct Closed {
 
 /// Reads from byte `position` of the file, or from where the file stands if that is
 /// [`CURRENT_POSITION`], into `buffer` from its byte `start` on. The output is the buffer as long
-/// as it was, and how many bytes were read.
+/// as it was, also after an error, and how many bytes were read.
 #[derive(Debug)]
 pub(crate) struct Read<F = FdGuard> {
     pub(crate) fd: F,

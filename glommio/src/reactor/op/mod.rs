@@ -77,8 +77,8 @@ pub(crate) trait Op: 'static {
     /// What the kernel has to have for it. Without, a blocking thread does it.
     const FEATURE: Option<Feature> = None;
 
-    /// The same as [`submission`](Self::submission), if it borrows nothing from the operation. Such
-    /// an operation may move while the kernel works on it, and a small one takes no memory of its
+    /// What [`submission`](Self::submission) gives, if that borrows nothing from the operation. Such an
+    /// operation may move while the kernel works on it, and a small one takes no memory of its
     /// own.
     const PLAIN: Option<fn(&Self) -> Submission<'static>> = None;
 

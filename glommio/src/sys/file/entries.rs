@@ -26,7 +26,7 @@ mod layout {
     pub(super) const NAME: usize = 19;
 }
 
-/// The same directory, opened anew: where it stands is not shared with `fd`. May wait.
+/// Opens the directory `fd` anew: where it stands is not shared with `fd`. May wait.
 pub(crate) fn open_anew(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     door!(file(fd).open(OsStr::new("."), flags.bits()));
