@@ -71,22 +71,8 @@ where
     Timeout::new(future, Limit::After(dur), in_time)
 }
 
-/// Awaits `future` until `deadline`. If that is past, `future` is polled once.
-///
-/// `future` is polled first each time: an output that is there at the deadline wins.
-///
-/// # Errors
-///
-/// [`GlommioError::TimedOut`] if `future` took longer, with the time from the first poll to
-/// `deadline`. It has been dropped then.
-///
-/// # Panics
-///
-/// Panics when it is first polled if no executor is running on this thread.
-///
-/// # Cancel safety
-///
-/// As `future`.
+/// As [`timeout`], until `deadline`: [`GlommioError::TimedOut`] has the time from the first poll to it. If
+/// it is past, `future` is polled once.
 pub fn timeout_at<F, T>(deadline: Instant, future: F) -> impl Future<Output = Result<T, ()>>
 where
     F: Future<Output = T>,

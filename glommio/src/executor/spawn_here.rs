@@ -90,10 +90,6 @@ impl ExecutorProxy {
 
     /// As [`spawn_local_into`](Self::spawn_local_into), for a future that borrows.
     ///
-    /// # Errors
-    ///
-    /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
-    ///
     /// # Safety
     ///
     /// As [`spawn_scoped_local`](Self::spawn_scoped_local).
@@ -189,10 +185,6 @@ where
 
 /// As [`ExecutorProxy::spawn_local_into`].
 ///
-/// # Errors
-///
-/// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
-///
 /// # Examples
 ///
 /// ```
@@ -242,10 +234,6 @@ pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) ->
 }
 
 /// As [`ExecutorProxy::spawn_scoped_local_into`].
-///
-/// # Errors
-///
-/// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
 ///
 /// # Safety
 ///

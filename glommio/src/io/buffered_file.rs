@@ -75,22 +75,10 @@ impl BufferedFile {
         }
     }
 
-    /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there
-    /// are, if the device is full or the file may not grow, and a gigabyte at most; the rest is for
-    /// the caller to write or give up. [`write_all_at`](Self::write_all_at) writes it.
+    /// As [`DmaFile::write_at`](crate::io::DmaFile::write_at), also of what is not aligned.
     ///
     /// The data is in the page cache then, where all others see it. [`fdatasync`](Self::fdatasync)
-    /// brings it to the device. On a file opened with [`append`](OpenOptions::append) the
-    /// kernel ignores `pos`.
-    ///
-    /// # Errors
-    ///
-    /// What `write(2)` gives, such as `ENOSPC` or `EFBIG`. The buffer is dropped.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
-    /// or may not be, until [`close`](Self::close) returns.
+    /// brings it to the device.
     pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
         let started = budget::checked(self.start_write(Bytes::Vec(buf), 0, pos)).await;
         let written = async { started?.await?.count };
@@ -118,17 +106,7 @@ impl BufferedFile {
             .start_counted(write, Counted::BufferedWrite)
     }
 
-    /// Reads up to `size` bytes at `pos`. Fewer at the end of the file, and none after it; more than
-    /// a gigabyte is read piece by piece. [`read_exact_at`](Self::read_exact_at) takes fewer for an
-    /// error.
-    ///
-    /// # Errors
-    ///
-    /// What `read(2)` gives, such as `EIO`. `ENOMEM` for more than there is memory.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    /// As [`DmaFile::read_at`](crate::io::DmaFile::read_at), without what lies around.
     pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
         let read = async {
             let size = to_allocate(&self.file, pos, size).await?;

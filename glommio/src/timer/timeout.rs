@@ -12,25 +12,8 @@ use crate::clock;
 use crate::error::{GlommioError, Result};
 use crate::reactor::budget;
 
-/// Awaits `f` for at most `dur`, counted from the first poll of the returned future.
-///
-/// For a future whose output is a `Result` of this crate, which this returns.
-/// [`future::timeout`](crate::future::timeout) takes any future.
-///
-/// `f` is polled first each time: a result that is there at the deadline wins. Errors of `f` pass
-/// through unchanged.
-///
-/// # Errors
-///
-/// [`GlommioError::TimedOut`] with `dur` if `f` took longer. `f` has been dropped then.
-///
-/// # Panics
-///
-/// Panics when it is first polled if no executor is running on this thread.
-///
-/// # Cancel safety
-///
-/// As `f`.
+/// As [`future::timeout`](crate::future::timeout), of a future whose output is a `Result` of this crate:
+/// this returns it, and errors of `f` pass through unchanged.
 ///
 /// # Examples
 ///

@@ -11,15 +11,7 @@ use crate::reactor::budget;
 use crate::reactor::op::Bytes;
 
 impl BufferedFile {
-    /// Reads exactly `size` bytes at `pos`.
-    ///
-    /// # Errors
-    ///
-    /// Kind `UnexpectedEof` if the file ends before. Else as [`read_at`](Self::read_at).
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    /// As [`DmaFile::read_exact_at`](crate::io::DmaFile::read_exact_at).
     pub async fn read_exact_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
         let read = self.read_exact(pos, size).await;
         Ok(ReadResult::new(self.file.named(read, "Reading")?))
@@ -38,19 +30,8 @@ impl BufferedFile {
         }
     }
 
-    /// Reads up to `buf.len()` bytes at `pos` into `buf`, and returns how many there were, with the
-    /// buffer as long as it was. Fewer at the end of the file, and none after it. What lies behind
-    /// them in the buffer stays.
-    ///
-    /// # Errors
-    ///
-    /// What `read(2)` gives, such as `EIO`. The buffer comes back all the same, and what is in it is
-    /// not specified; but if the executor of the file is dropped meanwhile it is lost, and the
-    /// buffer that comes back is empty.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, the buffer is freed as soon as the kernel is done with it.
+    /// As [`DmaFile::read_at_into`](crate::io::DmaFile::read_at_into), through the page cache: nothing
+    /// need be aligned.
     ///
     /// # Examples
     ///
@@ -79,19 +60,8 @@ impl BufferedFile {
         (self.file.named(read, "Reading"), buffer)
     }
 
-    /// Writes all of `buf` at `pos`: what the kernel has left is written with a further call.
-    ///
-    /// On a file opened with [`append`](crate::io::OpenOptions::append) the kernel ignores `pos`.
-    ///
-    /// # Errors
-    ///
-    /// What `write(2)` gives, such as `ENOSPC` or `EFBIG`; kind `WriteZero` if it writes nothing
-    /// more. A part may have been written. The buffer is dropped.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, any part
-    /// may or may not be, until [`close`](Self::close) returns.
+    /// As [`DmaFile::write_all_at`](crate::io::DmaFile::write_all_at), also of what is not aligned. A file
+    /// may be opened with [`append`](crate::io::OpenOptions::append): the kernel ignores `pos` then.
     pub async fn write_all_at(&self, buf: Vec<u8>, pos: u64) -> Result<()> {
         let written = self.write_all(Bytes::Vec(buf), pos).await;
         self.file.named(written, "Writing")

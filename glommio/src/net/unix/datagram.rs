@@ -127,16 +127,8 @@ impl UnixDatagram {
         Ok(self.socket().connect(&address::of(addr)?)?)
     }
 
-    /// Receives a datagram from the peer and leaves it in the socket: the same one is received
-    /// next. Waits for as long as it takes.
-    ///
-    /// # Errors
-    ///
-    /// Kind `NotConnected`, at once, if there is no peer (any more); what `recv(2)` gives.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped.
+    /// As [`UdpSocket::peek`](crate::net::UdpSocket::peek). A send that finds the peer gone ends the
+    /// connection.
     pub async fn peek(&self, buf: &mut [u8]) -> Result<usize> {
         // Asked each time: a send that finds the peer gone ends the connection.
         budget::checked(self.socket().peer_addr()).await?;
