@@ -1,27 +1,16 @@
-//! A lock for many readers or one writer, with hand-over in order of arrival.
+//! A lock for many readers or one writer: a semaphore, of which a reader takes one unit and a writer all,
+//! beside a value.
 //!
-//! The value is in a `RefCell`, which the counts keep from ever refusing a borrow. Its check costs
+//! The value is in a `RefCell`, which the units keep from ever refusing a borrow. Its check costs
 //! a load and an addition, and saves the unsafe code.
-//!
-//! Cost: while no future waits, an access is two loads, two comparisons and a store, and so is its
-//! end, besides that check.
-
-mod order;
 
 use std::cell::{Ref, RefCell, RefMut};
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::ops::DerefMut;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
-use order::{Access, Hold, Order};
-
-use super::OneThread;
+use super::semaphore::{Permit, Semaphore};
 use crate::error::{GlommioError, ResourceType, Result};
-use crate::reactor::budget;
-use crate::wait_queue::WaitKey;
 
 /// What locking gives: a guard, or an error if the lock is closed.
 pub type LockResult<T> = Result<T, ()>;
@@ -57,18 +46,19 @@ pub type TryLockResult<T> = Result<T, ()>;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 pub struct RwLock<T> {
-    order: Order,
+    turns: Semaphore,
     value: RefCell<T>,
-    _one_thread: OneThread,
 }
+
+/// What a writer takes. A reader takes 1.
+const ALL: u64 = u64::MAX;
 
 impl<T> RwLock<T> {
     /// A lock that is free.
     pub fn new(value: T) -> Self {
         RwLock {
-            order: Order::new(),
+            turns: Semaphore::of_rwlock(ALL),
             value: RefCell::new(value),
-            _one_thread: OneThread::default(),
         }
     }
 
@@ -83,7 +73,7 @@ impl<T> RwLock<T> {
     /// A future that is dropped loses its place in the order.
     #[inline]
     pub fn read(&self) -> impl Future<Output = LockResult<RwLockReadGuard<'_, T>>> {
-        Locking::new(self)
+        (self.turns).acquire_with(1, |turns| self.read_guard(turns.permit(1)))
     }
 
     /// Locks for writing, waiting until no task reads or writes and none that came before waits.
@@ -97,7 +87,7 @@ impl<T> RwLock<T> {
     /// As [`read`](Self::read).
     #[inline]
     pub fn write(&self) -> impl Future<Output = LockResult<RwLockWriteGuard<'_, T>>> {
-        Locking::new(self)
+        (self.turns).acquire_with(ALL, |turns| self.write_guard(turns.permit(ALL)))
     }
 
     /// Locks for reading if no task writes, and none waits.
@@ -106,7 +96,7 @@ impl<T> RwLock<T> {
     ///
     /// `Closed` if the lock is closed, else `WouldBlock` if this would have to wait.
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        self.try_lock()
+        Ok(self.read_guard(self.turns.try_acquire_permit(1)?))
     }
 
     /// Locks for writing if no task reads or writes, and none waits.
@@ -115,7 +105,7 @@ impl<T> RwLock<T> {
     ///
     /// As [`try_read`](Self::try_read).
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        self.try_lock()
+        Ok(self.write_guard(self.turns.try_acquire_permit(ALL)?))
     }
 
     /// The value, without locking.
@@ -124,7 +114,7 @@ impl<T> RwLock<T> {
     ///
     /// `Closed` if the lock is closed.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.order.check_open()?;
+        self.turns.check_open(0)?;
         Ok(self.value.get_mut())
     }
 
@@ -134,7 +124,7 @@ impl<T> RwLock<T> {
     ///
     /// `Closed` if the lock is closed; the value is dropped then.
     pub fn into_inner(self) -> LockResult<T> {
-        self.order.check_open()?;
+        self.turns.check_open(0)?;
         Ok(self.value.into_inner())
     }
 
@@ -160,25 +150,34 @@ impl<T> RwLock<T> {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub fn close(&self) -> LockResult<()> {
-        if !self.is_closed() && self.order.is_held() {
+        // An access that was given and not taken yet is no guard.
+        if !self.is_closed() && self.value.try_borrow_mut().is_err() {
             let why = "Lock is still held by fiber(s)";
             return Err(GlommioError::CanNotBeClosed(ResourceType::RwLock, why));
         }
-        self.order.close();
+        self.turns.close();
         Ok(())
     }
 
     /// Whether the lock was closed.
     pub fn is_closed(&self) -> bool {
-        self.order.is_closed()
+        self.turns.is_closed()
     }
 
-    fn try_lock<'a, G: Guard<'a, T>>(&'a self) -> TryLockResult<G> {
-        if self.order.take_now(G::ACCESS) {
-            return Ok(G::new(self));
+    #[inline]
+    fn read_guard<'a>(&'a self, turn: Permit<'a>) -> RwLockReadGuard<'a, T> {
+        RwLockReadGuard {
+            value: self.value.borrow(),
+            _turn: turn,
         }
-        self.order.check_open()?;
-        Err(GlommioError::WouldBlock(ResourceType::RwLock))
+    }
+
+    #[inline]
+    fn write_guard<'a>(&'a self, turns: Permit<'a>) -> RwLockWriteGuard<'a, T> {
+        RwLockWriteGuard {
+            value: self.value.borrow_mut(),
+            _turns: turns,
+        }
     }
 }
 
@@ -200,113 +199,20 @@ impl<T: fmt::Debug> fmt::Debug for RwLock<T> {
     }
 }
 
-/// A guard on the way to a task. Not an `async fn`, of which the compiler would make a function
-/// that hands the guard over in memory.
-#[must_use = "futures do nothing unless polled"]
-struct Locking<'a, T, G> {
-    lock: &'a RwLock<T>,
-    key: Option<WaitKey>,
-    guard: PhantomData<G>,
-}
-
-impl<'a, T, G> Locking<'a, T, G> {
-    #[inline]
-    fn new(lock: &'a RwLock<T>) -> Self {
-        Locking {
-            lock,
-            key: None,
-            guard: PhantomData,
-        }
-    }
-}
-
-/// Nothing is pinned in it.
-impl<T, G> Unpin for Locking<'_, T, G> {}
-
-impl<'a, T, G: Guard<'a, T>> Future for Locking<'a, T, G> {
-    type Output = LockResult<G>;
-
-    // Out of line, the guard would come back through memory, in halves that are read as one: the
-    // processor waits for that several times as long as the rest takes.
-    #[inline(always)]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LockResult<G>> {
-        ready!(budget::poll_leave(cx));
-        // A future that does not have to wait has no place in the order to care for.
-        if self.key.is_none() && self.lock.order.take_now(G::ACCESS) {
-            budget::spend();
-            return Poll::Ready(Ok(G::new(self.lock)));
-        }
-        let admitted = ready!(self.poll_in_order(cx));
-        Poll::Ready(admitted.map(|()| G::new(self.lock)))
-    }
-}
-
-impl<'a, T, G: Guard<'a, T>> Locking<'a, T, G> {
-    /// For a future that has just found the lock taken, or was woken.
-    #[inline(never)]
-    fn poll_in_order(&mut self, cx: &Context<'_>) -> Poll<Result<(), ()>> {
-        let Locking { lock, key, .. } = self;
-        let admitted = ready!(lock.order.poll_admission(G::ACCESS, key, cx));
-        budget::spend();
-        Poll::Ready(admitted)
-    }
-}
-
-impl<T, G> Drop for Locking<'_, T, G> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.key.is_some() {
-            self.lock.order.give_up(&mut self.key);
-        }
-    }
-}
-
-/// What ends an access of its kind when it is dropped.
-trait Guard<'a, T> {
-    const ACCESS: Access;
-
-    /// That of an access that was given.
-    fn new(lock: &'a RwLock<T>) -> Self;
-}
-
-impl<'a, T> Guard<'a, T> for RwLockReadGuard<'a, T> {
-    const ACCESS: Access = Access::Read;
-
-    #[inline]
-    fn new(lock: &'a RwLock<T>) -> Self {
-        RwLockReadGuard {
-            value: lock.value.borrow(),
-            _hold: Hold::new(&lock.order),
-        }
-    }
-}
-
-impl<'a, T> Guard<'a, T> for RwLockWriteGuard<'a, T> {
-    const ACCESS: Access = Access::Write;
-
-    #[inline]
-    fn new(lock: &'a RwLock<T>) -> Self {
-        RwLockWriteGuard {
-            value: lock.value.borrow_mut(),
-            _hold: Hold::new(&lock.order),
-        }
-    }
-}
-
 /// The value of an [`RwLock`] that is locked for reading until this is dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RwLockReadGuard<'a, T> {
-    /// Before the hold, and so dropped before it.
+    /// Before the turn, and so dropped before it.
     value: Ref<'a, T>,
-    _hold: Hold<'a>,
+    _turn: Permit<'a>,
 }
 
 /// The value of an [`RwLock`] that is locked for writing until this is dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RwLockWriteGuard<'a, T> {
-    /// Before the hold, and so dropped before it.
+    /// Before the turns, and so dropped before them.
     value: RefMut<'a, T>,
-    _hold: Hold<'a>,
+    _turns: Permit<'a>,
 }
 
 guard_impls!(RwLockReadGuard);

@@ -60,6 +60,8 @@ pub struct Semaphore {
     /// With the units that each wants; of the notified ones, those that it was given.
     waiters: RefCell<WaitQueue<u64>>,
     holder: Holder,
+    /// Whether errors name a read-write lock.
+    is_rwlock: bool,
     _one_thread: OneThread,
 }
 
@@ -85,7 +87,16 @@ impl Semaphore {
             stage: Cell::new(Stage::Free),
             waiters: RefCell::new(WaitQueue::new()),
             holder: Holder::of(what),
+            is_rwlock: false,
             _one_thread: OneThread::default(),
+        }
+    }
+
+    /// The turns of a read-write lock.
+    pub(super) fn of_rwlock(turns: u64) -> Semaphore {
+        Semaphore {
+            is_rwlock: true,
+            ..Semaphore::of("read-write lock", turns)
         }
     }
 
@@ -239,15 +250,13 @@ impl Semaphore {
     ///
     /// The semaphore is closed.
     fn try_take(&self, units: u64) -> Result<bool, ()> {
-        match self.stage.get() {
-            Stage::Free => Ok(self.take_now(units)),
-            Stage::Awaited => Ok(false),
-            Stage::Closed => Err(self.closed(units)),
-        }
+        self.check_open(units)?;
+        Ok(self.stage.get() == Stage::Free && self.take_now(units))
     }
 
+    /// See [`acquire`](Self::acquire); `permit` makes what stands for the units.
     #[inline]
-    fn acquire_with<'a, P, T>(&'a self, units: u64, permit: P) -> Acquire<'a, P>
+    pub(super) fn acquire_with<'a, P, T>(&'a self, units: u64, permit: P) -> Acquire<'a, P>
     where
         P: Fn(&'a Semaphore) -> T,
     {
@@ -265,15 +274,24 @@ impl Semaphore {
         self.available.set(available);
     }
 
-    #[cold]
-    fn closed(&self, requested: u64) -> GlommioError<()> {
-        GlommioError::Closed(self.resource(requested))
+    /// # Errors
+    ///
+    /// The semaphore, of which so many units are requested, is closed.
+    pub(super) fn check_open(&self, requested: u64) -> Result<(), ()> {
+        if self.is_closed() {
+            return Err(GlommioError::Closed(self.resource(requested)));
+        }
+        Ok(())
     }
 
     fn resource(&self, requested: u64) -> ResourceType<()> {
-        ResourceType::Semaphore {
-            requested,
-            available: self.available.get(),
+        let available = self.available.get();
+        match self.is_rwlock {
+            true => ResourceType::RwLock,
+            false => ResourceType::Semaphore {
+                requested,
+                available,
+            },
         }
     }
 
@@ -286,7 +304,7 @@ impl Semaphore {
 
     /// The permit for units that were taken.
     #[inline]
-    fn permit(&self, units: u64) -> Permit<'_> {
+    pub(super) fn permit(&self, units: u64) -> Permit<'_> {
         self.holder.taken();
         Permit {
             semaphore: self,
@@ -343,7 +361,7 @@ impl Semaphore {
 
 /// Units on the way to a future, which gets them as what `permit` makes.
 #[must_use = "futures do nothing unless polled"]
-struct Acquire<'a, P> {
+pub(super) struct Acquire<'a, P> {
     semaphore: &'a Semaphore,
     units: u64,
     key: Option<WaitKey>,
@@ -359,7 +377,9 @@ where
 {
     type Output = Result<T, ()>;
 
-    #[inline]
+    // Out of line, the guard of a lock would come back through memory, in halves that are read as one: the
+    // processor waits for that several times as long as the rest takes.
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(budget::poll_leave(cx));
         // A future that does not have to wait has no place in the order to care for.
@@ -387,7 +407,7 @@ impl<P> Acquire<'_, P> {
                 if let Some(Removed::Waiting(known)) = semaphore.leave(key) {
                     waker.drop_later(known);
                 }
-                return Poll::Ready(Err(semaphore.closed(*units)));
+                return Poll::Ready(semaphore.check_open(*units));
             }
             let mut waiters = semaphore.waiters.borrow_mut();
             let is_served = match key {
