@@ -9,6 +9,9 @@
 //!
 //! No reading is earlier than one before it on the same executor.
 
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime};
+
 /// Without paused clocks: the functions are documented below.
 #[cfg(not(feature = "simulation"))]
 mod reading {
@@ -59,6 +62,10 @@ mod reading {
     #[inline]
     pub(crate) fn is_paused() -> bool {
         false
+    }
+
+    pub(crate) fn is_real() -> bool {
+        true
     }
 }
 
@@ -172,6 +179,11 @@ mod reading {
         matches!(CLOCK.get(), Clock::Paused(_))
     }
 
+    /// Whether that clock has always been the system's.
+    pub(crate) fn is_real() -> bool {
+        matches!(CLOCK.get(), Clock::Real)
+    }
+
     /// Has it stand still, or moves it on to `instant` if it is paused and that is to come.
     pub(crate) fn pause_at(instant: Instant) {
         CLOCK.set(Clock::Paused(instant.max(now())));
@@ -187,3 +199,24 @@ mod reading {
 }
 
 pub(crate) use reading::*;
+
+/// A moment of the clock of executors, and its date.
+pub(crate) type Dated = (Instant, SystemTime);
+
+/// The date by the clock of the executor that runs on this thread.
+pub(crate) fn date() -> SystemTime {
+    // The same for all clocks that are not the system's, so that they go on evenly.
+    static DATED: OnceLock<Dated> = OnceLock::new();
+    match is_real() {
+        true => SystemTime::now(),
+        false => date_of(now(), *DATED.get_or_init(|| (real(), SystemTime::now()))),
+    }
+}
+
+/// The date of `now`.
+pub(crate) fn date_of(now: Instant, (instant, date): Dated) -> SystemTime {
+    match now.checked_duration_since(instant) {
+        Some(later) => date + later,
+        None => date - (instant - now),
+    }
+}

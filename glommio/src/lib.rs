@@ -176,6 +176,8 @@ pub use crate::ring::Driver;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
 pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};
+#[doc(hidden)]
+pub use crate::sys::door::is_simulated as __is_simulated;
 // Measured beside other ways to the kernel.
 #[cfg(feature = "bench")]
 #[doc(hidden)]

@@ -28,7 +28,7 @@
 //!
 //! | goes by the executor's clock | goes by the system's |
 //! |---|---|
-//! | sleeps, intervals, actions, `DelayQueue` | [`Instant::now`], files' times |
+//! | [`now`], [`system_now`], sleeps, intervals, actions, `DelayQueue` | [`Instant::now`], [`SystemTime::now`], files' times |
 //! | `timeout` and the timeouts of sockets and of connecting | shares of task queues, preemption, stall detection, statistics of running time |
 //! | `overload`, `DeadlineQueue` of the controllers, metrics of timers | grace periods and restarts of shards, idle blocking threads |
 //!
@@ -46,13 +46,14 @@
 #[cfg(feature = "simulation")]
 mod paused;
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 #[cfg(feature = "simulation")]
 #[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
 pub use paused::{advance, pause, resume};
 
 use crate::clock;
+use crate::sys::door;
 
 /// The time by the clock of the executor on this thread; that of the system, as [`Instant::now`], if no
 /// executor runs here or its clock was never paused.
@@ -62,6 +63,36 @@ use crate::clock;
 #[inline]
 pub fn now() -> Instant {
     clock::now()
+}
+
+/// The date by the clock of the executor on this thread; that of the system, as [`SystemTime::now`], if no
+/// executor runs here or its clock was never paused.
+///
+/// It moves as [`now`] does, also with a paused clock. In a simulation it begins with the year 2020, drifts with the clock
+/// of the node, and goes on while the node is off: so a deadline that is kept in a file can be tested.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{time, timer::sleep};
+/// use std::time::{Duration, SystemTime};
+///
+/// const DAY: Duration = Duration::from_secs(86_400);
+/// glommio::LocalExecutor::default().run(async {
+///     # #[cfg(feature = "simulation")]
+///     time::pause();
+///     # #[cfg(not(feature = "simulation"))]
+///     # const DAY: Duration = Duration::from_millis(1);
+///     let expires = time::system_now() + DAY;
+///     let in_the_file = expires.duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
+///     sleep(DAY).await;
+///     assert!(time::system_now() >= SystemTime::UNIX_EPOCH + Duration::from_secs(in_the_file));
+///     Ok::<_, std::time::SystemTimeError>(())
+/// })?;
+/// # Ok::<_, std::time::SystemTimeError>(())
+/// ```
+pub fn system_now() -> SystemTime {
+    door::date()
 }
 
 /// Keeps the clock of the executor on this thread where it is while it is paused, until what is

@@ -8,7 +8,7 @@
 //! after .. s, auditor panicked: assertion `left == right` failed: messages that were confirmed are lost
 //!   left: ..
 //!  right: 0
-//! to repeat this: GLOMMIO_SEED=..
+//! to repeat this: .seed(..)
 //! ```
 //!
 //! # The service

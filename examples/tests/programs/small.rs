@@ -34,8 +34,9 @@ fn shards_report_a_stall() {
 fn a_broker_without_syncs_is_found_and_its_seed_finds_it_again() {
     let (is_success, printed, _) = run("simulated_broker", &["--seeds", "20", "--without-sync"]);
     assert!(!is_success, "{printed}");
-    let seed = printed.trim_end().rsplit_once("GLOMMIO_SEED=");
+    let seed = printed.trim_end().rsplit_once(".seed(");
     let seed = seed.expect("the seed is the last that is printed").1;
+    let seed = seed.trim_end_matches(')');
     let one = ["--seed", seed, "--seeds", "1", "--without-sync"];
     let (is_success, again, _) = run("simulated_broker", &one);
     assert_eq!((is_success, &again), (false, &printed));

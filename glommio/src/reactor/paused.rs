@@ -1,7 +1,7 @@
 //! A paused clock, which moves when nothing else can happen.
 //!
 //! ```text
-//!   nothing is runnable, nothing has completed ──▶ a device or a thread works for us? ──yes──▶ wait for it
+//!   nothing is runnable, nothing has completed ──▶ a device, a thread or TCP works for us? ──yes──▶ wait for it
 //!                                                        │ no
 //!                                                        ▼
 //!                                     does a task wait for this moment? ──yes──▶ wake it
@@ -26,6 +26,7 @@ use crate::blocking::BlockingPool;
 use crate::clock;
 use crate::panic::wake;
 use crate::ring::Wait;
+use crate::sys::unsent;
 
 /// How often to look whether the blocking calls are over, and whether the clock is still held.
 const LOOK: Duration = Duration::from_micros(100);
@@ -81,7 +82,8 @@ impl PausedClock {
         if driver.in_flight.borrow().waits_for_device() {
             return false;
         }
-        if pools.made().any(BlockingPool::is_busy) || Arc::strong_count(&self.held) > 1 {
+        let works = pools.made().any(BlockingPool::is_busy) || unsent::are_any();
+        if works || Arc::strong_count(&self.held) > 1 {
             driver.enter(Wait::Until(clock::real() + LOOK));
             driver.reap();
             return true;

@@ -98,7 +98,7 @@ impl State {
         };
         eprintln!(
             "a simulation stands still: the blocking call {name} has not returned for {PATIENCE:?} of real time; \
-             {others}. To repeat this: GLOMMIO_SEED={seed}"
+             {others}. The seed is {seed}"
         );
     }
 }

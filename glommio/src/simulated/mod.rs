@@ -54,6 +54,7 @@ mod passed;
 mod socket;
 mod sockets;
 mod trace;
+mod unix_files;
 mod used_up;
 mod world;
 
@@ -67,4 +68,5 @@ pub(crate) use numbers::raise_descriptor_limit;
 pub(crate) use socket::{SimulatedSocket, add_pair, add_socket, internet, socket};
 pub(crate) use sockets::Wait;
 pub(crate) use trace::{Described, Event, Named};
+pub(crate) use unix_files::path_of;
 pub(crate) use world::{Due, PlannedAt, World};

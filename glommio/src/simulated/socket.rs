@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use super::current::current;
+use super::disk;
 use super::ids::{NodeId, Time};
 use super::moments::Moment;
 use super::network::{self, Address, Kind, Network, Received, SocketId};
@@ -186,7 +187,20 @@ impl SimulatedSocket {
     }
 
     pub(crate) fn send_to(&self, buf: &[u8], address: &Address) -> io::Result<usize> {
-        self.noted_as_sent(self.with(|network, id| network.send_to(id, buf, address)))
+        // Of a connection, the address is refused or ignored.
+        let address = match self.world.network().is_datagram(self.id) {
+            true => of_disk(self.world.found(self.node, self.id, address))?,
+            false => address.clone(),
+        };
+        self.noted_as_sent(self.with(|network, id| network.send_to(id, buf, &address)))
+    }
+
+    pub(crate) fn bind(&self, address: &Address) -> io::Result<()> {
+        of_disk(self.world.bind(self.node, self.id, address))
+    }
+
+    pub(crate) fn connect(&self, address: &Address) -> io::Result<()> {
+        of_disk(self.world.connect(self.node, self.id, address))
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
@@ -201,6 +215,10 @@ impl SimulatedSocket {
         let ready = (self.world).with_network(|network| network.readiness(self.id));
         ready & events != 0
     }
+}
+
+fn of_disk<T>(result: disk::Result<T>) -> io::Result<T> {
+    result.map_err(io::Error::from_raw_os_error)
 }
 
 /// An internet address, if it is one.

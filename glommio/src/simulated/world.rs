@@ -2,13 +2,13 @@
 
 mod nodes;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use fastrand::Rng;
 
@@ -22,6 +22,7 @@ use super::numbers::Numbers;
 use super::sockets::{Sockets, Wait};
 use super::trace::{Event, Named, Trace};
 use super::used_up::UsedUp;
+use crate::clock;
 
 /// What clocks that tell the date say at the start: in the year 2020.
 const EPOCH: Duration = Duration::from_secs(1_577_836_800);
@@ -52,6 +53,8 @@ pub(crate) struct World {
     sockets: RefCell<Sockets>,
     /// Descriptors on their way, each with its node.
     pub(super) passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
+    /// The names in the network of Unix sockets, by their files.
+    pub(super) unix_files: RefCell<BTreeMap<(NodeId, u64), Vec<u8>>>,
     used_up: UsedUp,
     numbers_of: RefCell<Numbers>,
     /// How many descriptors a node may have.
@@ -155,6 +158,7 @@ impl World {
             network: RefCell::new(Network::new(generator(seed, NETWORK).u64(..))),
             sockets: RefCell::default(),
             passed: RefCell::default(),
+            unix_files: RefCell::default(),
             used_up: UsedUp::default(),
             numbers_of: RefCell::default(),
             descriptors_max: Cell::new(usize::MAX),
@@ -174,6 +178,11 @@ impl World {
 
     pub(crate) fn now(&self) -> Time {
         self.now.get()
+    }
+
+    /// The date by the clock of the node whose code runs.
+    pub(crate) fn date(&self) -> SystemTime {
+        clock::date_of(clock::now(), (self.start, SystemTime::UNIX_EPOCH + EPOCH))
     }
 
     /// Draws from the one generator.
@@ -357,6 +366,10 @@ impl World {
             self.end(it.ring, it.user_data, result, !it.is_over);
         }
         called
+    }
+
+    pub(super) fn network(&self) -> Ref<'_, Network> {
+        self.network.borrow()
     }
 
     /// Which socket of which node a descriptor is of.

@@ -372,8 +372,8 @@ impl SimulationBuilder {
         self.run_to(Until::At(length))
     }
 
-    /// Runs the simulation until `is_reached` is true, which is called after each turn of an executor. Clients need
-    /// not have ended by then.
+    /// Runs the simulation until `is_reached` is true, which is called after each turn of an executor, and so sees each
+    /// step. It may [inject](super::inject) faults. Clients need not have ended by then.
     ///
     /// # Errors
     ///
@@ -420,7 +420,12 @@ impl SimulationBuilder {
         if let Err(text) = self.check() {
             return Err(Failure::before_start(text));
         }
-        Run::new(self.spec, seed).run(end)
+        let is_set = self.seed.is_some() && !self.has_fixed_seed;
+        let failed = Run::new(self.spec, seed).run(end);
+        failed.map_err(|failure| Failure {
+            is_seed_set: is_set,
+            ..failure
+        })
     }
 
     /// What is wrong with it.
@@ -480,6 +485,7 @@ impl Failure {
             kind: FailureKind::Setup(text),
             node: None,
             seed: None,
+            is_seed_set: false,
             elapsed: Duration::ZERO,
             digest: 0,
             seen: Box::default(),

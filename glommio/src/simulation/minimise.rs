@@ -77,6 +77,7 @@ impl Simulation {
         // Without the calm at the end, faults go on that were to be over.
         let is_calm = |(_, fault): &(_, Fault)| *fault == Fault::Calm;
         let (calm, all): (Vec<_>, Vec<_>) = first.faults().iter().cloned().partition(is_calm);
+        let is_seed_set = first.is_seed_set;
         let mut minimised = Minimised {
             of: all.len(),
             faults: all.clone(),
@@ -93,7 +94,10 @@ impl Simulation {
             match run(Simulation::builder().replaying(seed, faults.clone())) {
                 Err(failure) if failure.is_as(&minimised.failure) => {
                     minimised.faults = faults;
-                    *minimised.failure = failure;
+                    *minimised.failure = Failure {
+                        is_seed_set,
+                        ..failure
+                    };
                     true
                 }
                 _ => false,

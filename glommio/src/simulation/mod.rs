@@ -43,7 +43,7 @@
 //! |---|---|
 //! | timers, tasks, channels, locks | also between the executors of a node. The tasks of a queue run in the order in which they were woken, or in [another one](SimulationBuilder::random_task_order) |
 //! | blocking calls | happen at a simulated moment, all at once; one in flight at a power cut has happened by then, without its result having been seen, or never will |
-//! | TCP, UDP and Unix sockets | over a network with [latency, loss and partitions](Network). Nodes have the addresses 10.0.0.1, 10.0.0.2 and so on in the order in which they were added, and their names are host names. Unix sockets pass descriptors; one that is dropped as an `OwnedFd`, without having been made a type of this crate, stays open there. The addresses of Unix sockets are names beside the disk: no files are there |
+//! | TCP, UDP and Unix sockets | over a network with [latency, loss and partitions](Network). Nodes have the addresses 10.0.0.1, 10.0.0.2 and so on in the order in which they were added, and their names are host names. Unix sockets pass descriptors; one that is dropped as an `OwnedFd`, without having been made a type of this crate, stays open there. Their paths are files of the disk |
 //! | files and directories | on a [disk](Disk) of the node's own, which stays when the power is cut and loses what was not synced. Operations in flight have happened by then, or not, or in part |
 //! | [power cuts, killed and stopped processes, paused machines, clocks that drift, partitions, disks that begin to fail, no descriptors, no memory for I/O](Fault) | as [planned](SimulationBuilder::at), [by chance](SimulationBuilder::restarts), or when the [program asks for it](inject) |
 //!
@@ -52,9 +52,9 @@
 //! Nor can a program make executors itself.
 //!
 //! What it cannot show: defects of the kernel, the order in which memory of several threads becomes
-//! visible, and how fast a program is. Programs that ask the system themselves (`Instant::now`, `std::fs`,
-//! threads, an unseeded generator, the iteration order of a `HashMap`) are not the same in each run: use [`time::now`](crate::time::now), this crate's types and
-//! [`rng_seed`]. **A `thread_local!` or a `static` is shared by all shards of all nodes, and survives a power cut**: keep the
+//! visible, and how fast a program is. Programs that ask the system themselves (`Instant::now`, `SystemTime::now`, `std::fs`,
+//! threads, an unseeded generator, the iteration order of a `HashMap`) are not the same in each run: use [`time::now`](crate::time::now),
+//! [`system_now`](crate::time::system_now), this crate's types and [`rng_seed`]. **A `thread_local!` or a `static` is shared by all shards of all nodes, and survives a power cut**: keep the
 //! state of a node in values that its `main` makes.
 
 #![forbid(unsafe_code)]

@@ -121,6 +121,8 @@ pub struct Failure {
     pub(super) node: Option<String>,
     /// None if it failed before the simulation began.
     pub(super) seed: Option<u64>,
+    /// The program has set it, whatever the environment says.
+    pub(super) is_seed_set: bool,
     pub(super) elapsed: Duration,
     pub(super) digest: u64,
     pub(super) seen: Box<Seen>,
@@ -246,6 +248,7 @@ impl fmt::Display for Failure {
         let node = self.node.as_deref().unwrap_or("the simulation");
         write!(f, "after {seconds:.6} s, {node} {}", self.kind)?;
         match self.seed {
+            Some(seed) if self.is_seed_set => write!(f, "\nto repeat this: .seed({seed})"),
             Some(seed) => write!(f, "\nto repeat this: GLOMMIO_SEED={seed}"),
             None => Ok(()),
         }

@@ -164,6 +164,7 @@ impl Run {
             kind,
             node: node.map(|it| self.nodes[it].name.clone()),
             seed: Some(self.seed),
+            is_seed_set: false,
             elapsed: self.world.now(),
             digest: self.world.digest(),
             seen: Box::new(Seen {

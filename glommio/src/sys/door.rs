@@ -17,6 +17,9 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use std::time::SystemTime;
+
+use crate::clock;
 
 /// `door!(socket(fd).send(buf))` returns what the simulated socket `fd` answers, if it is one, and
 /// `door!(socket(fd) => value)` the value.
@@ -53,7 +56,7 @@ pub(crate) use door;
 
 /// Whether a simulation runs on this thread.
 #[inline]
-pub(crate) fn is_simulated() -> bool {
+pub fn is_simulated() -> bool {
     door!(current() => true);
     false
 }
@@ -88,6 +91,7 @@ pub(crate) fn missing(what: &str) -> io::Error {
 #[inline]
 pub(crate) fn closing(fd: RawFd) {
     door!(current().forget(fd));
+    super::unsent::closing(fd);
 }
 
 /// Whether an attempt at a socket is made at once, before a wait for `events` of `poll(2)`. In a simulation the seed
@@ -150,6 +154,12 @@ pub(crate) fn draw_seed() -> Option<u64> {
 pub(crate) fn number_of(fd: RawFd) -> RawFd {
     door!(current().number_of(fd));
     fd
+}
+
+/// The date by the clock of the executor that runs on this thread.
+pub(crate) fn date() -> SystemTime {
+    door!(current().date());
+    clock::date()
 }
 
 /// The number of the next executor, where it is not one of the process.

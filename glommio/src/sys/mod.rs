@@ -24,3 +24,4 @@ pub(crate) mod thread_time;
 pub(crate) mod time_namespace;
 pub(crate) mod topology;
 pub(crate) mod unix_address;
+pub(crate) mod unsent;

@@ -53,6 +53,7 @@ pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
 /// Sends as much of `buf` as there is room for, without waiting and without `SIGPIPE`.
 pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
     door!(socket(fd).send(buf));
+    super::unsent::add(fd);
     // SAFETY: the kernel reads no more than the `buf.len()` bytes at `buf`, which is borrowed for
     // the call; there is no address.
     let sent = unsafe {
@@ -86,6 +87,7 @@ pub(crate) fn receive_vectored(fd: RawFd, bufs: &mut [IoSliceMut<'_>]) -> io::Re
 /// As [`send`], from no more than [`MAX_SLICES`].
 pub(crate) fn send_vectored(fd: RawFd, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
     door!(socket(fd).send_vectored(bufs));
+    super::unsent::add(fd);
     let count = bufs.len().min(MAX_SLICES);
     Ok(socket::sendmsg::<()>(fd, &bufs[..count], &[], SEND, None)?)
 }

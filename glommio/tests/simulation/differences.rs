@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use glommio::io::{hard_link, remove, rename, symlink};
 use glommio::process::Command;
 use glommio::signal::Signals;
 use glommio::simulation::{self, Fault, Simulation};
@@ -46,6 +47,121 @@ fn a_further_name_of_a_file_is_refused_for_the_same_reasons() {
         assert_eq!(linked("one/three").await, Some(libc::ENOTDIR));
         Ok(())
     });
+}
+
+#[test]
+fn the_path_of_a_unix_socket_is_a_file() {
+    as_with_the_kernel(|folder: PathBuf| async move {
+        let path = |name: &str| folder.join(name);
+        let connect = async |name: &str| errno(UnixStream::connect(path(name)).await);
+        BufferedFile::create(path("file")).await?.close().await?;
+        let listener = UnixListener::bind(path("one"))?;
+        assert_eq!(listener.local_addr()?.as_pathname(), Some(&*path("one")));
+        assert_eq!(connect("one").await, None);
+        assert_eq!(connect("file").await, Some(libc::ECONNREFUSED));
+        assert_eq!(connect("file/x").await, Some(libc::ENOTDIR));
+        for (name, error) in [
+            ("one", libc::EADDRINUSE),
+            ("file", libc::EADDRINUSE),
+            ("file/x", libc::ENOTDIR),
+            ("missing/x", libc::ENOENT),
+        ] {
+            assert_eq!(errno(UnixListener::bind(path(name))), Some(error), "{name}");
+        }
+        // Whatever name it has.
+        rename(path("one"), path("two")).await?;
+        hard_link(path("two"), path("three")).await?;
+        symlink("two", path("four")).await?;
+        assert_eq!(connect("one").await, Some(libc::ENOENT));
+        for name in ["two", "three", "four"] {
+            assert_eq!(connect(name).await, None, "{name}");
+        }
+        assert_eq!(listener.local_addr()?.as_pathname(), Some(&*path("one")));
+        let opened = BufferedFile::open(path("two")).await;
+        assert_eq!(errno(opened), Some(libc::ENXIO));
+        remove(path("two")).await?;
+        assert_eq!(connect("four").await, Some(libc::ENOENT));
+        let bound = UnixListener::bind(path("four"));
+        assert_eq!(errno(bound), Some(libc::EADDRINUSE));
+        assert_eq!(connect("three").await, None);
+        drop(listener);
+        assert_eq!(connect("three").await, Some(libc::ECONNREFUSED));
+        let again = UnixListener::bind(path("three"));
+        assert_eq!(errno(again), Some(libc::EADDRINUSE));
+        remove(path("three")).await?;
+        let _again = UnixListener::bind(path("three"))?;
+        // Also of datagrams.
+        let (one, other) = (UnixDatagram::bind(path("five"))?, UnixDatagram::unbound()?);
+        rename(path("five"), path("six")).await?;
+        assert_eq!(other.send_to(b"hello", path("six")).await?, 5);
+        assert_eq!(one.recv(&mut [0; 8]).await?, 5);
+        let lost = other.send_to(b"hello", path("five")).await;
+        assert_eq!(errno(lost), Some(libc::ENOENT));
+        Ok(())
+    });
+}
+
+/// What random steps on the paths of sockets and files end with.
+async fn steps_on_paths(folder: PathBuf, seed: u64, log: Log<String>) -> io::Result<()> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (mut listeners, mut datagrams) = (BTreeMap::new(), BTreeMap::new());
+    for number in 0..OF_ONE_FOLDER {
+        let path =
+            |rng: &mut fastrand::Rng| folder.join(["a", "b", "c", "d", "a/x"][rng.usize(..5)]);
+        let (one, other) = (path(&mut rng), path(&mut rng));
+        let step = rng.u32(..11);
+        let done = match step {
+            0 | 1 => UnixListener::bind(&one).map(|it| drop(listeners.insert(number % 4, it))),
+            2 => UnixDatagram::bind(&one).map(|it| drop(datagrams.insert(number % 4, it))),
+            3 | 4 => UnixStream::connect(&one).await.map(drop),
+            5 => match UnixDatagram::unbound() {
+                Ok(socket) => socket.connect(&one).await,
+                Err(error) => Err(error),
+            },
+            6 => rename(&one, &other).await,
+            7 => remove(&one).await,
+            8 => hard_link(&one, &other).await,
+            9 => symlink(other.file_name().expect("it has one"), &one).await,
+            _ => {
+                listeners.remove(&rng.u64(..4));
+                datagrams.remove(&rng.u64(..4));
+                match BufferedFile::create(&one).await {
+                    Ok(file) => file.close().await,
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        log.push(format!("{step} {:?}", errno(done)));
+    }
+    Ok(())
+}
+
+const OF_ONE_FOLDER: u64 = 100;
+
+#[test]
+fn random_steps_on_paths_of_sockets_end_as_with_the_kernel() {
+    let number = |name: &str, default: u64| {
+        let text = std::env::var(name).ok();
+        text.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let first = number("GLOMMIO_SEED", 0);
+    let rounds = number("GLOMMIO_OPERATIONS", 3000_u64).div_ceil(OF_ONE_FOLDER);
+    for seed in first..first + rounds {
+        let _watchdog = watchdog();
+        let (log, seen) = (Log::default(), Log::default());
+        let folder = tempfile::tempdir().expect("there is space");
+        let real = steps_on_paths(folder.path().into(), seed, log.clone());
+        glommio::LocalExecutor::default()
+            .run(real)
+            .expect("with the kernel");
+        let simulated = seen.clone();
+        let client = move || steps_on_paths("/".into(), seed, simulated.clone());
+        let run = Simulation::builder().client("client", client).run();
+        run.expect("in a simulation");
+        for (number, (real, simulated)) in log.take().into_iter().zip(seen.take()).enumerate() {
+            assert_eq!(real, simulated, "step {number} of seed {seed}");
+        }
+    }
 }
 
 #[test]

@@ -123,6 +123,26 @@ fn a_run_ends_when_what_is_waited_for_is_there_or_its_limit_has_passed() {
     assert_eq!(*idle.unwrap_err().kind(), FailureKind::NotReached);
 }
 
+#[run_test]
+fn a_condition_is_asked_after_each_turn_and_may_inject_a_fault() {
+    let (count, asked) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+    let (seen, turns) = (Rc::clone(&count), Rc::clone(&asked));
+    let report = counting(Simulation::builder().seed(1), &count)
+        .run_until(move || {
+            turns.set(turns.get() + 1);
+            if seen.get() == 3 {
+                seen.set(100);
+                simulation::inject(SECOND / 2, cut("clock"));
+            }
+            seen.get() == 105
+        })
+        .expect("it comes");
+    assert_eq!(report.coverage()["power cut"], 1);
+    // Three, off for one from the half of the next, and five.
+    assert_eq!(report.elapsed(), 9 * SECOND + SECOND / 2);
+    assert!(asked.get() > 8);
+}
+
 /// Sends to itself through all that may go wrong, and tells each second how much has arrived.
 async fn send_and_count(log: Log<(u64, usize)>) -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:7000")?;
@@ -303,15 +323,18 @@ fn the_seed_of_the_environment_is_run_alone() {
     assert_eq!(summary.count(), 1);
 }
 
-#[run_test]
-fn an_unwrapped_failure_tells_its_seed() {
-    let failure = Simulation::builder()
-        .seed(42)
-        .client("client", pending::<()>)
-        .run()
-        .unwrap_err();
-    assert!(
-        format!("{failure:?}").ends_with("GLOMMIO_SEED=42"),
-        "{failure:?}"
-    );
+/// In the environment it changes nothing where the program has set another one.
+#[run_test(in_child)]
+fn a_failure_tells_the_seed_as_it_is_to_be_given() {
+    let stuck = |simulation: SimulationBuilder| simulation.client("client", pending::<()>).run();
+    let told = |simulation| format!("{:?}", stuck(simulation).unwrap_err());
+    assert!(told(Simulation::builder().seed(42)).ends_with("to repeat this: .seed(42)"));
+    let drawn = told(Simulation::builder());
+    let (_, drawn) = drawn.rsplit_once("GLOMMIO_SEED=").expect(&drawn);
+    drawn.parse::<u64>().expect("it is a number");
+    // Seeds that are run one after the other are those of the environment.
+    let summary = Simulation::seeds(0..2, |simulation| stuck(simulation.seed(42)));
+    assert!(summary.to_string().contains("GLOMMIO_SEED=0"), "{summary}");
+    let minimised = Simulation::minimise(|simulation| stuck(simulation.seed(42))).unwrap_err();
+    assert!(minimised.to_string().contains(".seed(42)"), "{minimised}");
 }

@@ -18,6 +18,7 @@ mod recurring;
 mod repeat;
 mod seed;
 mod sockets;
+mod speed;
 
 use glommio::simulation::Fault;
 

@@ -1,5 +1,7 @@
 //! What a seed decides, whatever ran before it on the thread.
 
+use std::time::SystemTime;
+
 use glommio::select;
 use glommio::simulation::{self, Simulation};
 
@@ -57,6 +59,31 @@ fn executors_have_the_same_ids_in_each_life_of_each_node() {
     ids.sort_unstable();
     let expected = [(1, 1), (1, 1), (1, 2), (1, 2), (1, 3), (2, 1), (2, 2)];
     assert_eq!(ids, expected);
+}
+
+/// A deadline in a file, which passes while the node has no power.
+#[run_test]
+fn the_date_goes_on_while_a_node_is_off_and_drifts_with_its_clock() {
+    let dates = |ppm: i32| {
+        let log = Log::default();
+        let seen = log.clone();
+        let node = "one".into();
+        Simulation::builder()
+            .node("one", 1, move || {
+                seen.push(glommio::time::system_now());
+                pending::<()>()
+            })
+            .at(Duration::ZERO, simulation::Fault::Drift { node, ppm })
+            .at(SECOND, power_cut("one", 3599 * SECOND))
+            .run_for(2 * 3600 * SECOND)
+            .expect("nothing fails");
+        let dates = log.take();
+        assert_eq!(dates.len(), 2);
+        (dates[0], dates[1].duration_since(dates[0]).unwrap())
+    };
+    let new_year = SystemTime::UNIX_EPOCH + 1_577_836_800 * SECOND;
+    assert_eq!(dates(0), (new_year, 3600 * SECOND));
+    assert_eq!(dates(1_000_000), (new_year, 7200 * SECOND));
 }
 
 #[run_test]

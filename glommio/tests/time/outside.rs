@@ -123,6 +123,40 @@ async fn time_limits_of_sockets_go_by_it() {
     assert_eq!(time::now() - start, 10 * SECOND);
 }
 
+/// More than the buffers of the kernel take, which moves the rest in its own time.
+#[run_test(run_paused)]
+async fn a_paused_clock_waits_for_what_is_on_its_way_over_loopback() {
+    let (listener, address) = bound().expect("a port is free");
+    spawn_local(async move {
+        loop {
+            let (reader, writer) = futures_lite::io::split(listener.accept().await?);
+            spawn_local(futures_lite::io::copy(reader, writer)).detach();
+        }
+        #[allow(unreachable_code, reason = "it has a type")]
+        io::Result::Ok(())
+    })
+    .detach();
+    let start = time::now();
+    for bytes in [200_000, 1_000_000, 5_000_000] {
+        for _ in 0..10 {
+            let stream = TcpStream::connect(address).await.expect("it listens");
+            stream
+                .set_read_timeout(Some(SECOND))
+                .expect("it is not zero");
+            stream
+                .set_write_timeout(Some(SECOND))
+                .expect("it is not zero");
+            let (mut reader, mut writer) = futures_lite::io::split(stream);
+            let writing = spawn_local(async move { writer.write_all(&vec![7; bytes]).await });
+            let mut answer = vec![0; bytes];
+            let read = reader.read_exact(&mut answer).await;
+            read.expect("it is answered in time");
+            writing.await.expect("it is read in time");
+        }
+    }
+    assert_eq!(time::now(), start);
+}
+
 #[run_test(run_paused)]
 async fn datagrams_between_tasks_arrive_at_the_time_at_which_they_are_sent() {
     let socket = || UdpSocket::bind("127.0.0.1:0").expect("a port is free");

@@ -20,6 +20,19 @@ async fn it_moves_to_the_deadline_exactly() {
 }
 
 #[run_test(run_paused)]
+async fn the_date_goes_by_it() {
+    let start = time::system_now();
+    for hours in 1..=48 {
+        sleep(HOUR).await;
+        assert_eq!(time::system_now(), start + hours * HOUR);
+    }
+    time::resume();
+    while time::system_now() == start + 48 * HOUR {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[run_test(run_paused)]
 async fn it_stands_still_while_anything_runs() {
     let start = time::now();
     let mut sleeping = spawn_local(sleep(Duration::from_nanos(1)));

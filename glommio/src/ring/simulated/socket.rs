@@ -9,14 +9,14 @@ use socket2::SockAddr;
 
 use super::{Asked, InFlight, SimulatedRing, What};
 use crate::ring::operation::Operation;
-use crate::simulated::Wait;
 use crate::simulated::network::{Errno, SocketId};
+use crate::simulated::{NodeId, Wait};
 use crate::sys::socket::simulated::{placeholder, simulated_address};
 
 impl SimulatedRing {
     pub(super) fn begin_socket(&self, asked: Asked, fd: RawFd) {
         let user_data = asked.user_data;
-        let Some((_, socket)) = self.world.socket(fd) else {
+        let Some((node, socket)) = self.world.socket(fd) else {
             return self.complete(user_data, -libc::EBADF);
         };
         let wait = match asked.operation {
@@ -32,7 +32,7 @@ impl SimulatedRing {
             Operation::Connect {
                 address, length, ..
             } => {
-                let connected = self.connect((address, length), socket);
+                let connected = self.connect((address, length), (node, socket));
                 if connected != -libc::EINPROGRESS {
                     return self.complete(user_data, connected);
                 }
@@ -61,7 +61,7 @@ impl SimulatedRing {
     fn connect(
         &self,
         (bytes, count): (*const libc::sockaddr, libc::socklen_t),
-        socket: SocketId,
+        (node, socket): (NodeId, SocketId),
     ) -> i32 {
         // SAFETY: `push` promises that the address stays where it is until the completion. No more is copied than there is room for.
         let address = unsafe {
@@ -79,12 +79,9 @@ impl SimulatedRing {
         let Ok(address) = address else {
             return -libc::EAFNOSUPPORT;
         };
-        let connected = self
-            .world
-            .with_network(|network| network.connect(socket, &address));
-        match connected {
+        match self.world.connect(node, socket, &address) {
             Ok(()) => 0,
-            Err(Errno(number)) => -number,
+            Err(number) => -number,
         }
     }
 

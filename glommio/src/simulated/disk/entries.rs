@@ -65,13 +65,33 @@ impl Disk {
             MAX_PATH_BYTES.. => return Err(libc::ENAMETOOLONG),
             _ => {}
         }
+        self.make_node(Node::Symlink(target.to_vec()), 0o777, from, path)?;
+        Ok(())
+    }
+
+    /// Makes the file of a Unix socket at `path`.
+    ///
+    /// # Errors
+    ///
+    /// As `mknodat(2)` has them.
+    pub(crate) fn make_socket(&mut self, from: Option<FileId>, path: &[u8]) -> Result<Ino> {
+        self.make_node(Node::Socket, 0o755, from, path)
+    }
+
+    fn make_node(
+        &mut self,
+        node: Node,
+        mode: u32,
+        from: Option<FileId>,
+        path: &[u8],
+    ) -> Result<Ino> {
         let place = self.place(from, path, Follow::Never)?;
         let name = place.name(libc::EEXIST)?;
         self.check_free(&place, false)?;
         self.may_fail(self.settings.errors.names)?;
-        let ino = self.create(Node::Symlink(target.to_vec()), 0o777);
+        let ino = self.create(node, mode);
         self.apply(NameOperation::of(place.directory, name, Some(ino)));
-        Ok(())
+        Ok(ino)
     }
 
     /// Where the symbolic link at `path` leads.

@@ -33,6 +33,7 @@ pub(super) enum Node {
     File(Content),
     Directory(Directory),
     Symlink(Vec<u8>),
+    Socket,
 }
 
 #[derive(Debug)]
@@ -101,6 +102,7 @@ impl Inode {
             Node::File(_) => libc::S_IFREG,
             Node::Directory(_) => libc::S_IFDIR,
             Node::Symlink(_) => libc::S_IFLNK,
+            Node::Socket => libc::S_IFSOCK,
         }
     }
 
@@ -141,6 +143,7 @@ impl Inode {
                 (PAGE_BYTES, PAGE_BYTES / 512, links)
             }
             Node::Symlink(target) => (target.len() as u64, 0, self.names),
+            Node::Socket => (0, 0, self.names),
         };
         let is_file = matches!(self.node, Node::File(_));
         Stat {

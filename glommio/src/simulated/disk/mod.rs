@@ -26,8 +26,8 @@
 //!
 //! # What there is not
 //!
-//! Users: everything is permitted. Times of access, which are those of the last change. Devices, pipes and
-//! sockets, extended attributes, memory maps, limits of the number of links. Where filesystems differ,
+//! Users: everything is permitted. Times of access, which are those of the last change. Devices and
+//! pipes, extended attributes, memory maps, limits of the number of links. Where filesystems differ,
 //! it is an ext4, but for one thing: direct reads that are not aligned fail in holes, too.
 //!
 //! # Cost

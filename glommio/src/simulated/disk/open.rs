@@ -223,6 +223,7 @@ impl Disk {
             _ if flags & libc::O_DIRECTORY != 0 => return Err(libc::ENOTDIR),
             // It would have been followed.
             Node::Symlink(_) => return Err(libc::ELOOP),
+            Node::Socket => return Err(libc::ENXIO),
             Node::File(_) => {}
         }
         if flags & libc::O_TRUNC != 0 {

@@ -157,7 +157,7 @@ impl Disk {
         match &self.inode(ino).node {
             Node::File(content) => Ok(content),
             Node::Directory(_) => Err(libc::EISDIR),
-            Node::Symlink(_) => Err(libc::EINVAL),
+            Node::Symlink(_) | Node::Socket => Err(libc::EINVAL),
         }
     }
 
@@ -165,7 +165,7 @@ impl Disk {
         match &mut self.inode_mut(ino).node {
             Node::File(content) => Ok(content),
             Node::Directory(_) => Err(libc::EISDIR),
-            Node::Symlink(_) => Err(libc::EINVAL),
+            Node::Symlink(_) | Node::Socket => Err(libc::EINVAL),
         }
     }
 

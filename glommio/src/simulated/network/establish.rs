@@ -117,7 +117,10 @@ impl Network {
     /// `address`.
     pub(super) fn ends(&self, id: SocketId, address: &Address) -> Result<(IpAddr, SocketAddr)> {
         let socket = self.get(id)?;
-        let mut peer = socket.kind.accepts(address)?;
+        let mut peer = match socket.kind.protocol() {
+            Protocol::Udp => self.udp_address(socket.kind, address)?,
+            _ => socket.kind.accepts(address)?,
+        };
         if socket.options.v6_only && peer.is_ipv4() {
             return Err(Errno(libc::ENETUNREACH));
         }

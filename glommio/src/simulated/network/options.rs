@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::address::{Errno, Result, SocketId};
-use super::kind::Kind;
+use super::kind::{Kind, Protocol};
 use super::readiness::READABLE;
 use super::socket::Body;
 use super::state::Network;
@@ -14,6 +14,17 @@ const SMALLEST_SEND_BUFFER: usize = 4608;
 const SMALLEST_RECEIVE_BUFFER: usize = 2304;
 
 impl Network {
+    pub(crate) fn is_datagram(&self, id: SocketId) -> bool {
+        let kind = self.sockets.get(&id).map(|it| it.kind);
+        matches!(kind, Some(Kind::UdpV4 | Kind::UdpV6 | Kind::UnixDatagram))
+    }
+
+    /// Whether it is a Unix socket.
+    pub(crate) fn is_unix(&self, id: SocketId) -> bool {
+        let socket = self.sockets.get(&id);
+        socket.is_some_and(|it| it.kind.protocol() == Protocol::Unix)
+    }
+
     /// Sets `SO_REUSEADDR`.
     pub(crate) fn set_reuse_address(&mut self, id: SocketId, reuse: bool) -> Result<()> {
         self.get_mut(id)

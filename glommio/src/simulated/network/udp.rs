@@ -66,6 +66,12 @@ impl Network {
         address: Option<&Address>,
     ) -> Result<usize> {
         let socket = self.get(id)?;
+        let is_v6 = socket.kind.is_v6();
+        // Also by a call that fails.
+        if !socket.is_bound {
+            self.bind_port(id, SocketAddr::new(unspecified(is_v6), 0))?;
+        }
+        let socket = self.get(id)?;
         if bytes.len() > LARGEST_PACKET {
             return Err(Errno(libc::EMSGSIZE));
         }
@@ -76,14 +82,9 @@ impl Network {
             return Err(Errno(libc::EINVAL));
         }
         let target = given.or(socket.peer).ok_or(Errno(libc::EDESTADDRREQ))?;
-        let is_v6 = socket.kind.is_v6();
         let (source, target) = self.ends(id, &Address::Ip(shown(target, is_v6)))?;
         self.check_broadcast(id, target)?;
         self.check_len(id, bytes.len(), target)?;
-        if !self.get(id)?.is_bound {
-            let unspecified = unspecified(is_v6);
-            self.bind_port(id, SocketAddr::new(unspecified, 0))?;
-        }
         let udp = self.udp(id)?;
         if let Some(error) = udp.error.take() {
             return Err(error);
@@ -101,7 +102,7 @@ impl Network {
     }
 
     /// Sockets of IPv6 may be told addresses of IPv4 here.
-    fn udp_address(&self, kind: Kind, address: &Address) -> Result<SocketAddr> {
+    pub(super) fn udp_address(&self, kind: Kind, address: &Address) -> Result<SocketAddr> {
         match address {
             Address::Ip(address @ SocketAddr::V4(_)) => Ok(canonical(*address)),
             _ => kind.accepts(address),

@@ -75,10 +75,7 @@ impl Socket {
 
     pub(crate) fn bind(&self, address: &SockAddr) -> io::Result<()> {
         match simulated::socket(self.as_raw_fd()) {
-            Some(socket) => {
-                let address = simulated_address(address)?;
-                socket.with(|network, id| network.bind(id, &address))
-            }
+            Some(socket) => socket.bind(&simulated_address(address)?),
             None => self.kernel().bind(address),
         }
     }
@@ -95,10 +92,7 @@ impl Socket {
 
     pub(crate) fn connect(&self, address: &SockAddr) -> io::Result<()> {
         match simulated::socket(self.as_raw_fd()) {
-            Some(socket) => {
-                let address = simulated_address(address)?;
-                socket.with(|network, id| network.connect(id, &address))
-            }
+            Some(socket) => socket.connect(&simulated_address(address)?),
             None => self.kernel().connect(address),
         }
     }
@@ -314,7 +308,7 @@ impl SimulatedSocket {
 fn unix_address(address: &Address) -> io::Result<net::SocketAddr> {
     match address {
         Address::Unix(UnixName::Path(path)) => {
-            net::SocketAddr::from_pathname(OsStr::from_bytes(path))
+            net::SocketAddr::from_pathname(OsStr::from_bytes(simulated::path_of(path)))
         }
         Address::Unix(UnixName::Abstract(name)) => net::SocketAddr::from_abstract_name(name),
         Address::Unix(UnixName::Unnamed) => net::SocketAddr::from_pathname(""),
@@ -376,7 +370,9 @@ pub(crate) fn simulated_address(address: &SockAddr) -> io::Result<Address> {
 pub(crate) fn kernel_address(address: &Address) -> io::Result<SockAddr> {
     match address {
         Address::Ip(address) => Ok(SockAddr::from(*address)),
-        Address::Unix(UnixName::Path(path)) => SockAddr::unix(Path::new(OsStr::from_bytes(path))),
+        Address::Unix(UnixName::Path(path)) => {
+            SockAddr::unix(Path::new(OsStr::from_bytes(simulated::path_of(path))))
+        }
         Address::Unix(UnixName::Abstract(name)) => {
             let path = [b"\0", &**name].concat();
             SockAddr::unix(Path::new(OsStr::from_bytes(&path)))

@@ -86,6 +86,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (file(), path()).prop_map(|(file, to)| Step::LinkOpen(file, to)),
         2 => (path(), path()).prop_map(|(target, path)| Step::Symlink(target, path)),
         1 => path().prop_map(Step::ReadLink),
+        1 => path().prop_map(Step::MakeSocket),
     ]
 }
 

@@ -162,6 +162,10 @@ impl Real {
                 unistd::linkat(base, &name[..], base, &to[..], AtFlags::AT_SYMLINK_FOLLOW)?;
             }
             Step::Symlink(target, path) => unistd::symlinkat(&target[..], base, &path[..])?,
+            Step::MakeSocket(path) => {
+                let mode = Mode::from_bits_retain(0o755);
+                stat::mknodat(base, &path[..], stat::SFlag::S_IFSOCK, mode, 0)?;
+            }
             Step::ReadLink(path) => {
                 let target = fcntl::readlinkat(base, &path[..])?;
                 return Ok(Outcome::Bytes(target.into_encoded_bytes()));
@@ -196,10 +200,10 @@ fn list(directory: BorrowedFd<'_>) -> nix::Result<Outcome> {
     for entry in std::fs::read_dir(path).map_err(errno)? {
         let entry = entry.map_err(errno)?;
         let kind = entry.file_type().map_err(errno)?;
-        assert!(!kind.is_socket());
-        let kind = match (kind.is_dir(), kind.is_symlink()) {
-            (true, _) => libc::DT_DIR,
-            (_, true) => libc::DT_LNK,
+        let kind = match kind {
+            _ if kind.is_dir() => libc::DT_DIR,
+            _ if kind.is_symlink() => libc::DT_LNK,
+            _ if kind.is_socket() => libc::DT_SOCK,
             _ => libc::DT_REG,
         };
         names.push((entry.file_name().into_vec(), kind));

@@ -30,6 +30,7 @@ pub(super) enum Step {
     LinkOpen(usize, String),
     Symlink(String, String),
     ReadLink(String),
+    MakeSocket(String),
     /// The names in an open directory but for `.` and `..`, sorted.
     List(usize),
 }
@@ -161,6 +162,7 @@ impl System for Simulated {
             Step::Symlink(target, path) => {
                 disk.symlink(target.as_bytes(), base, path.as_bytes())?
             }
+            Step::MakeSocket(path) => disk.make_socket(base, path.as_bytes()).map(drop)?,
             Step::ReadLink(path) => {
                 return Ok(Outcome::Bytes(disk.read_link(base, path.as_bytes())?));
             }

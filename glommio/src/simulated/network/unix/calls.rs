@@ -40,27 +40,41 @@ impl Network {
         let Address::Unix(name) = address else {
             return Err(Errno(libc::EINVAL));
         };
-        let node = self.get(id)?.node;
+        let (node, kind) = (self.get(id)?.node, self.get(id)?.kind);
         let is_named = self.unix(id)?.name != UnixName::Unnamed;
         let names = &self.nodes[node.0 as usize].unix_names;
         let name = match name {
             UnixName::Unnamed if is_named => return Ok(()),
             UnixName::Unnamed => (0..=0xf_ffffu32)
                 .map(|number| UnixName::Abstract(format!("{number:05x}").into_bytes()))
-                .find(|name| !names.contains_key(name))
+                .find(|name| !names.contains_key(&known_as(kind, name)))
                 .ok_or(Errno(libc::ENOSPC))?,
             // The file would be made before the socket is looked at.
             UnixName::Path(_) if names.contains_key(name) => return Err(Errno(libc::EADDRINUSE)),
             _ if is_named => return Err(Errno(libc::EINVAL)),
-            UnixName::Abstract(_) if names.contains_key(name) => {
+            UnixName::Abstract(_) if names.contains_key(&known_as(kind, name)) => {
                 return Err(Errno(libc::EADDRINUSE));
             }
             name => name.clone(),
         };
         self.nodes[node.0 as usize]
             .unix_names
-            .insert(name.clone(), Some(id));
-        self.unix(id)?.name = name;
+            .insert(known_as(kind, &name), Some(id));
+        let unix = self.unix(id)?;
+        unix.name = name.clone();
+        // Others know it by that, also those that were connected before, or have its datagrams.
+        let peers: Vec<_> = unix.followers.iter().copied().chain(unix.peer).collect();
+        for peer in peers {
+            if let Some(unix) = self.unix_mut(peer).filter(|it| it.peer == Some(id)) {
+                unix.peer_name = Some(name.clone());
+            }
+        }
+        for socket in self.sockets.values_mut() {
+            if let Body::Unix(unix) = &mut socket.body {
+                let sent = unix.queue.iter_mut().filter(|it| it.sender == id);
+                sent.for_each(|message| message.from = name.clone());
+            }
+        }
         Ok(())
     }
 
@@ -91,7 +105,7 @@ impl Network {
         };
         let found = self.nodes[socket.node.0 as usize]
             .unix_names
-            .get(name)
+            .get(&known_as(socket.kind, name))
             .ok_or(Errno(missing))?;
         let found = found.ok_or(Errno(libc::ECONNREFUSED))?;
         let other = self.sockets.get(&found).ok_or(Errno(libc::ECONNREFUSED))?;
@@ -230,7 +244,8 @@ impl Network {
         let Some(socket) = self.sockets.get(&id) else {
             return;
         };
-        let (node, is_connection) = (socket.node, socket.kind != Kind::UnixDatagram);
+        let (node, kind) = (socket.node, socket.kind);
+        let is_connection = kind != Kind::UnixDatagram;
         let Some(unix) = self.unix_mut(id) else {
             return;
         };
@@ -239,7 +254,7 @@ impl Network {
         let followers = std::mem::take(&mut unix.followers);
         let is_reset = !unix.queue.is_empty() || was_waiting;
         self.unix_purge(id);
-        self.unix_release_name(node, &name, id);
+        self.unix_release_name(node, &known_as(kind, &name), id);
         if let Some(peer) = peer
             && let Some(unix) = self.unix_mut(peer)
         {
@@ -272,5 +287,13 @@ impl Network {
             UnixName::Path(_) => names.insert(name.clone(), None),
             _ => names.remove(name),
         };
+    }
+}
+
+/// What a name is known as: each kind of socket has abstract names of its own.
+fn known_as(kind: Kind, name: &UnixName) -> UnixName {
+    match name {
+        UnixName::Abstract(name) => UnixName::Abstract([&[kind as u8], &**name].concat()),
+        name => name.clone(),
     }
 }

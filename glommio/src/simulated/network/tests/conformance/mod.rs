@@ -21,6 +21,7 @@ macro_rules! calls {
 }
 
 mod kernel;
+mod random;
 mod simulated;
 mod tcp;
 mod tcp_ends;
@@ -64,6 +65,8 @@ pub(super) struct Run {
     sockets: Box<dyn Sockets>,
     lines: Vec<String>,
     expected: Option<Vec<String>>,
+    /// A line is not as expected, so that no other one is to be waited for.
+    differs: bool,
     ports: Vec<u16>,
     directory: Vec<u8>,
 }
@@ -80,6 +83,7 @@ pub(super) fn compare(scenario: impl Fn(&mut Run)) {
             sockets,
             lines: Vec::new(),
             expected,
+            differs: false,
             ports: Vec::new(),
             directory: path.clone(),
         };
@@ -113,6 +117,8 @@ fn differs_by_a_taken_port(kernel: &[String], simulated: &[String]) -> bool {
 
 impl Run {
     fn note(&mut self, line: String) {
+        let expected = self.expected.as_ref();
+        self.differs |= expected.is_some_and(|it| it.get(self.lines.len()) != Some(&line));
         self.lines.push(line);
     }
 
@@ -157,9 +163,10 @@ impl Run {
         self.sockets.pair(kind)
     }
 
-    pub(super) fn bind(&mut self, id: usize, address: &Address) {
+    /// Whether it is bound now.
+    pub(super) fn bind(&mut self, id: usize, address: &Address) -> bool {
         let result = self.sockets.bind(id, address);
-        self.result("bind", result);
+        self.result("bind", result).is_some()
     }
 
     pub(super) fn listen(&mut self, id: usize, backlog: usize) {
@@ -264,7 +271,7 @@ impl Run {
                 .expected
                 .as_ref()
                 .is_none_or(|lines| lines.get(self.lines.len()) == Some(&line));
-            if is_expected || Instant::now() > deadline {
+            if is_expected || self.differs || Instant::now() > deadline {
                 self.note(line);
                 return;
             }

@@ -1,0 +1,101 @@
+//! What TCP sockets have been given while the clock was paused, and the kernel has not sent yet: it sends the rest by
+//! itself, in real time, as peers make room and confirm what they have.
+
+#![allow(unsafe_code)]
+#![cfg_attr(
+    not(feature = "simulation"),
+    allow(dead_code, reason = "no clock is paused")
+)]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use socket2::{Protocol, SockRef};
+
+use crate::clock;
+
+/// How long the kernel may take for its next step. It asks for room, and repeats what was lost, after 200 ms.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long it takes, on a busy machine, until the peer has what was sent. That is confirmed with the next data that the
+/// peer sends, or much later.
+const ON_ITS_WAY: Duration = Duration::from_millis(2);
+
+/// `SIOCOUTQNSD` and `SIOCOUTQ`
+const UNSENT: libc::Ioctl = 0x894B;
+const UNCONFIRMED: libc::Ioctl = libc::TIOCOUTQ;
+
+/// What a socket has not sent, and what its peer has not confirmed, in bytes.
+type Left = [libc::c_int; 2];
+
+#[derive(Default)]
+struct Given {
+    /// How much is left of each socket, and since when it is as much.
+    sockets: BTreeMap<RawFd, (Left, Instant)>,
+    /// How much was left of the last one that was closed, and when.
+    closed: Option<(Left, Instant)>,
+}
+
+thread_local! {
+    static GIVEN: RefCell<Given> = RefCell::default();
+}
+
+/// `fd` was given something to send.
+#[inline]
+pub(crate) fn add(fd: RawFd) {
+    if clock::is_paused() && is_tcp(fd) {
+        GIVEN.with_borrow_mut(|given| {
+            given.sockets.entry(fd).or_insert(([0; 2], clock::real()));
+        });
+    }
+}
+
+/// `fd` is about to be closed.
+#[inline]
+pub(crate) fn closing(fd: RawFd) {
+    if clock::is_paused() {
+        // It may be dropped at the end of the thread.
+        let _ = GIVEN.try_with(|given| {
+            let mut given = given.borrow_mut();
+            if given.sockets.remove(&fd).is_some() {
+                given.closed = Some((left(fd), clock::real()));
+            }
+        });
+    }
+}
+
+/// Whether the kernel is about to send something. What a peer has no room for, as it does not read, it is not.
+pub(crate) fn are_any() -> bool {
+    GIVEN.with_borrow_mut(|given| {
+        let now = clock::real();
+        given.sockets.retain(|fd, (before, since)| {
+            let left = left(*fd);
+            if left != *before {
+                (*before, *since) = (left, now);
+            }
+            left != [0; 2]
+        });
+        let goes_on = |&([unsent, unconfirmed], since): &(Left, Instant)| {
+            unsent > 0 && now - since < PATIENCE || unconfirmed > 0 && now - since < ON_ITS_WAY
+        };
+        given.closed.take_if(|it| !goes_on(it));
+        given.closed.is_some() || given.sockets.values().any(goes_on)
+    })
+}
+
+fn is_tcp(fd: RawFd) -> bool {
+    // SAFETY: it is that of a call on a socket, which is open until that returns.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    matches!(SockRef::from(&fd).protocol(), Ok(Some(Protocol::TCP)))
+}
+
+fn left(fd: RawFd) -> Left {
+    [UNSENT, UNCONFIRMED].map(|what| {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the kernel writes no more than the number during the call, of whatever `fd` is.
+        let failed = unsafe { libc::ioctl(fd, what, &raw mut bytes) };
+        if failed == 0 { bytes } else { 0 }
+    })
+}
