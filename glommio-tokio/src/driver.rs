@@ -38,8 +38,13 @@ impl Tokio {
     /// # Errors
     ///
     /// If there are no descriptors for tokio's driver, or no thread can be created. The error says
-    /// which, and its source is that of the system.
+    /// which, and its source is that of the system. Kind `Unsupported` in a simulation.
     pub fn start() -> io::Result<Tokio> {
+        if glommio::__is_simulated() {
+            let text =
+                "tokio, which has sockets and time of its own, cannot be had in a simulation";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         // In a forked process there is no thread to what was inherited.
         let running = shared

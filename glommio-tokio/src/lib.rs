@@ -98,6 +98,12 @@
 //! [paused clock](glommio::time#paused-clocks) of the executor that has polled it stands still. It goes on
 //! while futures of [`Tokio::scope`] and [`TokioExecutor`] wait.
 //!
+//! # Simulations
+//!
+//! In a simulation of glommio there is no tokio, whose sockets and time would be those of the machine:
+//! [`Tokio::start`] fails with kind `Unsupported`, and [`with_tokio`] panics. Crates that take tokio's traits alone work with
+//! [`compat`].
+//!
 //! # Forked processes
 //!
 //! A child of `fork(2)` has no background thread. It gets one of its own with its first new user;

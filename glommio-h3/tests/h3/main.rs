@@ -4,3 +4,5 @@ mod ends;
 mod ignorant;
 mod peer;
 mod requests;
+#[cfg(feature = "simulation")]
+mod simulated;

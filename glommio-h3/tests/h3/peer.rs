@@ -44,6 +44,14 @@ where
     S: Service<Request<Incoming>, Response = Response<AnyBody>, Error = BoxError>,
     S: Clone + 'static,
 {
+    server_at(connections, service, loopback())
+}
+
+pub fn server_at<S>(connections: &Connections, service: S, at: SocketAddr) -> Result<Endpoint>
+where
+    S: Service<Request<Incoming>, Response = Response<AnyBody>, Error = BoxError>,
+    S: Clone + 'static,
+{
     let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(crypto::provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -54,7 +62,7 @@ where
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(Duration::from_secs(5).try_into()?));
     config.transport_config(Arc::new(transport));
-    let endpoint = Endpoint::server(config, loopback())?;
+    let endpoint = Endpoint::server(config, at)?;
     let (accepting, serving) = (endpoint.clone(), connections.clone());
     spawn_local(async move {
         while let Some(incoming) = accepting.accept().await {
@@ -90,7 +98,10 @@ pub async fn connect(server: SocketAddr) -> Result<Connection> {
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.to_vec()];
     let config = ClientConfig::new(Arc::new(crypto::QuicClientConfig::try_from(tls)?));
-    let quic = Endpoint::client(loopback())?;
+    let quic = Endpoint::client(match server.ip().is_loopback() {
+        true => loopback(),
+        false => (Ipv4Addr::UNSPECIFIED, 0).into(),
+    })?;
     Ok(quic.connect_with(config, server, "localhost")?.await?)
 }
 

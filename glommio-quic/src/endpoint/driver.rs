@@ -274,10 +274,11 @@ mod tests {
     use crate::crypto;
     use crate::waiters::tests::Counting;
     use glommio::LocalExecutor;
+    use glommio::net::UdpSocket;
     use quinn_proto::ConnectionHandle;
     use std::cell::Cell;
     use std::error::Error;
-    use std::net::{Ipv4Addr, UdpSocket};
+    use std::net::Ipv4Addr;
     use std::sync::atomic::Ordering;
     use std::task::Waker;
 

@@ -16,12 +16,13 @@ use crate::shards::{Membership, Placed, Shard};
 use crate::socket::Socket;
 use crate::{ClientConfig, ConnectError, EndpointConfig, ServerConfig, VarInt, crypto};
 use driver::{Receivers, drive};
+use glommio::net::UdpSocket;
 use glommio::spawn_local;
 use glommio::time::now;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ impl Endpoint {
     /// Panics if no executor is running on this thread.
     pub fn client(addr: SocketAddr) -> io::Result<Endpoint> {
         let config = crypto::endpoint_config().map_err(io::Error::other)?;
-        Endpoint::new(config, None, UdpSocket::bind(addr)?)
+        Endpoint::new(config, None, bound(addr)?)
     }
 
     /// An endpoint that is connected to, and can connect, bound to `addr`.
@@ -70,10 +71,11 @@ impl Endpoint {
     /// Panics if no executor is running on this thread.
     pub fn server(config: ServerConfig, addr: SocketAddr) -> io::Result<Endpoint> {
         let endpoint = crypto::endpoint_config().map_err(io::Error::other)?;
-        Endpoint::new(endpoint, Some(config), UdpSocket::bind(addr)?)
+        Endpoint::new(endpoint, Some(config), bound(addr)?)
     }
 
-    /// An endpoint over a bound socket; without `server` it refuses connections.
+    /// An endpoint over a bound socket, of the standard library or of glommio; without `server` it refuses connections. In a
+    /// simulation it has to be one of glommio.
     ///
     /// # Errors
     ///
@@ -85,8 +87,9 @@ impl Endpoint {
     pub fn new(
         config: EndpointConfig,
         server: Option<ServerConfig>,
-        socket: UdpSocket,
+        socket: impl Into<UdpSocket>,
     ) -> io::Result<Endpoint> {
+        let socket: UdpSocket = socket.into();
         Endpoint::start(config, server, socket.into(), None)
     }
 
@@ -123,7 +126,12 @@ impl Endpoint {
     ) -> io::Result<Endpoint> {
         shard.apply(&mut config);
         let (socket, membership) = shard.into_parts();
-        Endpoint::start(config, server, socket, Some(membership))
+        Endpoint::start(
+            config,
+            server,
+            socket.map(UdpSocket::from),
+            Some(membership),
+        )
     }
 
     fn start(
@@ -257,8 +265,9 @@ impl Endpoint {
     ///
     /// An option of the socket cannot be set; the endpoint keeps its socket. Kind `NotConnected` if
     /// the executor of the endpoint has ended.
-    pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
+    pub fn rebind(&self, socket: impl Into<UdpSocket>) -> io::Result<()> {
         self.shared.socket().ok_or_else(ended)?;
+        let socket: UdpSocket = socket.into();
         let socket = Rc::new(Socket::new(socket.into())?);
         self.shared.rebind(Rc::clone(&socket));
         self.receivers.start(&self.shared, socket);
@@ -284,6 +293,14 @@ impl Endpoint {
     /// not forgotten yet.
     pub fn open_connections(&self) -> usize {
         self.shared.open_connections()
+    }
+}
+
+fn bound(addr: SocketAddr) -> io::Result<UdpSocket> {
+    match glommio::__is_simulated() {
+        true => Ok(UdpSocket::bind(addr)?),
+        // No other socket may share the address.
+        false => Ok(std::net::UdpSocket::bind(addr)?.into()),
     }
 }
 

@@ -61,10 +61,9 @@ const RECEIVED: usize = 32;
 const LONGEST: usize = 65_507;
 
 impl Socket {
-    pub(crate) fn new(socket: Placed<std::net::UdpSocket>) -> io::Result<Socket> {
+    pub(crate) fn new(socket: Placed<UdpSocket>) -> io::Result<Socket> {
         let address = socket.local_addr()?;
         let never_fragments = path_mtu::probe(&socket, address.is_ipv6()).is_ok();
-        let socket = socket.map(UdpSocket::from);
         socket.set_receive_ecn(true)?;
         if address.ip().is_unspecified() {
             // Answers are to come from the address that was asked.
@@ -247,7 +246,7 @@ pub(crate) fn datagrams(received: ReceivedDatagrams) -> impl Iterator<Item = Dat
 mod tests {
     use super::*;
     use glommio::LocalExecutor;
-    use std::net::{Ipv4Addr, UdpSocket};
+    use std::net::Ipv4Addr;
 
     /// Four MiB for each would be much for a client that moves, or has many endpoints.
     #[test]
@@ -271,7 +270,7 @@ mod tests {
             let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let to = receiver.local_addr().unwrap();
             let receiver = Socket::new(receiver.into()).unwrap();
-            let sender = glommio::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let train = Segments::new(&[7; 12_000], 1200).to(to);
             sender.send_segments(&train).await.unwrap();
             let (mut batch, mut kept) = (Vec::new(), Vec::new());

@@ -5,8 +5,9 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem;
-use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+
+use glommio::net::UdpSocket;
 
 /// Has the kernel send datagrams up to the MTU of the device as they are, whatever it believes of the path, and
 /// let no router cut them. RFC 8899 demands both of a sender that finds the longest datagram out by itself.

@@ -11,5 +11,7 @@ mod peer;
 #[cfg(feature = "qlog")]
 mod qlog;
 mod shards;
+#[cfg(feature = "simulation")]
+mod simulated;
 mod takeovers;
 mod updates;

@@ -138,6 +138,16 @@ fn it_goes_on_while_scopes_wait() {
     });
 }
 
+#[test]
+fn a_simulation_has_no_tokio() -> Result {
+    let client = || async {
+        let error = Tokio::start().expect_err("it would reach the machine");
+        assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+    };
+    let run = glommio::simulation::Simulation::builder().client("client", client);
+    Ok(run.run().map(drop)?)
+}
+
 /// Polled where no executor runs, and on one whose clock is not paused.
 #[test]
 fn other_clocks_are_not_concerned() -> Result {
