@@ -16,12 +16,12 @@ use socket2::{Protocol, SockRef};
 
 use crate::clock;
 
-/// How long the kernel may take for its next step. It asks for room, and repeats what was lost, after 200 ms.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long the kernel may take for its next step, and how often it was looked for, as on a busy machine time goes by
+/// without any. It asks for room, and repeats what was lost, after 200 ms.
+const PATIENCE: (Duration, u32) = (Duration::from_millis(300), 100);
 
-/// How long it takes, on a busy machine, until the peer has what was sent. That is confirmed with the next data that the
-/// peer sends, or much later.
-const ON_ITS_WAY: Duration = Duration::from_millis(2);
+/// The same until the peer has what was sent. That is confirmed with the next data that the peer sends, or much later.
+const ON_ITS_WAY: (Duration, u32) = (Duration::from_millis(2), 20);
 
 /// `SIOCOUTQNSD` and `SIOCOUTQ`
 const UNSENT: libc::Ioctl = 0x894B;
@@ -32,10 +32,35 @@ type Left = [libc::c_int; 2];
 
 #[derive(Default)]
 struct Given {
-    /// How much is left of each socket, and since when it is as much.
-    sockets: BTreeMap<RawFd, (Left, Instant)>,
-    /// How much was left of the last one that was closed, and when.
-    closed: Option<(Left, Instant)>,
+    sockets: BTreeMap<RawFd, Sending>,
+    /// The last one that was closed.
+    closed: Option<Sending>,
+}
+
+/// How much is left of a socket, since when it is as much, and for how many looks.
+struct Sending {
+    left: Left,
+    since: Instant,
+    looks: u32,
+}
+
+impl Sending {
+    fn new(left: Left) -> Self {
+        let since = clock::real();
+        Sending {
+            left,
+            since,
+            looks: 0,
+        }
+    }
+
+    /// Whether the kernel is about to do something.
+    fn goes_on(&self) -> bool {
+        let passed = clock::real() - self.since;
+        let [unsent, unconfirmed] = self.left;
+        let is_recent = |(time, looks)| passed < time || self.looks < looks;
+        unsent > 0 && is_recent(PATIENCE) || unconfirmed > 0 && is_recent(ON_ITS_WAY)
+    }
 }
 
 thread_local! {
@@ -47,7 +72,10 @@ thread_local! {
 pub(crate) fn add(fd: RawFd) {
     if clock::is_paused() && is_tcp(fd) {
         GIVEN.with_borrow_mut(|given| {
-            given.sockets.entry(fd).or_insert(([0; 2], clock::real()));
+            given
+                .sockets
+                .entry(fd)
+                .or_insert_with(|| Sending::new([0; 2]));
         });
     }
 }
@@ -60,7 +88,7 @@ pub(crate) fn closing(fd: RawFd) {
         let _ = GIVEN.try_with(|given| {
             let mut given = given.borrow_mut();
             if given.sockets.remove(&fd).is_some() {
-                given.closed = Some((left(fd), clock::real()));
+                given.closed = Some(Sending::new(left(fd)));
             }
         });
     }
@@ -69,19 +97,17 @@ pub(crate) fn closing(fd: RawFd) {
 /// Whether the kernel is about to send something. What a peer has no room for, as it does not read, it is not.
 pub(crate) fn are_any() -> bool {
     GIVEN.with_borrow_mut(|given| {
-        let now = clock::real();
-        given.sockets.retain(|fd, (before, since)| {
+        given.sockets.retain(|fd, it| {
+            it.looks += 1;
             let left = left(*fd);
-            if left != *before {
-                (*before, *since) = (left, now);
+            if left != it.left {
+                *it = Sending::new(left);
             }
             left != [0; 2]
         });
-        let goes_on = |&([unsent, unconfirmed], since): &(Left, Instant)| {
-            unsent > 0 && now - since < PATIENCE || unconfirmed > 0 && now - since < ON_ITS_WAY
-        };
-        given.closed.take_if(|it| !goes_on(it));
-        given.closed.is_some() || given.sockets.values().any(goes_on)
+        given.closed.iter_mut().for_each(|it| it.looks += 1);
+        given.closed.take_if(|it| !it.goes_on());
+        given.closed.is_some() || given.sockets.values().any(Sending::goes_on)
     })
 }
 

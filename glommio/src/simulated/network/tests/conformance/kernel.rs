@@ -75,7 +75,12 @@ impl Kernel {
 impl Sockets for Kernel {
     fn socket(&mut self, kind: Kind) -> usize {
         let (domain, r#type) = domain_and_type(kind);
-        self.add(Socket::new(domain, r#type, None).expect("a socket"), kind)
+        let socket = Socket::new(domain, r#type, None).expect("a socket");
+        if matches!(kind, Kind::TcpV4 | Kind::TcpV6) {
+            // Otherwise a segment may wait until the one before is confirmed, which takes its time.
+            socket.set_tcp_nodelay(true).expect("an option");
+        }
+        self.add(socket, kind)
     }
 
     fn pair(&mut self, kind: Kind) -> (usize, usize) {

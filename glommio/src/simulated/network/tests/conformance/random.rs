@@ -114,7 +114,9 @@ impl Made {
         let place = self.rng.usize(..self.sockets.len());
         let (socket, kind) = self.sockets[place];
         self.count += 1;
-        let bytes = vec![b'0' + (self.count % 64) as u8; self.rng.usize(..200)];
+        // An empty record could not be told from the end of a connection.
+        let shortest = usize::from(kind == Kind::UnixSeqpacket);
+        let bytes = vec![b'0' + (self.count % 64) as u8; self.rng.usize(shortest..200)];
         match self.rng.u32(..26) {
             0..3 if !self.is_in_use(socket) => {
                 let address = in_folder(run, self.free_address(kind));
