@@ -40,9 +40,6 @@ pub struct Options {
     /// One round with less work, to see that all of it runs.
     #[arg(long)]
     pub quick: bool,
-    /// Build what is compared with one codegen unit and thin LTO, instead of what a release build does by default.
-    #[arg(long)]
-    pub thin_lto: bool,
     /// Write the figures to docs/figures, and the page and its diagrams from them.
     #[arg(long)]
     pub write_docs: bool,

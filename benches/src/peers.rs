@@ -233,7 +233,7 @@ fn build(
         features,
     };
     let name = name.split(' ').next().unwrap_or(name);
-    executable.build(name, options.thin_lto)
+    executable.build(name)
 }
 
 /// Reads lines such as `{"row": "tcp-rtt", "value": 33.1}`, the only form there is.

@@ -115,29 +115,24 @@ pub struct Executable<'a> {
 }
 
 impl Executable<'_> {
-    /// Builds it with optimizations, if wanted with one codegen unit and thin LTO, and returns its path, below
-    /// `target/peers`. With a `name` of its own, each of several builds of a package can be kept.
+    /// Builds it with optimizations, and returns its path, below `target/peers`. With a `name` of its own, each of
+    /// several builds of a package can be kept.
     ///
     /// # Errors
     /// In words, with the first errors of the compiler if it does not build.
-    pub fn build(&self, name: &str, is_thin_lto: bool) -> Result<PathBuf, String> {
+    pub fn build(&self, name: &str) -> Result<PathBuf, String> {
         eprintln!("building {name} ({})", self.package);
-        let mut directory = target_directory().join("peers");
+        let directory = target_directory().join("peers");
+        let build_directory = directory.join("build");
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(self.manifest);
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .args(["build", "--quiet", "--release", "--package", self.package])
             .args(["--bin", self.binary, "--features", self.features])
             .arg("--manifest-path")
-            .arg(manifest);
-        if is_thin_lto {
-            directory.push("thin-lto");
-            cargo
-                .env("CARGO_PROFILE_RELEASE_LTO", "thin")
-                .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
-        }
-        let build_directory = directory.join("build");
-        cargo.arg("--target-dir").arg(&build_directory);
+            .arg(manifest)
+            .arg("--target-dir")
+            .arg(&build_directory);
         let output = cargo
             .output()
             .map_err(|error| format!("{name} cannot be built: {error}"))?;

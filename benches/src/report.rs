@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use support::numbers::number;
-use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
+use support::plots::lines::{Axis, Diagram, DiagramPanel, Line, PANEL_SIZE};
 use support::plots::ratios::{Ratio, Ratios, Verdict};
 use support::quantiles::Spread;
 use support::tables::Table;
@@ -290,6 +290,7 @@ impl Picture {
                     });
                     Some(Line {
                         name: column.strip_suffix(panel.of)?.to_owned(),
+                        color: None,
                         points: points.collect(),
                         is_bold: bench.ours.contains(&column.as_str()),
                     })
@@ -297,14 +298,15 @@ impl Picture {
                 DiagramPanel {
                     title: panel.title.to_owned(),
                     lines: figures.columns.iter().filter_map(line).collect(),
+                    shaded: Vec::new(),
                 }
             })
             .collect();
         let has_points = |panel: &DiagramPanel| panel.lines.iter().any(|it| !it.points.is_empty());
         panels.iter().all(has_points).then(|| Diagram {
             title: self.title.to_owned(),
-            x: Scale::counts(self.x),
-            y: Scale::counts(self.y),
+            x: Axis::counts(self.x),
+            y: Axis::counts(self.y),
             panels,
             panel_size: PANEL_SIZE,
         })

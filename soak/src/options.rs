@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::builder::ArgPredicate;
 use clap::{Parser, ValueEnum};
 
-use crate::check::fault::Fault;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
 use crate::timer_queue::VERSION;
@@ -42,31 +41,18 @@ pub(crate) struct Options {
     )]
     pub(crate) load: f64,
 
-    /// Client executors of the message queue. Default: one for two cores found, at most 8.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) clients: Option<u16>,
-
     /// What to run, one or several separated by commas. Default: all of them at once.
     #[arg(long, value_enum, value_delimiter = ',')]
-    workload: Vec<Workload>,
+    pub(crate) workload: Vec<Workload>,
 
     /// Where the workload `files` writes, on the disk that is to be tried. Default: the first of
     /// the directory for temporary files (TMPDIR) and that of this program that has direct I/O.
     #[arg(long, value_name = "DIR")]
     pub(crate) files_in: Option<PathBuf>,
 
-    /// Plant a defect between the checks and the timer queue, to see it caught: the run then ends
-    /// at the first violation, and fails.
-    #[arg(long, value_enum)]
-    pub(crate) inject: Option<Fault>,
-
-    /// End at the first violation.
-    #[arg(long)]
-    fail_fast: bool,
-
     /// End as soon as this row of the verdict has a violation.
     #[arg(long, hide = true, value_name = "ROW", value_parser = parse_row)]
-    until_broken: Option<Invariant>,
+    pub(crate) until_broken: Option<Invariant>,
 
     /// Run in a simulation, in one thread and in simulated time, each seed for the duration (10s unless
     /// that is said) and with the load (0.02 unless that is said). Takes the feature `simulation`.
@@ -146,18 +132,6 @@ impl Options {
             .collect()
     }
 
-    /// What is to run if it was named.
-    #[cfg(feature = "simulation")]
-    pub(crate) fn asked(&self) -> &[Workload] {
-        &self.workload
-    }
-
-    /// The first seed to simulate.
-    #[cfg(feature = "simulation")]
-    pub(crate) fn first_simulated(&self) -> u64 {
-        self.seed.unwrap_or(0)
-    }
-
     /// What this build is compared with, if with anything.
     pub(crate) fn compared(&self) -> Option<Compared> {
         self.compare.as_ref().map(|path| match path {
@@ -165,17 +139,6 @@ impl Options {
             Some(word) if word.as_os_str() == "epoll" => Compared::Drivers,
             Some(path) => Compared::With(path.clone()),
         })
-    }
-
-    /// Violations of these end the run.
-    pub(crate) fn ending(&self) -> &[Invariant] {
-        match (&self.until_broken, self.inject) {
-            (Some(row), _) => std::slice::from_ref(row),
-            // A planted defect is caught by the invariants that it breaks.
-            (None, Some(fault)) => fault.breaks(),
-            (None, None) if self.fail_fast => &Invariant::ALL,
-            (None, None) => &[],
-        }
     }
 }
 
@@ -250,18 +213,13 @@ mod tests {
         let options = Options::parse_from(["soak"]);
         assert_eq!(options.duration, Duration::from_secs(300));
         assert_eq!(options.workloads(), Workload::value_variants());
-        assert!(options.ending().is_empty());
         let options = Options::parse_from(["soak", "--seed", "7", "--workload", "re-entrancy"]);
         assert_eq!(options.seed(), 7);
         assert_eq!(options.workloads(), [Workload::ReEntrancy]);
-        let options = Options::parse_from(["soak", "--workload", "idle,churn", "--inject", "leak"]);
+        let options = Options::parse_from(["soak", "--workload", "idle,churn"]);
         assert_eq!(options.workloads(), [Workload::Churn, Workload::Idle]);
-        assert_eq!(options.ending(), Fault::Leak.breaks());
-        let options = Options::parse_from(["soak", "--fail-fast"]);
-        assert_eq!(options.ending(), Invariant::ALL);
         let options = Options::parse_from(["soak", "--until-broken", "nothing lost"]);
-        assert_eq!(options.ending(), [Invariant::NothingLost]);
+        assert_eq!(options.until_broken, Some(Invariant::NothingLost));
         assert!(Options::try_parse_from(["soak", "--until-broken", "all"]).is_err());
-        assert!(Options::try_parse_from(["soak", "--clients", "0"]).is_err());
     }
 }

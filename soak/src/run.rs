@@ -9,12 +9,12 @@ use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::{Count, Invariant};
 use crate::check::library::Library;
 use crate::check::probe::Workload;
-use crate::check::verdict::{Evidence, Verdict};
+use crate::check::verdict::Evidence;
 use crate::measure::resources::Resources;
 use crate::measure::{noise, ring_events};
 use crate::options::Options;
 use crate::print::print_line;
-use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series};
+use crate::record::{FORMAT, Machine, Outcome, PlanRecord, Record, Sample, Series};
 use crate::report::progress::Progress;
 use crate::sampler::Sampler;
 use crate::supervisor::worker::{ToMonitor, Worker};
@@ -34,22 +34,24 @@ pub(crate) fn soak(
     let machine = machine(options);
     let workloads = options.workloads();
     let plan = plan(options, machine.slowness);
-    announce(&machine, &plan, &workloads);
-    worker.listen(&plan.control)?;
-    let mut run = Run::new(&plan, &workloads, machine.slowness, options.ending())?;
-    for workload in &workloads {
-        run.executors.extend(workload::start(*workload, &plan)?);
-    }
-    let begun = Record {
+    let mut begun = Record {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timer_queue: TimerQueue::OURS.label().to_owned(),
         name: TimerQueue::OURS.label().to_owned(),
+        plan: plan_record(&plan, &workloads),
         machine,
-        plan: plan_record(&plan, &workloads, &run.executors),
         started_unix_s,
         ..Record::default()
     };
+    announce(&begun);
+    worker.listen(&plan.control)?;
+    let mut run = Run::new(&plan, &workloads, options.until_broken)?;
+    for workload in &workloads {
+        run.executors.extend(workload::start(*workload, &plan)?);
+    }
+    let names = all_stats(&run.executors).map(|stats| stats.name().to_owned());
+    begun.plan.executors = names.collect();
     worker.tell(&ToMonitor::Began(Box::new(begun.clone())))?;
     let cut = run.supervise(worker)?;
     worker.tell(&ToMonitor::Draining)?;
@@ -61,17 +63,17 @@ pub(crate) fn soak(
     }
 
     let evidence = run.evidence(failures, plan.load);
-    let verdict = Verdict::new(&evidence);
+    let rows = evidence.rows();
     let record = Record {
         ran_s: run.ran.as_secs_f64(),
         is_interrupted: cut == Some(Cut::Interrupted),
-        outcome: verdict.outcome(),
+        outcome: Outcome::of(&rows),
         totals: run.sampler.totals(),
         distributions: evidence.timeliness.distributions(),
         samples: run.series.finish(),
-        words: verdict.words.clone(),
+        words: [&evidence.failures[..], &evidence.first_violations].concat(),
         complaints: ring_events::complaints(),
-        rows: verdict.rows.clone(),
+        rows,
         ..begun
     };
     if let Some(cut) = cut {
@@ -81,14 +83,7 @@ pub(crate) fn soak(
     for complaint in &record.complaints {
         print_line!("the library's log: {complaint}");
     }
-    print_line!("{verdict}");
-    if let Some(fault) = plan.fault {
-        let (fault, ran_s) = (fault.label(), record.ran_s);
-        match cut {
-            Some(Cut::Violated) => print_line!("planted defect {fault}: caught after {ran_s:.1} s"),
-            _ => print_line!("planted defect {fault}: NOT CAUGHT in {ran_s:.1} s"),
-        }
-    }
+    print_line!("{record}");
     Ok(record)
 }
 
@@ -100,10 +95,9 @@ fn plan(options: &Options, slowness: f64) -> Plan {
         // A slow machine gets less to do, so that it is tested and not merely swamped.
         load: options.load / slowness,
         cores,
-        clients: options.clients.map_or((cores / 2).clamp(1, 8), usize::from),
+        clients: (cores / 2).clamp(1, 8),
         duration: options.duration,
         slowness,
-        fault: options.inject,
         files_in: options.files_made_in.clone().unwrap_or_default(),
         nodes: None,
     }
@@ -141,51 +135,41 @@ fn machine(options: &Options) -> Machine {
     }
 }
 
-fn plan_record(plan: &Plan, workloads: &[Workload], executors: &[Executor]) -> PlanRecord {
+fn plan_record(plan: &Plan, workloads: &[Workload]) -> PlanRecord {
     let labels = workloads.iter().map(|workload| workload.label().to_owned());
-    let names = executors
-        .iter()
-        .map(|executor| executor.stats.name().to_owned());
     PlanRecord {
         workloads: labels.collect(),
         duration_s: plan.duration.as_secs_f64(),
         seed: plan.seed,
         load: plan.load,
         clients: plan.clients as u64,
-        executors: names.collect(),
+        executors: Vec::new(),
         files: describe_files(plan),
-        injected: plan.fault.map(|fault| fault.label().to_owned()),
     }
 }
 
-fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
+fn announce(begun: &Record) {
+    let Record { machine, plan, .. } = begun;
     print_line!(
         "timer queue: {}   kernel: {}   cores: {}   build: {}",
-        TimerQueue::OURS.label(),
+        begun.timer_queue,
         machine.kernel,
         machine.cores,
         machine.build,
     );
     print_line!("driver: {}", machine.ring);
     print_line!(
-        "duration: {:?}   seed: {}   load: {:.2}   clients: {}   slowness: {:.2}",
-        plan.duration,
+        "duration: {}s   seed: {}   load: {:.2}   clients: {}   slowness: {:.2}",
+        plan.duration_s,
         plan.seed,
         plan.load,
         plan.clients,
         machine.slowness,
     );
-    let labels: Vec<_> = workloads.iter().map(|workload| workload.label()).collect();
-    if !plan.files_in.as_os_str().is_empty() {
-        print_line!("files: {}", describe_files(plan));
+    if !plan.files.is_empty() {
+        print_line!("files: {}", plan.files);
     }
-    print_line!("workloads: {}", labels.join(", "));
-    if let Some(fault) = plan.fault {
-        print_line!(
-            "planted defect: {}. This run should fail, as soon as it is caught.",
-            fault.label()
-        );
-    }
+    print_line!("workloads: {}", plan.workloads.join(", "));
 }
 
 /// How long a timer may be overdue before it is called lost.
@@ -218,8 +202,8 @@ impl Cut {
 struct Run {
     duration: Duration,
     control: Arc<Control>,
-    /// Violations of these end it.
-    ending: Vec<Invariant>,
+    /// A violation of this ends it.
+    until_broken: Option<Invariant>,
     library: Library,
     slowness: f64,
     executors: Vec<Executor>,
@@ -233,17 +217,16 @@ impl Run {
     fn new(
         plan: &Plan,
         workloads: &[Workload],
-        slowness: f64,
-        ending: &[Invariant],
+        until_broken: Option<Invariant>,
     ) -> io::Result<Self> {
         // The sampler's thread and files are part of what is there at rest.
         let sampler = Sampler::start(workloads)?;
         Ok(Run {
             duration: plan.duration,
             control: Arc::clone(&plan.control),
-            ending: ending.to_vec(),
+            until_broken,
             library: Library::new(),
-            slowness,
+            slowness: plan.slowness,
             executors: Vec::new(),
             resources: Resources::at_rest(plan.duration)?,
             sampler,
@@ -271,7 +254,6 @@ impl Run {
         }
         // The last one is of all that is left: near the end nothing is stopped any more.
         progress.show(&self.sample(Instant::now())?);
-        progress.end();
         self.ran = self.sampler.elapsed();
         Ok(cut)
     }
@@ -290,10 +272,8 @@ impl Run {
     fn is_violated(&self) -> bool {
         let ledgers = all_stats(&self.executors).map(|stats| &stats.ledger);
         let mut ledgers = ledgers.chain([&self.library.ledger]);
-        ledgers.any(|ledger| {
-            let mut ending = self.ending.iter();
-            ending.any(|&invariant| ledger.count(invariant).violations > 0)
-        })
+        self.until_broken
+            .is_some_and(|row| ledgers.any(|ledger| ledger.count(row).violations > 0))
     }
 
     /// The numbers since the last sample, with the latencies that came before `until`.

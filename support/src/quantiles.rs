@@ -169,12 +169,6 @@ mod tests {
     }
 
     #[test]
-    fn none_have_no_median() {
-        let none = Samples::default();
-        assert_eq!((none.median(), none.spread()), (None, None));
-    }
-
-    #[test]
     fn histograms_merge_and_saturate() {
         let [mut one, mut other] = [histogram(), histogram()];
         assert_eq!(

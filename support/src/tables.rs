@@ -139,17 +139,4 @@ overshoot ≤ 0.8×  ns
 ";
         assert_eq!(two_rows().terminal(), expected);
     }
-
-    #[test]
-    fn a_table_without_rows_is_its_head() {
-        let table = Table::new(["name", "figure"]);
-        assert!(table.markdown().starts_with("| name | figure |\n|"));
-        assert_eq!(table.terminal(), "name  figure\n");
-    }
-
-    #[test]
-    #[should_panic(expected = "in 1 columns")]
-    fn a_row_that_is_too_long_is_a_mistake() {
-        Table::new(["one"]).push(["1", "2"]);
-    }
 }

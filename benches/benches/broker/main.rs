@@ -88,7 +88,7 @@ fn brokers(options: &Options) -> Result<Vec<Column>, String> {
             binary,
             features,
         };
-        executable.build(name, options.thin_lto)
+        executable.build(name)
     };
     let load = Rc::new(build("load", "broker_load", "timing-wheel", "broker-load")?);
     let wheel = build("examples", "broker", "timing-wheel", "broker-wheel")?;

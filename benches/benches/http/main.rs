@@ -101,7 +101,7 @@ fn servers(options: &Options) -> Result<Vec<Column>, String> {
     };
     let wanted = servers.into_iter().filter(|it| is_wanted(it.0));
     let columns = wanted.map(|(name, executable, arguments)| {
-        let path = executable.build(&format!("http-{name}"), options.thin_lto)?;
+        let path = executable.build(&format!("http-{name}"))?;
         let seconds = if options.quick { 1 } else { 5 };
         let start = move |path: &Path, more: &[&str]| {
             let mut command = Command::new(path);

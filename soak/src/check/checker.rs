@@ -8,8 +8,7 @@
 //! ```
 //!
 //! A workload says what it is about to do *before* it calls the library, since the call may run
-//! other callbacks, and arms the timer for the deadline that its ticket names: a planted defect may
-//! have changed it. Beside the model runs a second count that the library alone can bring down:
+//! other callbacks. Beside the model runs a second count that the library alone can bring down:
 //! each ticket holds a [`Live`] token that is moved into the timer's future, and lives exactly as
 //! long.
 
@@ -21,11 +20,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use glommio::spawn_local;
-use glommio::timer::{TimerActionOnce, sleep};
+use glommio::timer::sleep;
 
 use crate::check::control::Control;
 use crate::check::executor_stats::ExecutorStats;
-use crate::check::fault::{Fault, Planter};
 use crate::check::invariants::{Invariant, Ledger};
 use crate::check::model::{DeadlineModel, Firing, Key, Lane, Place};
 use crate::check::probe::Timing;
@@ -39,7 +37,6 @@ pub(crate) struct Checker {
     pub(crate) stats: Arc<ExecutorStats>,
     pub(crate) control: Arc<Control>,
     model: RefCell<DeadlineModel>,
-    planter: RefCell<Planter>,
     next_key: Cell<u64>,
     last_sweep: Cell<Instant>,
     /// By how many futures the library's count is known to be off.
@@ -73,16 +70,11 @@ impl Deref for Checker {
 }
 
 impl Checker {
-    pub(crate) fn new(
-        stats: Arc<ExecutorStats>,
-        control: Arc<Control>,
-        planter: Planter,
-    ) -> Rc<Self> {
+    pub(crate) fn new(stats: Arc<ExecutorStats>, control: Arc<Control>) -> Rc<Self> {
         Rc::new(Checker {
             stats,
             control,
             model: RefCell::default(),
-            planter: RefCell::new(planter),
             next_key: Cell::new(0),
             last_sweep: Cell::new(clock::now()),
             astray: Cell::new(0),
@@ -97,18 +89,11 @@ impl Checker {
         let gauges = &self.stats.gauges;
         bump(&gauges.timers_armed);
         gauges.live_timers.fetch_add(1, Ordering::Relaxed);
-        let mut planter = self.planter.borrow_mut();
-        if planter.strikes(Fault::Twice) {
-            self.plant_twin(key, deadline);
-        }
+        let checker = Rc::clone(self);
         Ticket {
             key,
-            live: Live {
-                checker: Rc::clone(self),
-                key,
-                is_stuck: planter.strikes(Fault::Leak),
-            },
-            deadline: planter.told(deadline),
+            live: Live { checker, key },
+            deadline,
         }
     }
 
@@ -118,14 +103,14 @@ impl Checker {
         self.model.borrow_mut().join_lane(key, lane, clock::now());
     }
 
-    /// A timer is about to be moved to `deadline`: what the library is told. `None`: it has fired
-    /// or was cancelled, so the call, which is told `deadline`, must change nothing.
-    pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> Option<Instant> {
-        if !self.model.borrow_mut().rearm(key, deadline, clock::now()) {
-            return None;
+    /// A timer is about to be moved to `deadline`. `false`: it has fired or was cancelled, so the
+    /// call must change nothing.
+    pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> bool {
+        let is_armed = self.model.borrow_mut().rearm(key, deadline, clock::now());
+        if is_armed {
+            bump(&self.stats.gauges.timers_rearmed);
         }
-        bump(&self.stats.gauges.timers_rearmed);
-        Some(self.planter.borrow_mut().told(deadline))
+        is_armed
     }
 
     /// A timer is about to be cancelled: from here on it must be silent. `false`: it has fired or
@@ -306,14 +291,6 @@ impl Checker {
             }),
         }
     }
-
-    /// Plants a second timer that fires as the first one does, a moment later.
-    fn plant_twin(self: &Rc<Self>, key: Key, deadline: Instant) {
-        let checker = Rc::clone(self);
-        drop(TimerActionOnce::do_at(deadline + TWIN_AFTER, async move {
-            checker.fired(key);
-        }));
-    }
 }
 
 /// Lives as long as the future it was moved into.
@@ -321,15 +298,10 @@ impl Checker {
 pub(crate) struct Live {
     checker: Rc<Checker>,
     key: Key,
-    /// Planted: as if the future were never dropped.
-    is_stuck: bool,
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        if self.is_stuck {
-            return;
-        }
         self.checker.model.borrow_mut().returned(self.key);
         self.checker
             .stats
@@ -346,6 +318,3 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// A sweep is bounded, because it runs between the timers it judges.
 const SWEEP_MAX: usize = 64;
-
-/// A twin that came before the timer itself would be taken for it.
-const TWIN_AFTER: Duration = Duration::from_millis(20);

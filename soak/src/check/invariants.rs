@@ -245,25 +245,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_checks_and_keeps_the_worst() {
-        let ledger = Ledger::new();
-        for badness in [0, 30, 0, 70, 5] {
-            ledger.check(Invariant::NothingEarly, badness, || format!("{badness} ns"));
-        }
-        assert_eq!(
-            ledger.count(Invariant::NothingEarly),
-            Count {
-                checks: 5,
-                violations: 3,
-                worst: 70
-            }
-        );
-        assert_eq!(ledger.count(Invariant::NothingLost), Count::default());
-        assert_eq!(ledger.violations(), 3);
-        assert_eq!(ledger.first_violations()[0], "nothing early: 30 ns");
-    }
-
-    #[test]
     fn words_are_bounded() {
         let ledger = Ledger::new();
         for _ in 0..1_000 {

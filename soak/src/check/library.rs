@@ -76,29 +76,3 @@ fn news(before: Counts, now: Counts) -> [(Invariant, Count, &'static str); 6] {
         ),
     ]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_new_is_entered_by_its_promise() {
-        let none = Counts::default();
-        let before = Counts {
-            expiries: 10,
-            early: 1,
-            early_max_ns: 7,
-            ..none
-        };
-        let now = Counts {
-            expiries: 30,
-            early: 3,
-            wakes: 25,
-            unmatched_wakes: 5,
-            ..before
-        };
-        let [early, _, wakes, ..] = news(before, now).map(|(_, count, _)| count);
-        let is = |count: Count| (count.checks, count.violations, count.worst);
-        assert_eq!([is(early), is(wakes)], [(20, 2, 7), (25, 5, 1)]);
-    }
-}

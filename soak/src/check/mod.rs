@@ -3,7 +3,6 @@
 pub(crate) mod checker;
 pub(crate) mod control;
 pub(crate) mod executor_stats;
-pub(crate) mod fault;
 pub(crate) mod invariants;
 pub(crate) mod library;
 pub(crate) mod model;

@@ -20,9 +20,8 @@ use glommio::timer::sleep;
 
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::counts;
 use crate::measure::{memory, process};
+use crate::{clock, counts};
 
 /// The peaks of one executor.
 #[derive(Debug)]

@@ -111,23 +111,3 @@ impl Timing {
 
 /// How often a ping is sent.
 pub(crate) const PING_EVERY: Duration = Duration::from_millis(1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timings_stand_at_their_own_index() {
-        for (index, &timing) in Timing::ALL.iter().enumerate() {
-            assert_eq!(timing as usize, index, "{}", timing.label());
-        }
-    }
-
-    #[test]
-    fn workloads_are_called_as_on_the_command_line() {
-        for workload in Workload::value_variants() {
-            let value = workload.to_possible_value().expect("none is hidden");
-            assert_eq!(value.get_name(), workload.label());
-        }
-    }
-}

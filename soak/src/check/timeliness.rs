@@ -29,7 +29,7 @@ use crate::counts::grouped;
 use crate::measure::nanos;
 use crate::measure::process::Waited;
 use crate::measure::quiet::{NOISE_P50_MAX, Second, Seconds};
-use crate::record::{Distribution, Row, RowStatus};
+use crate::record::{Distribution, Outcome, Row};
 
 /// The latencies of a run.
 #[derive(Debug)]
@@ -359,10 +359,10 @@ impl Measured {
             worst: numbers::duration(worst),
             bound,
             standing: match (latency.whole.is_empty(), is_enough, self.is_kept) {
-                (true, ..) => RowStatus::NotExercised,
-                (_, false, _) => RowStatus::Inconclusive,
-                (_, _, true) => RowStatus::Pass,
-                (_, _, false) => RowStatus::Fail,
+                (true, ..) => Outcome::NotExercised,
+                (_, false, _) => Outcome::Inconclusive,
+                (_, _, true) => Outcome::Pass,
+                (_, _, false) => Outcome::Fail,
             },
             ..Row::default()
         }

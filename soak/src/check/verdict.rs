@@ -12,7 +12,7 @@ use crate::counts::{self, grouped};
 use crate::measure::memory::Allocated;
 use crate::measure::quiet::Taken;
 use crate::measure::resources::{Descriptors, Memory};
-use crate::record::{Outcome, Row, RowStatus};
+use crate::record::{Outcome, Record, Row};
 
 /// What a run has brought to light.
 #[derive(Debug, Default)]
@@ -35,38 +35,25 @@ pub(crate) struct Evidence {
     pub(crate) failures: Vec<String>,
 }
 
-/// The table.
-#[derive(Clone, Debug)]
-pub(crate) struct Verdict {
-    pub(crate) rows: Vec<Row>,
-    pub(crate) words: Vec<String>,
-}
-
-impl Verdict {
-    pub(crate) fn new(evidence: &Evidence) -> Self {
-        let mut rows: Vec<Row> = Invariant::ALL
-            .iter()
-            .zip(&evidence.counts)
+impl Evidence {
+    /// Every promise with how it came out.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let promises = Invariant::ALL.iter().zip(&self.counts);
+        let mut rows: Vec<Row> = promises
             .map(|(&invariant, count)| of_invariant(invariant, count))
             .collect();
         let idle = &mut rows[Invariant::IdleCpu as usize];
-        if idle.standing == RowStatus::Fail && !evidence.timeliness.is_steady() {
-            idle.standing = RowStatus::Inconclusive;
+        if idle.standing == Outcome::Fail && !self.timeliness.is_steady() {
+            idle.standing = Outcome::Inconclusive;
         }
         // How many times longer than on the reference machine the same work may take.
-        let stretch = evidence.slowness.max(1.0) * evidence.load.max(1.0);
-        rows.extend(evidence.timeliness.rows(stretch));
-        rows.push(of_memory(&evidence.memory));
-        rows.push(of_what_is_left(evidence.left));
-        rows.push(of_descriptors(evidence.descriptors));
-        rows.push(of_executors(evidence));
-        let mut words = evidence.failures.clone();
-        words.extend(evidence.first_violations.iter().cloned());
-        Verdict { rows, words }
-    }
-
-    pub(crate) fn outcome(&self) -> Outcome {
-        Outcome::of(&self.rows)
+        let stretch = self.slowness.max(1.0) * self.load.max(1.0);
+        rows.extend(self.timeliness.rows(stretch));
+        rows.push(of_memory(&self.memory));
+        rows.push(of_what_is_left(self.left));
+        rows.push(of_descriptors(self.descriptors));
+        rows.push(of_executors(self));
+        rows
     }
 }
 
@@ -85,9 +72,9 @@ fn row(
         worst,
         bound,
         standing: match (violations, checks) {
-            (0, 0) => RowStatus::NotExercised,
-            (0, _) => RowStatus::Pass,
-            _ => RowStatus::Fail,
+            (0, 0) => Outcome::NotExercised,
+            (0, _) => Outcome::Pass,
+            _ => Outcome::Fail,
         },
     }
 }
@@ -188,7 +175,8 @@ impl fmt::Display for Evidence {
     }
 }
 
-impl fmt::Display for Verdict {
+/// The table, what is to be said beside it, and the verdict.
+impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new(["invariant", "checks", "worst", "bound", "verdict"]).left(4);
         for row in &self.rows {
@@ -204,11 +192,10 @@ impl fmt::Display for Verdict {
         for word in &self.words {
             writeln!(f, "  ! {word}")?;
         }
-        let outcome = self.outcome();
-        if outcome == Outcome::Inconclusive {
+        if self.outcome == Outcome::Inconclusive {
             writeln!(f, "{INCONCLUSIVE}")?;
         }
-        write!(f, "verdict: {}", outcome.word())
+        write!(f, "verdict: {}", self.outcome.word())
     }
 }
 
@@ -265,7 +252,7 @@ mod tests {
     /// One promise broken at a time: the verdict fails, and says so in exactly one row.
     #[test]
     fn any_one_broken_promise_fails_the_run() {
-        assert_eq!(Verdict::new(&healthy()).outcome(), Outcome::Pass);
+        assert_eq!(Outcome::of(&healthy().rows()), Outcome::Pass);
         type Break = fn(&mut Evidence);
         let mut breaks: Vec<Break> = vec![
             |evidence| evidence.memory.peak_bytes = 200 << 20,
@@ -282,11 +269,10 @@ mod tests {
         for (index, break_it) in breaks.into_iter().enumerate() {
             let mut evidence = healthy();
             break_it(&mut evidence);
-            let verdict = Verdict::new(&evidence);
-            let rows = verdict.rows.iter();
-            let failed = rows.filter(|row| row.standing == RowStatus::Fail).count();
-            assert_eq!(failed, 1, "break {index}: {verdict}");
-            assert!(verdict.to_string().ends_with("verdict: FAIL"));
+            let rows = evidence.rows();
+            let failed = rows.iter().filter(|row| row.standing == Outcome::Fail);
+            assert_eq!(failed.count(), 1, "break {index}: {rows:?}");
+            assert_eq!(Outcome::of(&rows), Outcome::Fail);
         }
     }
 
@@ -295,16 +281,16 @@ mod tests {
     fn an_emulated_processor_is_not_found_to_be_busy() {
         let mut evidence = healthy();
         evidence.counts[Invariant::IdleCpu as usize].violations = 7;
-        assert_eq!(Verdict::new(&evidence).outcome(), Outcome::Fail);
+        assert_eq!(Outcome::of(&evidence.rows()), Outcome::Fail);
         let mut noise = histogram();
         noise.saturating_record(1_000_000);
         evidence.timeliness.begin(&Second::default(), &noise);
-        assert_eq!(Verdict::new(&evidence).outcome(), Outcome::Inconclusive);
+        assert_eq!(Outcome::of(&evidence.rows()), Outcome::Inconclusive);
     }
 
     #[test]
     fn every_row_has_a_sentence() {
-        for row in Verdict::new(&healthy()).rows {
+        for row in healthy().rows() {
             assert!(row.meaning.ends_with('.'), "{row:?}");
         }
     }
@@ -328,7 +314,7 @@ mod tests {
             .collect();
         let mut evidence = healthy();
         evidence.timeliness = Timeliness::default();
-        for row in Verdict::new(&evidence).rows {
+        for row in evidence.rows() {
             assert!(seen_in.contains(&&*row.invariant), "{}", row.invariant);
         }
     }
@@ -337,7 +323,14 @@ mod tests {
     fn what_was_not_checked_does_not_pass_for_checked() {
         let mut evidence = healthy();
         evidence.counts[5] = Count::default();
-        let table = Verdict::new(&evidence).to_string();
+        let rows = evidence.rows();
+        let outcome = Outcome::of(&rows);
+        let table = Record {
+            rows,
+            outcome,
+            ..Record::default()
+        }
+        .to_string();
         assert_eq!(table.matches("not exercised").count(), 1, "{table}");
         assert!(table.ends_with("verdict: pass"));
     }

@@ -172,15 +172,4 @@ mod tests {
             taken.max()
         );
     }
-
-    #[test]
-    fn spans_are_counted_though_only_the_latest_are_kept() {
-        let (base, spans) = (Instant::now(), Spans::default());
-        for index in 0..1_000 {
-            spans.note(base + ms(index), base + ms(index + 1));
-        }
-        assert_eq!(spans.count(), 1_000);
-        assert_eq!(spans.within(base, base + ms(2_000)).len(), SPANS_MAX);
-        assert_eq!(spans.lasted(base + ms(998), base + ms(5_000)), ms(2));
-    }
 }

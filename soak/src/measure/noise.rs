@@ -110,20 +110,3 @@ pub(crate) const SLEEP: Duration = Duration::from_millis(1);
 
 /// The reference work in a release build on a current server core.
 const REFERENCE: Duration = Duration::from_micros(2_500);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_come_by_themselves() {
-        let noise = Noise::start().expect("a thread can be started");
-        let mut count = 0;
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while count < 5 && Instant::now() < deadline {
-            thread::yield_now();
-            count += noise.take(&Spans::default(), Instant::now()).len();
-        }
-        assert!(count >= 5, "{count}");
-    }
-}

@@ -137,15 +137,4 @@ mod tests {
             assert!(found.is_some_and(|it| it.contains(words)), "{found:?}");
         }
     }
-
-    #[test]
-    fn what_a_quota_takes_is_not_stolen_by_the_host() {
-        let second = Second {
-            throttled_cores: 0.4,
-            stolen_cores: 0.4,
-            noise_p99: Duration::from_millis(90),
-            ..QUIET
-        };
-        assert!(second.disturbance().is_some_and(|it| it.contains("quota")));
-    }
 }

@@ -182,33 +182,6 @@ mod tests {
     }
 
     #[test]
-    fn rings_tell_how_they_were_set_up() {
-        let heard = hearing(|| probe().expect("this machine has a driver"));
-        assert_eq!(heard.rings.len(), 1, "{:?}", heard.rings);
-        let ring = &heard.rings[0];
-        assert!(
-            ring.starts_with("io_uring, mode ") || ring == "epoll",
-            "{ring}"
-        );
-        assert!(heard.complaints.is_empty(), "{:?}", heard.complaints);
-    }
-
-    #[test]
-    fn rings_that_differ_are_told_apart() {
-        let heard = hearing(|| {
-            for (mode, refused, lacks) in [
-                ("defer", "", ""),
-                ("plain", "defer,coop", "a,b"),
-                ("defer", "", ""),
-            ] {
-                tracing::debug!(target: "glommio::ring::setup", driver = "io_uring", %mode, refused, %lacks, entries = 8_u32, "a ring");
-            }
-        });
-        let refused = "io_uring, mode plain; the kernel refuses defer, coop; the kernel lacks a, b";
-        assert_eq!(heard.rings, ["io_uring, mode defer", refused]);
-    }
-
-    #[test]
     fn the_first_complaints_are_kept() {
         let heard = hearing(|| {
             tracing::error!(target: "glommio", errno = %"EIO", "broken");

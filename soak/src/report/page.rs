@@ -9,7 +9,7 @@ use super::plots::{self, Plot, run_time};
 use crate::check::probe::Timing;
 use crate::check::timeliness::MACHINE_NOISE;
 use crate::counts::grouped;
-use crate::record::{Distribution, Outcome, Record, Row, RowStatus, Sample};
+use crate::record::{Distribution, Outcome, Record, Row, Sample};
 
 /// The page about one run, or about two.
 pub(crate) fn page(records: &[Record]) -> String {
@@ -60,15 +60,11 @@ pub(crate) fn page(records: &[Record]) -> String {
 
 /// The verdict, large.
 fn card(record: &Record) -> Markup {
-    let (class, sign) = match record.outcome {
-        Outcome::Pass => ("card good", "✓"),
-        Outcome::Inconclusive => ("card unsure", "?"),
-        Outcome::Fail => ("card bad", "✗"),
-    };
-    let broken = (record.rows.iter()).filter(|row| row.standing == RowStatus::Fail);
+    let (class, sign) = look(record.outcome);
+    let broken = (record.rows.iter()).filter(|row| row.standing == Outcome::Fail);
     let broken: Vec<_> = broken.map(|row| &*row.invariant).collect();
     let found = match (record.outcome, &broken[..]) {
-        (Outcome::Pass, _) => "no promise was broken".to_owned(),
+        (Outcome::NotExercised | Outcome::Pass, _) => "no promise was broken".to_owned(),
         (Outcome::Inconclusive, _) => {
             "no promise was broken, but the machine was too noisy to judge how late all timers were"
                 .to_owned()
@@ -77,15 +73,12 @@ fn card(record: &Record) -> Markup {
         (Outcome::Fail, broken) => format!("broken: {}", broken.join(", ")),
     };
     html! {
-        div class=(class) {
+        div.card.(class) {
             p.state { (record.name) }
             p.large { span aria-hidden="true" { (sign) } " " (record.outcome.word()) }
             p { (grouped(checks(record))) " checks in " (run_time(record.ran_s)) ": " (found) "." }
             @if record.is_interrupted {
                 p { "It was ended by hand, before " (run_time(record.plan.duration_s)) " had passed." }
-            }
-            @if let Some(defect) = &record.plan.injected {
-                p { "The defect “" (defect) "” was planted on purpose." }
             }
         }
     }
@@ -269,20 +262,25 @@ fn verdict(records: &[Record]) -> Markup {
 fn standing(row: Option<&Row>) -> [Markup; 4] {
     let unknown = Row::default();
     let row = row.unwrap_or(&unknown);
-    let (class, sign) = match row.standing {
-        RowStatus::Pass => ("badge good", "✓"),
-        RowStatus::Fail => ("badge bad", "✗"),
-        RowStatus::Inconclusive => ("badge unsure", "?"),
-        RowStatus::NotExercised => ("badge", "–"),
-    };
+    let (class, sign) = look(row.standing);
     [
         html! {
-            span class=(class) { span aria-hidden="true" { (sign) } " " (row.standing.word()) }
+            span.badge.(class) { span aria-hidden="true" { (sign) } " " (row.standing.word()) }
         },
         html! { (grouped(row.checks)) },
         html! { (row.worst) },
         html! { (row.bound) },
     ]
+}
+
+/// The class and the sign of what came out so.
+fn look(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::NotExercised => ("", "–"),
+        Outcome::Pass => ("good", "✓"),
+        Outcome::Inconclusive => ("unsure", "?"),
+        Outcome::Fail => ("bad", "✗"),
+    }
 }
 
 /// What there is to be said beside the table, if anything.
@@ -299,12 +297,11 @@ fn words(class: &str, title: &str, record: &Record, words: &[String]) -> Markup 
 
 fn figure(plot: &Plot) -> Markup {
     html! {
-        figure.figure.wide[plot.panels.len() > 1] {
-            figcaption { h3 { (plot.title) } p { (plot.explanation) } }
+        figure.figure.wide[plot.diagram.panels.len() > 1] {
+            figcaption { h3 { (plot.diagram.title) } p { (plot.explanation) } }
             div.beside {
-                @for panel in &plot.panels {
+                @for panel in &plot.diagram.panels {
                     div.panel {
-                        p.state { (panel.name) }
                         div.plane role="img" aria-label=(plot.text(panel)) {
                             (PreEscaped(plot.svg_within_page(panel)))
                         }

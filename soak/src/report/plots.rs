@@ -1,14 +1,13 @@
-//! The four plots, drawn by plotters: a panel for each run, on common axes.
+//! The four plots: a panel for each run, on common axes.
 
 use std::fmt::Write;
-use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
-use plotters::prelude::*;
 use support::numbers::{COUNTS, DURATIONS, nanoseconds, round};
-use support::plots::{Area, BLUE, Drawn, GREEN, GREY, PALE, Rgb, VERMILION, svg};
+use support::plots::lines::{Axis, Diagram, DiagramPanel, Line};
+use support::plots::{BLUE, GREEN, GREY, Rgb, VERMILION, save};
 
 use crate::check::probe::Timing;
 use crate::check::timeliness::MACHINE_NOISE;
@@ -18,102 +17,21 @@ use crate::record::{BUCKET_GROWTH, Distribution, Record, Sample};
 pub(super) struct Plot {
     /// In the name of its picture's file.
     key: &'static str,
-    pub(super) title: &'static str,
     pub(super) explanation: &'static str,
-    x: Axis,
-    y: Axis,
-    pub(super) panels: Vec<Panel>,
-}
-
-/// The lines of one run. The first matters most: it lies on top.
-pub(super) struct Panel {
-    pub(super) name: String,
-    lines: Vec<Line>,
-    /// Spans of the x axis that do not count.
-    shaded: Vec<(f64, f64)>,
-}
-
-struct Line {
-    name: String,
-    color: Rgb,
-    points: Vec<(f64, f64)>,
-}
-
-/// plotters draws all axes as linear ones: a place on a logarithmic axis is the exponent.
-#[derive(Clone)]
-struct Axis {
-    title: String,
-    is_log: bool,
-    text: fn(f64) -> String,
-    places: Range<f64>,
-}
-
-impl Axis {
-    /// From zero, or from the least positive one of `values`, to the largest, with space for the names of the lines.
-    fn over(
-        title: impl Into<String>,
-        is_log: bool,
-        text: fn(f64) -> String,
-        values: impl Iterator<Item = f64>,
-    ) -> Self {
-        let values = values.filter(|value| value.is_finite() && *value > 0.0);
-        let (low, high) = values.fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        let places = match is_log {
-            true if low <= high => {
-                let from = low.max(high / 1e6).log10().floor();
-                from..high.log10().ceil().max(from) + 1.0
-            }
-            true => 0.0..1.0,
-            false => 0.0..if low <= high { 1.35 * high } else { 1.0 },
-        };
-        Axis {
-            title: title.into(),
-            is_log,
-            text,
-            places,
-        }
-    }
-
-    /// Where `value` lies, within the ends.
-    fn place(&self, value: f64) -> f64 {
-        let place = if self.is_log {
-            value.max(f64::MIN_POSITIVE).log10()
-        } else {
-            value
-        };
-        place.clamp(self.places.start, self.places.end)
-    }
-
-    fn label(&self, place: f64) -> String {
-        (self.text)(if self.is_log {
-            10_f64.powf(place)
-        } else {
-            place
-        })
-    }
-
-    fn labels(&self) -> usize {
-        if self.is_log {
-            (self.places.end - self.places.start) as usize + 1
-        } else {
-            7
-        }
-    }
+    pub(super) diagram: Diagram,
 }
 
 impl Plot {
     /// What one panel shows, in words.
-    pub(super) fn text(&self, panel: &Panel) -> String {
-        let mut text = format!("{}, {}.", self.title, panel.name);
+    pub(super) fn text(&self, panel: &DiagramPanel) -> String {
+        let mut text = format!("{}, {}.", self.diagram.title, panel.title);
         for line in &panel.lines {
             let values = || line.points.iter().map(|point| point.1);
-            let (low, high) = (
+            let ends = [
                 values().fold(f64::MAX, f64::min),
                 values().fold(0.0, f64::max),
-            );
-            let [low, high] = [low, high].map(self.y.text);
+            ];
+            let [low, high] = ends.map(self.diagram.y.text);
             write!(text, " {}: from {low} to {high}.", line.name)
                 .expect("a string takes all texts");
         }
@@ -121,96 +39,37 @@ impl Plot {
     }
 
     /// Within a page it needs no name space, which is an address.
-    pub(super) fn svg_within_page(&self, panel: &Panel) -> String {
-        let drawn = svg(PANEL_SIZE, |area| self.draw(&area, panel));
+    pub(super) fn svg_within_page(&self, panel: &DiagramPanel) -> String {
+        let drawn = self.diagram.svg_of(panel);
         drawn.expect(DRAWN).replacen(NAME_SPACE, "", 1)
-    }
-
-    /// All panels in a file, which documents show.
-    fn picture(&self) -> String {
-        let count = self.panels.len();
-        let size = (PANEL_SIZE.0 * count as u32, PANEL_SIZE.1 + 48);
-        let drawn = svg(size, |area| {
-            let area = area.titled(self.title, ("sans-serif", 18))?;
-            for (area, panel) in area.split_evenly((1, count)).iter().zip(&self.panels) {
-                let name = if count > 1 { &*panel.name } else { "" };
-                self.draw(&area.titled(name, ("sans-serif", 14))?, panel)?;
-            }
-            Ok(())
-        });
-        drawn.expect(DRAWN)
-    }
-
-    fn draw(&self, area: &Area<'_>, panel: &Panel) -> Drawn {
-        let (x, y) = (&self.x, &self.y);
-        let mut chart = ChartBuilder::on(area)
-            .margin(10)
-            .margin_right(24)
-            .x_label_area_size(42)
-            .y_label_area_size(74)
-            .build_cartesian_2d(x.places.clone(), y.places.clone())?;
-        chart
-            .configure_mesh()
-            .x_desc(&x.title)
-            .y_desc(&y.title)
-            .axis_desc_style(("sans-serif", 13))
-            .label_style(("sans-serif", 12))
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(PALE)
-            .x_labels(x.labels())
-            .y_labels(y.labels())
-            .x_label_formatter(&|place| x.label(*place))
-            .y_label_formatter(&|place| y.label(*place))
-            .draw()?;
-        chart.draw_series(panel.shaded.iter().map(|&(from, to)| {
-            let corners = [(x.place(from), y.places.start), (x.place(to), y.places.end)];
-            Rectangle::new(corners, BLACK.mix(0.08).filled())
-        }))?;
-        for line in panel.lines.iter().rev() {
-            let points = line.points.iter().map(|&(a, b)| (x.place(a), y.place(b)));
-            let style = line.color.stroke_width(2);
-            chart
-                .draw_series(LineSeries::new(points, style))?
-                .label(&*line.name)
-                .legend(move |at| PathElement::new([at, (at.0 + 18, at.1)], style));
-        }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .label_font(("sans-serif", 12))
-            .background_style(WHITE.mix(0.8))
-            .draw()?;
-        Ok(())
     }
 }
 
 /// The plots of a page in order, without those that would be empty.
 pub(super) fn all(records: &[Record]) -> Vec<Plot> {
-    let mut plots: Vec<_> = SERIES
-        .iter()
-        .map(|series| over_time(series, records))
-        .collect();
+    let series = SERIES.iter().map(|series| over_time(series, records));
+    let mut plots: Vec<_> = series.collect();
     plots.insert(1, histogram(records));
-    plots.retain(|plot| plot.panels.iter().any(|panel| !panel.lines.is_empty()));
+    let is_empty = |panel: &DiagramPanel| panel.lines.is_empty();
+    plots.retain(|plot| !plot.diagram.panels.iter().all(is_empty));
     plots
 }
 
 /// Writes every plot to a file of its own in `dir`, which is made if there is none.
 pub(crate) fn write_pictures(dir: &Path, records: &[Record]) -> io::Result<()> {
     fs::create_dir_all(dir)?;
-    let mut plots = all(records).into_iter();
-    plots.try_for_each(|plot| fs::write(dir.join(format!("soak-{}.svg", plot.key)), plot.picture()))
+    all(records).into_iter().try_for_each(|plot| {
+        let file = dir.join(format!("soak-{}.svg", plot.key));
+        save(&file, plot.diagram.svg())
+    })
 }
 
-/// A plot of numbers over the time of the run: its key, title and explanation, what is measured, whether its axis is
-/// logarithmic, how values are written, and the lines.
+/// A plot of numbers over the time of the run: its key, title and explanation, the axis upwards, and the lines.
 type Series = (
     &'static str,
     &'static str,
     &'static str,
-    &'static str,
-    bool,
-    fn(f64) -> String,
+    (&'static str, bool, fn(f64) -> String),
     &'static [Curve],
 );
 
@@ -218,43 +77,26 @@ type Series = (
 type Curve = (&'static str, Rgb, fn(&Sample) -> f64);
 
 fn over_time(series: &Series, records: &[Record]) -> Plot {
-    let &(key, title, explanation, measure, is_log, text, curves) = series;
-    let panels = records.iter().map(|record| {
+    let &(key, title, explanation, y, curves) = series;
+    let panel = |record: &Record| {
         let lines = curves.iter().filter_map(|&(name, color, value)| {
             let points = record.samples.iter().map(|it| (it.at_s, value(it)));
             let points: Vec<_> = points.filter(|point| point.1.is_finite()).collect();
             // What the workloads of this run do not do has no line.
             let is_any = points.iter().any(|point| point.1 > 0.0);
-            is_any.then(|| Line {
-                name: name.to_owned(),
-                color,
-                points,
-            })
+            is_any.then(|| line(name, color, points))
         });
-        let starts = [0.0]
-            .into_iter()
-            .chain(record.samples.iter().map(|it| it.at_s));
-        let disturbed = starts
-            .zip(&record.samples)
-            .filter(|(_, it)| is_log && !it.is_quiet);
-        Panel {
-            name: record.name.clone(),
+        let ends = record.samples.iter().map(|it| it.at_s);
+        let spans = [0.0].into_iter().chain(ends).zip(&record.samples);
+        let disturbed = spans.filter(|(_, it)| y.1 && !it.is_quiet);
+        DiagramPanel {
+            title: record.name.clone(),
             lines: lines.collect(),
-            shaded: disturbed
-                .map(|(from, sample)| (from, sample.at_s))
-                .collect(),
+            shaded: disturbed.map(|(from, it)| (from, it.at_s)).collect(),
         }
-    });
-    let panels: Vec<_> = panels.collect();
-    let times = values(&panels, |point| point.0);
-    Plot {
-        key,
-        title,
-        explanation,
-        x: Axis::over("into the run", false, run_time, times),
-        y: Axis::over(measure, is_log, text, values(&panels, |point| point.1)),
-        panels,
-    }
+    };
+    let x = ("into the run", false, run_time as fn(f64) -> String);
+    plot([key, title, explanation], [x, y], records, panel)
 }
 
 /// How often each lateness was seen, of the timers and of the machine.
@@ -265,30 +107,54 @@ fn histogram(records: &[Record]) -> Plot {
             name if name == Timing::Lateness.label() => VERMILION,
             _ => return None,
         };
-        Some(Line {
-            name: of.name.clone(),
-            color,
-            points: steps(of),
-        })
+        Some(line(&of.name, color, steps(of)))
     };
-    let panels = records.iter().map(|record| Panel {
-        name: record.name.clone(),
+    let panel = |record: &Record| DiagramPanel {
+        title: record.name.clone(),
         lines: record.distributions.iter().filter_map(line).collect(),
         shaded: Vec::new(),
+    };
+    let words = [
+        "latencies",
+        "How late timers are",
+        "Share of the timers by their lateness. The machine's noise is by how much a plain sleeping thread overslept.",
+    ];
+    let duration: fn(f64) -> String = |ns| round(ns.round(), &DURATIONS);
+    let y: (_, _, fn(f64) -> String) = ("share", false, |share| format!("{share:.0} %"));
+    plot(words, [("late by", true, duration), y], records, panel)
+}
+
+fn plot(
+    [key, title, explanation]: [&'static str; 3],
+    axes: [(&str, bool, fn(f64) -> String); 2],
+    records: &[Record],
+    panel: impl Fn(&Record) -> DiagramPanel,
+) -> Plot {
+    let [x, y] = axes.map(|(label, is_log, text)| Axis {
+        label: label.to_owned(),
+        is_log,
+        text,
     });
-    let panels: Vec<_> = panels.collect();
+    let diagram = Diagram {
+        title: title.to_owned(),
+        x,
+        y,
+        panels: records.iter().map(panel).collect(),
+        panel_size: PANEL_SIZE,
+    };
     Plot {
-        key: "latencies",
-        title: "How late timers are",
-        explanation: "Share of the timers by their lateness. The machine's noise is by how much a plain sleeping thread overslept.",
-        x: Axis::over("late by", true, duration, values(&panels, |point| point.0)),
-        y: Axis::over(
-            "share",
-            false,
-            |share| format!("{share:.0} %"),
-            values(&panels, |point| point.1),
-        ),
-        panels,
+        key,
+        explanation,
+        diagram,
+    }
+}
+
+fn line(name: &str, color: Rgb, points: Vec<(f64, f64)>) -> Line {
+    Line {
+        name: name.to_owned(),
+        color: Some(color),
+        points,
+        is_bold: false,
     }
 }
 
@@ -303,19 +169,10 @@ fn steps(of: &Distribution) -> Vec<(f64, f64)> {
     steps.collect()
 }
 
-fn values(panels: &[Panel], of: fn(&(f64, f64)) -> f64) -> impl Iterator<Item = f64> {
-    let lines = panels.iter().flat_map(|panel| &panel.lines);
-    lines.flat_map(move |line| line.points.iter().map(of))
-}
-
 /// Time within a run, to the tenth of a second.
 pub(super) fn run_time(seconds: f64) -> String {
     let tenths = (seconds * 10.0).round().max(0.0) as u64;
     humantime::format_duration(Duration::from_millis(100 * tenths)).to_string()
-}
-
-fn duration(ns: f64) -> String {
-    round(ns.round(), &DURATIONS)
 }
 
 const SERIES: [Series; 3] = [
@@ -325,26 +182,20 @@ const SERIES: [Series; 3] = [
         "How long after its deadline a timer's callback began: the median, the latest of a hundred, and the latest of all in each \
          span of the run. Grey is the machine itself: how much a plain sleeping thread overslept. Shaded: not quiet, so that \
          lateness was not judged.",
-        "late by",
-        true,
-        nanoseconds,
+        ("late by", true, nanoseconds),
         &[
             ("p50", BLUE, |it| it.late_p50_ns as f64),
             ("p99", GREEN, |it| it.late_p99_ns as f64),
             ("max", VERMILION, |it| it.late_max_ns as f64),
             ("noise p99", GREY, |it| it.noise_p99_ns as f64),
-            ("noise max", RGBColor(180, 180, 180), |it| {
-                it.noise_max_ns as f64
-            }),
+            ("noise max", Rgb(180, 180, 180), |it| it.noise_max_ns as f64),
         ],
     ),
     (
         "alive",
         "Timers and messages alive",
         "Timers that wait for their deadline, and messages that wait for their acknowledgement.",
-        "alive",
-        false,
-        |count| round(count.round(), &COUNTS),
+        ("alive", false, |count| round(count.round(), &COUNTS)),
         &[
             ("timers", BLUE, |it| it.live_timers as f64),
             ("in flight", VERMILION, |it| it.in_flight as f64),
@@ -354,9 +205,7 @@ const SERIES: [Series; 3] = [
         "memory",
         "Memory",
         "Resident: what the system counts for the process. Allocated: what the program asked for and has not given back.",
-        "MiB",
-        false,
-        |mebibytes| format!("{mebibytes:.0}"),
+        ("MiB", false, |mebibytes| format!("{mebibytes:.0}")),
         &[
             ("resident", BLUE, |it| it.resident_bytes as f64 / MEBIBYTE),
             ("allocated", GREEN, |it| {

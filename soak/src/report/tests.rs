@@ -1,7 +1,7 @@
 use super::plots::all;
 use super::*;
-use crate::check::verdict::{Evidence, Verdict};
-use crate::record::{Distribution, Outcome, Record, RowStatus, Sample};
+use crate::check::verdict::Evidence;
+use crate::record::{Distribution, Outcome, Record, Sample};
 
 /// A run with all that a page shows. The second sample is what no run measures.
 fn record(name: &str) -> Record {
@@ -29,7 +29,7 @@ fn record(name: &str) -> Record {
         name: name.to_owned(),
         ran_s: 10.0,
         outcome: Outcome::Pass,
-        rows: Verdict::new(&Evidence::default()).rows,
+        rows: Evidence::default().rows(),
         distributions: vec![Distribution::new("timer lateness", &late)],
         samples: vec![
             sample,
@@ -46,8 +46,7 @@ fn record(name: &str) -> Record {
 fn failed() -> Record {
     let mut record = record("wheel");
     record.outcome = Outcome::Fail;
-    record.plan.injected = Some("early".to_owned());
-    record.rows[0].standing = RowStatus::Fail;
+    record.rows[0].standing = Outcome::Fail;
     record.words = vec!["broker: nothing early: timer 4711 by 12 ns".to_owned()];
     record
 }
@@ -77,14 +76,13 @@ fn pages_hold_no_nonsense_and_need_nothing_from_outside() {
 #[test]
 fn the_page_has_every_row_with_its_sentence_and_says_the_outcome_in_words() {
     let page = page(&[record("wheel"), failed()]);
-    for row in Verdict::new(&Evidence::default()).rows {
+    for row in Evidence::default().rows() {
         assert!(page.contains(&format!("{}<small>{}</small>", row.invariant, row.meaning)));
     }
     for words in [
         "<title>pass: wheel, FAIL: wheel",
         "no promise was broken.",
         "broken: nothing early.",
-        "“early” was planted on purpose.",
         "First violations, wheel",
         "</span> FAIL</span>",
     ] {
@@ -127,6 +125,6 @@ fn two_runs_are_compared_by_rates_over_their_own_time() {
         "{words:?}"
     );
     for plot in all(&runs) {
-        assert_eq!(plot.panels.len(), 2, "{}", plot.title);
+        assert_eq!(plot.diagram.panels.len(), 2, "{}", plot.explanation);
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         labels.join(", ")
     );
     let began = Instant::now();
-    let first = options.first_simulated();
+    let first = options.seed.unwrap_or(0);
     let mut sum = Tally::default();
     for seed in first..first.saturating_add(options.seeds) {
         match whole(options, &workloads, seed, seed > first) {
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
 
 /// What is asked for, of what can be simulated.
 fn workloads(options: &Options) -> Result<Vec<Workload>, String> {
-    let asked = options.asked();
+    let asked = &options.workload;
     match asked.iter().find(|it| !SIMULATED.contains(it)) {
         Some(other) => Err(format!("the workload {} is not simulated", other.label())),
         None if asked.is_empty() => Ok(SIMULATED.to_vec()),
@@ -176,10 +176,9 @@ fn plan(options: &Options, seed: u64) -> Plan {
         seed,
         load: options.load,
         cores: 4,
-        clients: options.clients.map_or(1, usize::from),
+        clients: 1,
         duration: options.duration,
         slowness: 1.0,
-        fault: options.inject,
         files_in: "/".into(),
         nodes: Some(Nodes::default()),
     }

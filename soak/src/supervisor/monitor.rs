@@ -22,12 +22,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use glommio::Driver;
-use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use support::generator::{Draw, Rng, stream};
 
 use super::worker::{ToMonitor, ToWorker, monotonic_ns};
-use crate::record::{Outcome, Record, Row, RowStatus};
+use crate::record::{Outcome, Record, Row};
 
 /// What a worker is started for.
 pub(super) struct Job {
@@ -56,7 +56,8 @@ enum Event {
     Said(ToMonitor),
     /// The worker has closed its end: it is gone, or about to be.
     Silent,
-    Signal(Signal),
+    /// The run is to end.
+    Signal,
 }
 
 /// The signals that a user or a script sends are blocked in the monitor and, as it inherits the mask, in the worker:
@@ -70,14 +71,14 @@ pub(super) struct Monitor {
 impl Monitor {
     /// From here on the signals go nowhere else, in this thread and all that it starts.
     pub(super) fn start() -> io::Result<Self> {
-        let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGTSTP]);
+        let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
         signals.thread_block()?;
         let (sender, events) = mpsc::channel();
         let to_monitor = sender.clone();
         thread::spawn(move || {
-            while let Ok(signal) = signals.wait() {
+            while signals.wait().is_ok() {
                 // It is there for as long as this process.
-                let _ = to_monitor.send(Event::Signal(signal));
+                let _ = to_monitor.send(Event::Signal);
             }
         });
         Ok(Monitor {
@@ -100,7 +101,7 @@ impl Monitor {
             match self.events.recv_timeout(wait) {
                 Ok(Event::Said(message)) => worker.said(message),
                 Ok(Event::Silent) => break,
-                Ok(Event::Signal(signal)) => self.signalled(signal, &mut worker)?,
+                Ok(Event::Signal) => self.signalled(&mut worker)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => unreachable!("this has a sender"),
             }
@@ -112,9 +113,8 @@ impl Monitor {
 
     /// One Ctrl-C goes to both processes, and `timeout` signals first its child and then the whole group, so that the same
     /// request comes several times within a moment.
-    fn signalled(&mut self, signal: Signal, worker: &mut Worker) -> io::Result<()> {
+    fn signalled(&mut self, worker: &mut Worker) -> io::Result<()> {
         match self.interrupted_at {
-            _ if signal == Signal::SIGTSTP => worker.pause(),
             None => {
                 self.interrupted_at = Some(Instant::now());
                 worker.interrupt()
@@ -247,20 +247,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Ctrl-Z: both processes stand still until the shell continues them. For the worker that is a stall like any other.
-    fn pause(&mut self) -> io::Result<()> {
-        if !matches!(self.still, Still::Now { .. }) {
-            let since_ns = monotonic_ns()?;
-            let until = Instant::now();
-            self.still = Still::Now { since_ns, until };
-        }
-        self.signal(Signal::SIGSTOP)?;
-        raise(Signal::SIGSTOP)?;
-        self.go_on()?;
-        self.must_end_by = self.must_end_by.max(after(self.job.grace));
-        Ok(())
-    }
-
     fn interrupt(&mut self) -> io::Result<()> {
         self.go_on()?;
         self.let_end();
@@ -320,7 +306,7 @@ impl Worker {
                 violations: 1,
                 worst: "1".to_owned(),
                 bound: "0".to_owned(),
-                standing: RowStatus::Fail,
+                standing: Outcome::Fail,
             });
             record
         });
@@ -403,15 +389,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_late_one_is_made_at_once_if_there_is_time() {
-        let second = Duration::from_secs(1);
-        let mut stalls = Stalls::new(1, 60 * second);
-        let late = stalls.after(40 * second).expect("there is time");
-        assert_eq!(late.0, 40 * second);
-        assert!(stalls.after(Duration::ZERO) > Some(late));
-        assert_eq!(stalls.after(58 * second), None);
     }
 }

@@ -112,5 +112,5 @@ fn listen(wire: UnixStream, control: &Control, is_interrupted: &AtomicBool) -> i
     Ok(())
 }
 
-/// A pause of hours, by Ctrl-Z, puts off many timers, but not for hours.
+/// Longer than it takes to work off what has come due in any stop.
 const ARREARS_MAX: Duration = Duration::from_millis(500);

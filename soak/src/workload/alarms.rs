@@ -8,23 +8,13 @@
 //! fired are kept for a while and then cancelled or re-armed although it is too late, when their place in the timer queue
 //! has long been another timer's.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
 
-use glommio::timer::{Timer, TimerActionOnce};
-use glommio::{Task, TaskQueueHandle, spawn_local};
+use glommio::TaskQueueHandle;
 
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::check::model::Key;
-use crate::clock;
 use crate::map::HashMap;
-use crate::measure::nanos;
+use crate::workload::prelude::*;
 
 /// What is armed.
 pub(crate) struct Alarms {
@@ -135,9 +125,9 @@ impl Alarms {
     /// Moves what is armed to `deadline`: whether it was, being of the kind that can be moved.
     pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> bool {
         if let Some(Armed::Action(action)) = self.armed.borrow().get(&key)
-            && let Some(told) = self.checker.rearm(key, deadline)
+            && self.checker.rearm(key, deadline)
         {
-            action.rearm_at(told);
+            action.rearm_at(deadline);
             return true;
         }
         false
@@ -214,92 +204,3 @@ const WAYS: u64 = 8;
 
 /// Enough that a spent timer's place in the queue has been given away many times.
 const SPENT_MAX: usize = 512;
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::sync::Arc;
-
-    use glommio::LocalExecutor;
-    use glommio::timer::sleep;
-
-    use super::*;
-    use crate::check::control::Control;
-    use crate::check::executor_stats::ExecutorStats;
-    use crate::check::fault::Planter;
-    use crate::check::probe::Workload;
-
-    /// Runs a test with alarms of its own, which must leave no violation and no future behind.
-    fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<Alarms>) -> F) {
-        let stats = Arc::new(ExecutorStats::new(Workload::ReliableUdp, "test".to_owned()));
-        let control = Arc::new(Control::new(Duration::from_secs(10)));
-        let checker = Checker::new(stats, control, Planter::new(None, 1));
-        LocalExecutor::default().run(async {
-            test(Alarms::new(&checker)).await;
-            checker.settle().await;
-        });
-        let ledger = &checker.stats.ledger;
-        assert_eq!(ledger.violations(), 0, "{:?}", ledger.first_violations());
-    }
-
-    /// Waits until no more than `left` are armed: how long that takes is up to the machine.
-    async fn until_are_armed(alarms: &Alarms, left: usize) {
-        while alarms.armed.borrow().len() > left {
-            alarms.pause(Duration::from_millis(1)).await;
-        }
-    }
-
-    /// Adds one to a count, as what is due.
-    fn adds_to(count: &Rc<Cell<u32>>) -> impl Future<Output = ()> + 'static {
-        let count = Rc::clone(count);
-        async move { count.set(count.get() + 1) }
-    }
-
-    /// Both kinds, as the keys alternate.
-    #[test]
-    fn what_is_due_already_waits_for_the_task_that_arms_it() {
-        run(async |alarms| {
-            let count = Rc::new(Cell::new(0));
-            for _ in 0..8 {
-                alarms.arm(clock::now(), adds_to(&count));
-                assert_eq!(count.get(), 0, "it ran before it was entered");
-            }
-            until_are_armed(&alarms, 0).await;
-            assert_eq!(count.get(), 8);
-        });
-    }
-
-    #[test]
-    fn what_is_cancelled_is_never_done() {
-        run(async |alarms| {
-            let count = Rc::new(Cell::new(0));
-            let soon = clock::now() + Duration::from_millis(2);
-            let keys: Vec<Key> = (0..4 * WAYS)
-                .map(|_| alarms.arm(soon, adds_to(&count)))
-                .collect();
-            keys[..8].iter().for_each(|&key| alarms.cancel(key));
-            alarms.cancel_all();
-            sleep(Duration::from_millis(10)).await;
-            assert_eq!(count.get(), 0);
-            assert!(alarms.armed.borrow().is_empty());
-        });
-    }
-
-    #[test]
-    fn what_can_be_moved_is_moved() {
-        run(async |alarms| {
-            let count = Rc::new(Cell::new(0));
-            let far = clock::now() + Duration::from_secs(600);
-            let keys = [(); 2].map(|()| alarms.arm(far, adds_to(&count)));
-            let moved = keys.map(|key| alarms.rearm(key, clock::now()));
-            let kept: Vec<Key> = (keys.into_iter().zip(moved))
-                .filter_map(|(key, moved)| (!moved).then_some(key))
-                .collect();
-            assert_eq!(kept.len(), 1, "one of two is of that kind");
-            until_are_armed(&alarms, 1).await;
-            assert_eq!(count.get(), 1);
-            assert!(alarms.armed.borrow().contains_key(&kept[0]));
-            alarms.cancel_all();
-        });
-    }
-}

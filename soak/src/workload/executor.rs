@@ -1,7 +1,6 @@
 //! What the workloads have in common: executors that are started, drained and joined.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
@@ -10,15 +9,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
 use glommio::{GlommioError, LocalExecutorBuilder, Placement};
 
 use crate::check::checker::Checker;
 use crate::check::control::Control;
 use crate::check::executor_stats::ExecutorStats;
-use crate::check::fault::{Fault, Planter};
 use crate::check::probe::Workload;
 
 /// The size of a run, and what its threads share.
@@ -32,7 +30,6 @@ pub(crate) struct Plan {
     pub(crate) duration: Duration,
     /// How many times slower than the reference machine this one is, at least 1.
     pub(crate) slowness: f64,
-    pub(crate) fault: Option<Fault>,
     /// Where workloads have their files. Empty if none of them has any.
     pub(crate) files_in: PathBuf,
     /// In a simulation: where executors go, in place of threads.
@@ -137,10 +134,9 @@ impl Starter<'_> {
         let main = {
             let stats = Arc::clone(&stats);
             let control = Arc::clone(&self.control);
-            let planter = Planter::new(self.fault, self.seed);
             move || {
                 stats.begin_thread();
-                let checker = Checker::new(stats, control, planter);
+                let checker = Checker::new(stats, control);
                 let work = work(Rc::clone(&checker));
                 async move {
                     work.await;

@@ -9,6 +9,7 @@ mod greedy;
 mod idle;
 mod message_queue;
 mod ping;
+mod prelude;
 mod queues;
 #[cfg(feature = "quic")]
 mod quic;
@@ -16,12 +17,11 @@ mod re_entrancy;
 mod reliable_udp;
 pub(crate) mod survival;
 
-use glommio::GlommioError;
-
 use executor::Starter;
 pub(crate) use executor::{Ending, Executor, Plan};
 #[cfg(feature = "simulation")]
 pub(crate) use executor::{Nodes, Service};
+use glommio::GlommioError;
 
 use crate::check::probe::Workload;
 

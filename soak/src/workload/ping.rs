@@ -1,21 +1,8 @@
 //! A message and its answer over a socket of the same executor: what input and output feel of what
 //! else the executor does.
 
-use std::cell::Cell;
-use std::io;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::zip;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::sleep;
-use glommio::{Task, spawn_local};
-
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::check::probe::{PING_EVERY, Timing};
-use crate::clock;
+use crate::check::probe::PING_EVERY;
+use crate::workload::prelude::*;
 
 /// The tasks that ask and answer.
 pub(super) struct Ping {

@@ -42,32 +42,6 @@ fn tells_firings_apart() {
     assert_eq!(model.len(), 0);
 }
 
-#[test]
-fn rearming_moves_the_deadline() {
-    let base = Instant::now();
-    let mut model = armed(base, &[(1, 10)]);
-    assert!(model.rearm(Key(1), at(base, 50), base));
-    assert_eq!(model.write_off(at(base, 20), base), None);
-    assert_eq!(fired(&mut model, 1, base), Some(at(base, 50)));
-    assert!(
-        !model.rearm(Key(1), at(base, 60), base),
-        "a fired timer is not armed again"
-    );
-    assert_eq!(model.cancel(Key(1), base), None);
-}
-
-#[test]
-fn writes_off_in_deadline_order() {
-    let base = Instant::now();
-    let mut model = armed(base, &[(1, 30), (2, 10), (3, 20)]);
-    let limit = at(base, 25);
-    assert_eq!(model.write_off(limit, limit), Some((Key(2), at(base, 10))));
-    assert_eq!(model.write_off(limit, limit), Some((Key(3), at(base, 20))));
-    assert_eq!(model.write_off(limit, limit), None);
-    assert_eq!(model.fire(Key(2), limit), Firing::WrittenOff);
-    assert!(model.is_armed(Key(1)));
-}
-
 /// The wait for a timer armed for a past moment begins when it is armed.
 #[test]
 fn no_timer_is_overdue_before_it_was_armed() {
@@ -95,16 +69,6 @@ fn a_lane_is_in_order_of_deadline_then_of_arming() {
     assert_eq!(place(&mut model, 3, now), Place::Behind(Key(1)));
     assert_eq!(place(&mut model, 1, now), Place::First);
     assert_eq!(place(&mut model, 4, now), Place::First);
-}
-
-#[test]
-fn lanes_know_nothing_of_each_other_nor_of_timers_without_one() {
-    let base = Instant::now();
-    let mut model = armed(base, &[(1, 10), (2, 20), (3, 30)]);
-    model.join_lane(Key(1), Lane(3), base);
-    model.join_lane(Key(3), Lane(0), base);
-    assert_eq!(place(&mut model, 3, at(base, 40)), Place::First);
-    assert_eq!(place(&mut model, 2, at(base, 40)), Place::NoLane);
 }
 
 /// What is armed, or moved, when another timer is due already cannot be overtaken by it.
@@ -153,20 +117,4 @@ fn futures_that_outlive_their_timers_are_found() {
     );
     assert_eq!(model.overdue_return(at(base, 20)), None);
     assert_eq!(model.held(), 1);
-}
-
-#[test]
-fn memory_of_the_past_is_bounded() {
-    let base = Instant::now();
-    let mut model = DeadlineModel::default();
-    for key in 0..RETIRED_MAX as u64 + 10 {
-        model.arm(Key(key), base, base);
-        model.cancel(Key(key), base);
-        model.returned(Key(key));
-        assert_eq!(model.overdue_return(base), None);
-    }
-    assert_eq!(model.retired.len(), RETIRED_MAX);
-    assert_eq!(model.unreturned_order.len(), 0);
-    assert_eq!(model.fire(Key(0), base), Firing::Unknown);
-    assert_eq!(model.fire(Key(10), base), Firing::Cancelled);
 }

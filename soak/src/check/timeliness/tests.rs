@@ -41,54 +41,63 @@ fn run(seconds: &[Second], late: Duration, waited: Duration) -> Timeliness {
     timeliness
 }
 
-fn standings(timeliness: &Timeliness, quantile: &str) -> Vec<RowStatus> {
+fn standings(timeliness: &Timeliness, quantile: &str) -> Vec<Outcome> {
     let rows = timeliness.rows(1.0).into_iter();
     let rows = rows.filter(|row| row.invariant.ends_with(quantile));
     rows.map(|row| row.standing).collect()
 }
 
-fn all_are(timeliness: &Timeliness, quantile: &str, standing: RowStatus) -> bool {
+fn all_are(timeliness: &Timeliness, quantile: &str, standing: Outcome) -> bool {
     let standings = standings(timeliness, quantile);
     !standings.is_empty() && standings.iter().all(|&it| it == standing)
 }
 
-#[test]
-fn what_is_punctual_passes() {
-    let timeliness = run(&[QUIET; 8], us(40), us(0));
-    for quantile in ["p50", "p99.9", "max"] {
-        assert!(all_are(&timeliness, quantile, RowStatus::Pass));
+/// How a row of eight quiet seconds comes out: of each, the longest noise, what was seen, and the wait for a core.
+fn row_of(
+    row: &str,
+    (workload, timing): (Workload, Timing),
+    second: impl Fn(usize) -> (Duration, Histogram<u64>, Duration),
+) -> Outcome {
+    let mut timeliness = Timeliness::default();
+    for number in 0..8 {
+        let (noise, seen, longest) = second(number);
+        timeliness.begin(&QUIET, &histogram(us(60), noise));
+        let all = longest;
+        timeliness.enter(workload, timing, &seen, [Waited { all, longest }; 2]);
     }
+    let mut rows = timeliness.rows(1.0).into_iter();
+    let row = rows.find(|it| it.invariant == row);
+    row.expect("it is promised").standing
 }
 
-/// Half of five milliseconds, as an executor has that may be so late for the sake of others.
-#[test]
-fn slack_that_was_not_asked_for_fails_every_median() {
-    let timeliness = run(&[QUIET; 8], us(2_200), us(0));
-    assert!(all_are(&timeliness, "p50", RowStatus::Fail));
-    assert!(all_are(&timeliness, "p99.9", RowStatus::Pass));
-}
+const CHURN: (Workload, Timing) = (Workload::Churn, Timing::Lateness);
 
+/// 2.2 ms is half of what an executor has that may be late for the sake of others.
 #[test]
-fn what_is_very_late_fails_every_row() {
-    let timeliness = run(&[QUIET; 8], us(800_000), us(0));
-    for quantile in ["p50", "p99.9", "max"] {
-        assert!(all_are(&timeliness, quantile, RowStatus::Fail));
-    }
-}
-
-#[test]
-fn a_disturbed_machine_is_neither_pass_nor_fail() {
+fn lateness_fails_the_rows_that_it_exceeds_on_a_quiet_machine_alone() {
+    use Outcome::{Fail, Inconclusive, Pass};
     let stolen = Second {
         stolen_cores: 0.5,
         ..QUIET
     };
-    for late in [us(40), us(800_000)] {
+    let (quiet, disturbed) = ([QUIET; 8], [QUIET, stolen].repeat(20));
+    for (seconds, late, expected) in [
+        (&quiet[..], us(40), [Pass, Pass, Pass]),
+        (&quiet, us(2_200), [Fail, Pass, Pass]),
+        (&quiet, us(800_000), [Fail, Fail, Fail]),
         // Every second one is quiet, and has begun in one that was not.
-        let timeliness = run(&[QUIET, stolen].repeat(20), late, us(0));
-        for quantile in ["p50", "p99.9", "max"] {
-            assert!(all_are(&timeliness, quantile, RowStatus::Inconclusive));
+        (&disturbed, us(40), [Inconclusive; 3]),
+        (&disturbed, us(800_000), [Inconclusive; 3]),
+    ] {
+        let timeliness = run(seconds, late, us(0));
+        for (quantile, standing) in ["p50", "p99.9"].into_iter().zip(expected) {
+            assert!(all_are(&timeliness, quantile, standing), "{late:?}");
         }
+        let max = standings(&timeliness, "max");
+        assert!(max.contains(&expected[2]), "{late:?}: {max:?}");
     }
+    let waited = run(&quiet, us(800_000), WAITED_MAX + us(1));
+    assert!(all_are(&waited, "p50", Inconclusive));
 }
 
 #[test]
@@ -103,124 +112,59 @@ fn a_cgroup_that_throttles_is_called_a_quota_and_not_a_host_that_steals() {
     assert!(!words.contains("stolen"), "{words}");
 }
 
-/// As where the processor is emulated by a thread that its host puts aside.
 #[test]
-fn a_machine_that_wakes_sleepers_late_is_not_steady() {
-    let slow = Second {
-        noise_p50: NOISE_P50_MAX * 2,
-        ..QUIET
-    };
-    assert!(run(&[QUIET; 8], us(40), us(0)).is_steady());
-    assert!(!run(&[slow; 8], us(40), us(0)).is_steady());
-}
-
-#[test]
-fn an_executor_that_waited_for_a_core_is_not_judged() {
-    let waited = WAITED_MAX + us(1);
-    let timeliness = run(&[QUIET; 8], us(800_000), waited);
-    assert!(all_are(&timeliness, "p50", RowStatus::Inconclusive));
-}
-
-#[test]
-fn few_seconds_are_not_judged() {
-    let timeliness = run(&[QUIET; 4], us(40), us(0));
-    let standings = standings(&timeliness, "p50");
-    let unsure = standings
-        .iter()
-        .filter(|&&it| it == RowStatus::Inconclusive);
+fn few_seconds_are_not_judged_and_what_was_not_seen_is_not_exercised() {
+    let standings = standings(&run(&[QUIET; 4], us(40), us(0)), "p50");
+    let unsure = standings.iter().filter(|&&it| it == Outcome::Inconclusive);
     // All but the two pings, which come once in several seconds.
     assert_eq!(unsure.count(), standings.len() - 2);
+    let unseen = Timeliness::new(&[Workload::Churn]);
+    assert!(all_are(&unseen, "p50", Outcome::NotExercised));
 }
 
 /// The end of a crowd whose beginning was not judged, in one stall.
 #[test]
 fn a_few_of_a_crowd_are_no_median() {
     let standing = |seen: u64| {
-        let mut timeliness = Timeliness::default();
-        for _ in 0..2 {
-            timeliness.begin(&QUIET, &histogram(us(60), us(500)));
-        }
-        let mut late = support::quantiles::histogram();
-        late.saturating_record_n(nanos(us(6_000)), seen);
-        timeliness.enter(
-            Workload::Cluster,
-            Timing::Crowd,
-            &late,
-            [Waited::default(); 2],
-        );
-        let mut rows = timeliness.rows(1.0).into_iter();
-        let row = rows.find(|row| row.invariant == "late, in a crowd p50");
-        row.expect("crowds are promised a median").standing
+        let crowd = (Workload::Cluster, Timing::Crowd);
+        row_of("late, in a crowd p50", crowd, |_| {
+            let mut late = support::quantiles::histogram();
+            late.saturating_record_n(nanos(us(6_000)), seen / 8);
+            (us(500), late, us(0))
+        })
     };
-    assert_eq!(standing(102), RowStatus::Inconclusive);
-    assert_eq!(standing(40_000), RowStatus::Fail);
-}
-
-#[test]
-fn what_ran_and_was_not_seen_is_not_exercised() {
-    let timeliness = Timeliness::new(&[Workload::Churn]);
-    let rows = timeliness.rows(1.0);
-    assert_eq!(rows.len(), 3);
-    assert!(all_are(&timeliness, "p50", RowStatus::NotExercised));
+    assert_eq!(standing(102), Outcome::Inconclusive);
+    assert_eq!(standing(40_000), Outcome::Fail);
 }
 
 /// A long lateness may have the noise of its own second, and not that of another.
 #[test]
 fn the_longest_is_held_against_its_own_second() {
     let standing = |late_in: usize| {
-        let mut timeliness = Timeliness::default();
-        for second in 0..8 {
+        row_of("late, churn max", CHURN, |second| {
             let noise = if second == 5 { us(50_000) } else { us(500) };
-            timeliness.begin(&QUIET, &histogram(us(60), noise));
-            let late = if second == late_in {
-                us(100_000)
-            } else {
-                us(40)
-            };
-            let seen = histogram(us(40), late);
-            timeliness.enter(
-                Workload::Churn,
-                Timing::Lateness,
-                &seen,
-                [Waited::default(); 2],
-            );
-        }
-        let mut rows = timeliness.rows(1.0).into_iter();
-        let row = rows.find(|row| row.invariant == "late, churn max");
-        row.expect("churn is promised something").standing
+            let late = [us(40), us(100_000)][usize::from(second == late_in)];
+            (noise, histogram(us(40), late), us(0))
+        })
     };
-    assert_eq!(standing(5), RowStatus::Pass);
-    assert_eq!(standing(6), RowStatus::Fail);
+    assert_eq!(standing(5), Outcome::Pass);
+    assert_eq!(standing(6), Outcome::Fail);
 }
 
 /// A tenth of the timers of a second is due in one stall, which is within the bound of the longest.
 #[test]
 fn stalls_in_a_few_seconds_do_not_decide_the_last_of_a_thousand() {
     let standing = |stalls: usize| {
-        let mut timeliness = Timeliness::default();
-        for second in 0..8 {
-            timeliness.begin(&QUIET, &histogram(us(60), us(500)));
+        row_of("late, churn p99.9", CHURN, |second| {
             let mut seen = histogram(us(40), us(40));
             if second > 0 && second <= stalls {
                 seen.saturating_record_n(nanos(us(25_000)), 100);
             }
-            timeliness.enter(
-                Workload::Churn,
-                Timing::Lateness,
-                &seen,
-                [Waited::default(); 2],
-            );
-        }
-        standings(&timeliness, "p99.9")
+            (us(500), seen, us(0))
+        })
     };
-    let of_churn = |stalls| {
-        standing(stalls)
-            .into_iter()
-            .find(|&it| it != RowStatus::NotExercised)
-    };
-    assert_eq!(of_churn(0), Some(RowStatus::Pass));
-    assert_eq!(of_churn(2), Some(RowStatus::Pass));
-    assert_eq!(of_churn(3), Some(RowStatus::Fail));
+    assert_eq!([0, 2].map(standing), [Outcome::Pass; 2]);
+    assert_eq!(standing(3), Outcome::Fail);
 }
 
 /// While one answer took 100 ms, a hundred more questions should have been asked.
@@ -240,25 +184,10 @@ fn a_ping_stands_for_those_it_kept_from_being_sent() {
 #[test]
 fn a_wait_for_a_core_at_a_stretch_excuses_as_much_and_no_more() {
     let standing = |late| {
-        let mut timeliness = Timeliness::default();
-        let waited = Waited {
-            all: us(390_000),
-            longest: us(390_000),
-        };
-        for _ in 0..8 {
-            timeliness.begin(&QUIET, &histogram(us(60), us(500)));
-            let seen = histogram(us(40), late);
-            timeliness.enter(
-                Workload::Churn,
-                Timing::Lateness,
-                &seen,
-                [waited, Waited::default()],
-            );
-        }
-        standings(&timeliness, "max")
-            .into_iter()
-            .find(|&it| it != RowStatus::NotExercised)
+        row_of("late, churn max", CHURN, |_| {
+            (us(500), histogram(us(40), late), us(390_000))
+        })
     };
-    assert_eq!(standing(us(400_000)), Some(RowStatus::Pass));
-    assert_eq!(standing(us(450_000)), Some(RowStatus::Fail));
+    assert_eq!(standing(us(400_000)), Outcome::Pass);
+    assert_eq!(standing(us(450_000)), Outcome::Fail);
 }

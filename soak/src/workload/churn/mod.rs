@@ -15,24 +15,11 @@
 
 mod population;
 
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::task::Wake;
 
-use self::population::{Deadlines, Population, Spread};
-use futures_lite::future::yield_now;
-use glommio::timer::Timer;
-
-use support::generator::{Rng, stream};
-
-use crate::check::checker::Checker;
-use crate::check::executor_stats::ExecutorStats;
-use crate::check::invariants::Invariant;
+use self::population::{Deadlines, Population, Spread, until};
 use crate::check::peak::Peaks;
-use crate::counters::add;
-use crate::workload::executor::{Started, Starter};
+use crate::workload::prelude::*;
 
 /// Starts the executor.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
@@ -100,7 +87,7 @@ async fn burst(
     lasts: Duration,
 ) {
     let began = Instant::now();
-    let mut drawn = spread.begin(began);
+    let mut drawn = Deadlines::new(spread);
     while began.elapsed() < lasts / 2 {
         for _ in 0..MODELLED_A_TURN {
             population.step(rng, &mut drawn);
@@ -206,10 +193,6 @@ impl Raw {
             format!("{left} wakers outlive {} cancelled timers", self.armed)
         });
     }
-}
-
-fn until(deadline: Instant) -> Duration {
-    deadline.saturating_duration_since(Instant::now())
 }
 
 /// About half a millisecond's worth.

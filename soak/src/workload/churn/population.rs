@@ -1,25 +1,15 @@
 //! The timers that stand, and what is done to them: everything in the model.
 //!
 //! A timer lies in a slot and is polled by hand. Its waker writes the slot's number into a list,
-//! and a task polls what is written there. One timer in eight is awaited in a task of its own
-//! instead.
+//! and a task polls what is written there.
 
-use std::cell::RefCell;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::task::Wake;
 
-use futures_lite::future::{poll_fn, yield_now};
-use glommio::timer::Timer;
-use glommio::{Task, spawn_local};
-use support::generator::{Draw, Rng};
+use futures_lite::future::poll_fn;
 
-use crate::check::checker::{Checker, Live};
-use crate::check::model::Key;
 use crate::check::waker::Calls;
-use crate::measure::lock;
+use crate::workload::prelude::*;
 
 /// A population.
 pub(super) struct Population {
@@ -33,35 +23,20 @@ pub(super) struct Population {
 struct Armed {
     key: Key,
     deadline: Instant,
-    waits: Waits,
-}
-
-/// How it is waited for.
-enum Waits {
-    ByHand {
-        timer: Timer,
-        _live: Live,
-        /// Of the waker that it has, once it was polled.
-        calls: Option<Arc<Calls>>,
-    },
-    InTask {
-        _task: Task<()>,
-    },
-}
-
-impl Waits {
-    /// The timer is about to be dropped: its waker must not be called any more.
-    fn gone(&self) {
-        if let Waits::ByHand {
-            calls: Some(calls), ..
-        } = self
-        {
-            calls.gone();
-        }
-    }
+    timer: Timer,
+    _live: Live,
+    /// Of the waker that it has, once it was polled.
+    calls: Option<Arc<Calls>>,
 }
 
 impl Armed {
+    /// The timer is about to be dropped, or polled with another waker: the one that it has must not be called any more.
+    fn gone(&mut self) {
+        if let Some(calls) = self.calls.take() {
+            calls.gone();
+        }
+    }
+
     /// What is due is left to fire, or one that never does would be cancelled unnoticed.
     fn is_due(&self) -> bool {
         self.deadline <= Instant::now()
@@ -90,7 +65,7 @@ impl Population {
         let collector = spawn_local(Rc::clone(self).collect());
         let a_step = (self.standing / GATHER_STEPS).max(A_TURN);
         for index in 0..self.standing {
-            self.arm(index, far(rng), rng);
+            self.arm(index, far(rng));
             if index % a_step == a_step - 1 {
                 self.checker.pause(Duration::from_millis(1)).await;
             }
@@ -124,7 +99,7 @@ impl Population {
     }
 
     /// Does something to a timer.
-    pub(super) fn step(self: &Rc<Self>, rng: &mut Rng, deadlines: &mut Deadlines) {
+    pub(super) fn step(&self, rng: &mut Rng, deadlines: &mut Deadlines) {
         let passing = self.slots.borrow().len() - self.standing;
         let index = if self.standing > 0 && rng.chance(1, 2) {
             rng.usize(..self.standing)
@@ -138,22 +113,20 @@ impl Population {
         };
         let before = self.slots.borrow_mut()[index].take();
         let Some(armed) = before else {
-            return self.arm(index, deadline, rng);
+            return self.arm(index, deadline);
         };
         if self.checker.is_armed(armed.key) && armed.is_due() {
             return self.put(index, armed);
         }
-        match (armed.waits, rng.u64(..10)) {
-            (waits @ Waits::ByHand { .. }, 0..4) => {
-                self.rearm(index, deadline, Armed { waits, ..armed });
-            }
+        match rng.u64(..10) {
+            0..4 => self.rearm(index, deadline, armed),
             // A new waker takes the place of the old one.
-            (waits @ Waits::ByHand { .. }, 4) => self.poll(index, Armed { waits, ..armed }),
-            (waits, choice) => {
-                self.cancel(Armed { waits, ..armed });
+            4 => self.poll(index, armed),
+            choice => {
+                self.cancel(armed);
                 // Those that stand are replaced, or they would become fewer.
                 if index < self.standing || choice < 8 {
-                    self.arm(index, deadline, rng);
+                    self.arm(index, deadline);
                 }
             }
         }
@@ -179,83 +152,50 @@ impl Population {
         self.slots.borrow_mut()[index] = Some(armed);
     }
 
-    fn arm(self: &Rc<Self>, index: usize, deadline: Instant, rng: &mut Rng) {
+    fn arm(&self, index: usize, deadline: Instant) {
         let ticket = self.checker.arm(deadline);
-        let (key, timer) = (ticket.key, Timer::new(ticket.delay()));
-        if rng.chance(1, IN_TASK_ONE_IN) {
-            let checker = Rc::clone(&self.checker);
-            let waits = Waits::InTask {
-                _task: spawn_local(async move {
-                    let _live = ticket.live;
-                    timer.await;
-                    checker.fired(key);
-                }),
-            };
-            self.put(
-                index,
-                Armed {
-                    key,
-                    deadline,
-                    waits,
-                },
-            );
-        } else {
-            let waits = Waits::ByHand {
-                timer,
-                _live: ticket.live,
-                calls: None,
-            };
-            self.poll(
-                index,
-                Armed {
-                    key,
-                    deadline,
-                    waits,
-                },
-            );
-        }
+        let armed = Armed {
+            key: ticket.key,
+            deadline,
+            timer: Timer::new(ticket.delay()),
+            _live: ticket.live,
+            calls: None,
+        };
+        self.poll(index, armed);
     }
 
     /// Polls a timer that lies in no slot, and puts it there unless it has fired.
     fn poll(&self, index: usize, mut armed: Armed) {
-        if let Waits::ByHand { timer, calls, .. } = &mut armed.waits {
-            let new = Calls::new(&self.checker, armed.key, armed.deadline);
-            let waker = Waker::from(Arc::new(Arrival {
-                index,
-                arrivals: Arc::clone(&self.arrivals),
-                calls: Arc::clone(&new),
-            }));
-            if let Some(old) = calls.replace(new) {
-                old.gone();
-            }
-            let polled = Pin::new(timer).poll(&mut Context::from_waker(&waker));
-            if polled.is_ready() {
-                armed.waits.gone();
-                self.checker.fired(armed.key);
-                return;
-            }
+        armed.gone();
+        let calls = Calls::new(&self.checker, armed.key, armed.deadline);
+        let waker = Waker::from(Arc::new(Arrival {
+            index,
+            arrivals: Arc::clone(&self.arrivals),
+            calls: Arc::clone(&calls),
+        }));
+        armed.calls = Some(calls);
+        let polled = Pin::new(&mut armed.timer).poll(&mut Context::from_waker(&waker));
+        if polled.is_ready() {
+            armed.gone();
+            self.checker.fired(armed.key);
+        } else {
+            self.put(index, armed);
         }
-        // A task polls its own. If a call was for a timer that is gone, this one was not meant.
-        self.put(index, armed);
     }
 
     fn rearm(&self, index: usize, deadline: Instant, mut armed: Armed) {
-        if let Waits::ByHand { timer, calls, .. } = &mut armed.waits {
-            // Not armed as far as the model knows: it was written off as lost.
-            let told = self.checker.rearm(armed.key, deadline).unwrap_or(deadline);
-            if let Some(calls) = calls {
-                calls.moved(told);
-            }
-            timer.reset(told.saturating_duration_since(Instant::now()));
-            armed.deadline = deadline;
+        self.checker.rearm(armed.key, deadline);
+        if let Some(calls) = &armed.calls {
+            calls.moved(deadline);
         }
+        armed.timer.reset(until(deadline));
+        armed.deadline = deadline;
         self.put(index, armed);
     }
 
-    fn cancel(&self, armed: Armed) {
+    fn cancel(&self, mut armed: Armed) {
         self.checker.cancel(armed.key);
-        armed.waits.gone();
-        drop(armed);
+        armed.gone();
     }
 
     async fn collect(self: Rc<Self>) {
@@ -321,12 +261,14 @@ impl Wake for Arrival {
     }
 }
 
+pub(super) fn until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
 /// Where those that stand have their deadlines.
 fn far(rng: &mut Rng) -> Instant {
     Instant::now() + rng.log_uniform(Duration::from_secs(60), Duration::from_secs(3_600))
 }
-
-const IN_TASK_ONE_IN: u64 = 8;
 
 /// Below it the timers that come and go are so few that their number stays about where it is.
 const FEW: usize = 300;
@@ -363,43 +305,38 @@ impl Spread {
         Spread::Increasing,
         Spread::Decreasing,
     ];
-
-    /// For a burst that begins at `now`.
-    pub(super) fn begin(self, now: Instant) -> Deadlines {
-        Deadlines {
-            spread: self,
-            next: match self {
-                Spread::Decreasing => now + FAR,
-                _ => now + NEAR,
-            },
-        }
-    }
 }
 
 /// The deadlines of one burst.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     spread: Spread,
-    next: Instant,
+    began: Instant,
+    drawn: u32,
 }
 
 impl Deadlines {
+    /// For a burst that begins now.
+    pub(super) fn new(spread: Spread) -> Self {
+        let (began, drawn) = (Instant::now(), 0);
+        Deadlines {
+            spread,
+            began,
+            drawn,
+        }
+    }
+
     pub(super) fn draw(&mut self, rng: &mut Rng) -> Instant {
+        self.drawn += 1;
         let now = Instant::now();
         match self.spread {
             Spread::Short => now + rng.uniform(Duration::ZERO, NEAR),
             Spread::Magnitudes => {
                 now + rng.log_uniform(Duration::from_millis(1), Duration::from_secs(3_600))
             }
-            Spread::Equal => self.next,
-            Spread::Increasing => {
-                self.next += STEP;
-                self.next
-            }
-            Spread::Decreasing => {
-                self.next -= STEP;
-                self.next
-            }
+            Spread::Equal => self.began + NEAR,
+            Spread::Increasing => self.began + NEAR + STEP * self.drawn,
+            Spread::Decreasing => self.began + FAR - STEP * self.drawn,
         }
     }
 
@@ -415,30 +352,3 @@ const NEAR: Duration = Duration::from_millis(50);
 /// A burst draws at most some 100,000 deadlines.
 const FAR: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_micros(20);
-
-#[cfg(test)]
-mod tests {
-    use support::generator::stream;
-
-    use super::*;
-
-    #[test]
-    fn each_spread_is_what_it_is_called() {
-        let (base, mut rng) = (Instant::now(), stream(1, 1));
-        let mut draw = |spread: Spread| -> Vec<Instant> {
-            let mut deadlines = spread.begin(base);
-            (0..1_000).map(|_| deadlines.draw(&mut rng)).collect()
-        };
-        assert!(draw(Spread::Increasing).is_sorted_by(|a, b| a < b));
-        assert!(draw(Spread::Decreasing).is_sorted_by(|a, b| a > b));
-        assert!(draw(Spread::Equal).is_sorted_by(|a, b| a == b));
-        let short = draw(Spread::Short);
-        assert!(!short.is_sorted() && short.iter().all(|&at| at >= base));
-        let magnitudes = draw(Spread::Magnitudes);
-        let beyond = |s| {
-            let limit = Instant::now() + Duration::from_secs(s);
-            magnitudes.iter().filter(|&&at| at > limit).count()
-        };
-        assert!(beyond(60) > 100 && beyond(1_800) < 200, "{}", beyond(60));
-    }
-}

@@ -18,26 +18,14 @@
 //! A callback that comes after 50,000 others waits for them, and for what the model has to do for
 //! each. So their lateness is kept apart from that of timers that are due by themselves.
 
-use std::cell::Cell;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use futures_lite::future::poll_fn;
+use glommio::spawn_local_into;
+use glommio::timer::sleep_until;
 
-use futures_lite::future::{poll_fn, yield_now};
-use glommio::timer::{Timer, TimerActionOnce, sleep, sleep_until};
-use glommio::{Task, executor, spawn_local, spawn_local_into};
-use support::generator::{Draw, Rng, stream};
-
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::check::model::{Key, Lane};
+use crate::check::model::Lane;
 use crate::check::peak::Peaks;
-use crate::check::probe::Timing;
-use crate::clock;
-use crate::measure::nanos;
-use crate::workload::executor::{Started, Starter};
 use crate::workload::ping::Ping;
+use crate::workload::prelude::*;
 
 /// Starts the executor.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

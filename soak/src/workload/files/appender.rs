@@ -7,20 +7,15 @@
 
 use std::error::Error;
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::rc::Rc;
-use std::time::Duration;
 
 use clap::Args;
-use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, Placement, spawn_local};
+use glommio::{LocalExecutorBuilder, Placement};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use support::generator::{Draw, stream};
 
 use super::file::{File, Result};
-use crate::clock;
+use crate::workload::prelude::*;
 
 /// What the process is started with.
 #[derive(Clone, Debug, Args)]
@@ -153,28 +148,5 @@ impl Records {
             found == expected
         });
         whole.count() as u64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_record_that_is_not_whole_ends_the_count() {
-        let records = Records {
-            seed: 5,
-            bytes: 100,
-        };
-        let mut file = vec![0; 1_050];
-        for (number, place) in file.chunks_exact_mut(100).enumerate() {
-            records.make(number as u64, place);
-        }
-        assert_eq!(records.count_whole(0, &file), 10, "half a record is none");
-        assert_eq!(records.count_whole(3, &file[300..]), 7);
-        assert_eq!(records.count_whole(1, &file), 0, "each has its place");
-        file[457] ^= 1;
-        assert_eq!(records.count_whole(0, &file), 4);
-        assert_eq!(records.count_whole(0, &[]), 0);
     }
 }

@@ -1,21 +1,11 @@
 //! Starts processes that append to a file, kills each at some moment, and looks at what it left.
 
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::env;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::rc::Rc;
-use std::time::Duration;
-use std::{env, fs, thread};
-
-use glommio::executor;
-use support::generator::{Draw, Rng};
 
 use super::appender::Records;
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::counters::bump;
-use crate::measure::process;
+use crate::workload::prelude::*;
 
 pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf, mut rng: Rng) {
     let mut files: u64 = 0;

@@ -1,13 +1,14 @@
 //! Where the files lie: on a disk, if there is one.
 
+use std::env;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::{env, io};
 
 use nix::libc::O_DIRECT;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use tempfile::TempDir;
+
+use crate::workload::prelude::*;
 
 /// Makes a directory of our own in `asked`, or where one would put files that are to be tried: the
 /// first place that has direct I/O, else the first that can be written. It goes when it is dropped.
@@ -47,29 +48,4 @@ pub(crate) fn has_direct_io(directory: &Path) -> bool {
     // A filesystem may refuse the flag and make the file all the same.
     let _ = std::fs::remove_file(&path);
     opened.is_ok() && !is_in_memory
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_goes_with_its_owner() {
-        let made = make(None).expect("there is a place for temporary files");
-        let path = made.path().to_owned();
-        has_direct_io(&path);
-        let names = std::fs::read_dir(&path).expect("it was just made");
-        assert_eq!(names.count(), 0, "looking leaves nothing behind");
-        drop(made);
-        assert!(!path.exists());
-        assert!(make(Some(Path::new("/nowhere"))).is_err());
-    }
-
-    #[test]
-    fn memory_has_no_direct_io() {
-        let shared_memory = Path::new("/dev/shm");
-        if let Ok(made) = make(Some(shared_memory)) {
-            assert!(!has_direct_io(made.path()));
-        }
-    }
 }

@@ -1,10 +1,8 @@
 //! A file that is read and written past the page cache, or through it.
 
-use std::path::Path;
-use std::rc::Rc;
-
-use glommio::GlommioError;
 use glommio::io::{BufferedFile, DmaFile, OpenOptions, ReadResult};
+
+use crate::workload::prelude::*;
 
 pub(super) type Result<T> = std::result::Result<T, GlommioError<()>>;
 

@@ -27,13 +27,10 @@ pub(crate) mod power;
 mod script;
 mod tracked;
 
-use std::path::PathBuf;
-use std::{fs, process};
-
-use support::generator::stream;
+use std::process;
 
 use self::script::Script;
-use crate::workload::executor::{Started, Starter};
+use crate::workload::prelude::*;
 
 /// Starts the executors.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

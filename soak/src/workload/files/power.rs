@@ -3,19 +3,11 @@
 //! As processes that are killed, with the same file, the same records and the same promise; but a
 //! power cut also takes what was not synced, and tears what was on its way to the disk.
 
-use std::cell::Cell;
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
-
-use glommio::GlommioError;
 use glommio::io::Directory;
 
 use super::appender::{Records, append};
 use super::file::File;
-use crate::check::executor_stats::ExecutorStats;
-use crate::check::invariants::Invariant;
-use crate::counters::bump;
+use crate::workload::prelude::*;
 
 /// What is known of the file outside of the node.
 #[derive(Debug)]

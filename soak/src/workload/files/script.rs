@@ -2,22 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::time::Duration;
 
 use futures_lite::StreamExt;
 use glommio::allocate_dma_buffer;
 use glommio::io::{Directory, remove};
-use glommio::timer::sleep;
-use support::generator::{Draw, Rng};
 
 use super::file::Result;
 use super::tracked::Tracked;
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::measure::process;
+use crate::workload::prelude::*;
 
 /// The files of one executor, in a directory of their own.
 pub(super) struct Script {

@@ -3,23 +3,15 @@
 //! Each operation is done to the file, then to the copy; each read is compared with the copy at
 //! once. Between two operations nothing is under way.
 
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-
 use futures_lite::future::poll_once;
-use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
+use futures_lite::{StreamExt, stream};
 use glommio::io::{
     BufferedFile, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, MergedBufferLimit,
     ReadAmplificationLimit, ReadResult, StreamReaderBuilder, StreamWriterBuilder, stat,
 };
-use glommio::{Task, spawn_local};
-use support::generator::{Draw, Rng};
 
 use super::file::{File, Result};
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::counters::{add, bump};
-use crate::measure::process;
+use crate::workload::prelude::*;
 
 /// A file, and what is in it.
 pub(super) struct Tracked {

@@ -1,29 +1,17 @@
 //! Calls of which there is much to do, or that take long, and what is to go on beside them.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use std::{fs, io, thread};
+use std::sync::atomic::AtomicBool;
 
-use futures_lite::future::zip;
-use futures_lite::{AsyncWriteExt, StreamExt};
+use futures_lite::StreamExt;
 use glommio::io::{BufferedFile, Directory, DmaFile, DmaStreamWriterBuilder};
 use glommio::net::lookup_host;
-use glommio::timer::{sleep, sleep_until};
-use glommio::{GlommioError, executor, spawn_local};
+use glommio::timer::sleep_until;
 
 use super::turns::{SLOWNESS, Sizes, Turns};
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::counters::add;
-use crate::measure::process;
+use crate::workload::prelude::*;
 
 /// A blocking call of a second, and a call of the library's own beside it, which is not to wait for it: round after round, until
 /// the run drains.

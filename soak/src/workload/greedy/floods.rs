@@ -1,22 +1,13 @@
 //! Streams, datagrams and channels whose tasks never pause.
 
-use std::cell::Cell;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::future::{or, zip};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::channels::local_channel;
 use glommio::channels::oneshot::{SharedReceiver as Meeting, SharedSender as Meet};
 use glommio::channels::shared_channel::{SharedReceiver, SharedSender};
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
-use glommio::timer::sleep;
-use glommio::{Task, consume_budget, spawn_local};
+use glommio::consume_budget;
+use glommio::net::UdpSocket;
 
 use super::turns::{Sizes, Turns};
-use crate::check::invariants::Invariant;
+use crate::workload::prelude::*;
 
 /// Where the sink listens.
 #[derive(Debug)]

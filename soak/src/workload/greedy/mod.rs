@@ -25,19 +25,15 @@ mod calls;
 mod floods;
 mod turns;
 
-use std::rc::Rc;
-use std::time::Duration;
-use std::{fs, process};
+use std::process;
 
 use glommio::channels::{oneshot, shared_channel};
-use glommio::{Latency, Shares, Task, executor, spawn_local, spawn_local_into};
+use glommio::{Latency, Shares, spawn_local_into};
 
 use self::floods::Sink;
 use self::turns::{Sizes, Turns};
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::workload::executor::{Started, Starter};
 use crate::workload::ping::Ping;
+use crate::workload::prelude::*;
 
 /// Starts the executors.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

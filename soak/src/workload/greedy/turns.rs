@@ -5,19 +5,10 @@
 //! counts say (`next expiry kept`). How soon the timer's task runs then depends on the machine, which may
 //! have taken a core away just as its kernel was to fire a timer there: `late, greedy` says it, in time.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::rc::Rc;
-use std::time::Duration;
 
-use glommio::executor;
-use glommio::timer::Timer;
-
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::measure::process;
+use crate::workload::prelude::*;
 
 /// Counts.
 pub(super) struct Turns {
@@ -128,19 +119,3 @@ pub(super) struct Sizes {
 
 /// So many times as long does an operation take without optimisation, at the least: fewer hold an executor for as long.
 pub(super) const SLOWNESS: usize = if cfg!(debug_assertions) { 16 } else { 1 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_done_while_the_thread_was_not_wanted_does_not_add_up() {
-        let after = |wanted: &[bool]| {
-            let done = wanted.iter().copied();
-            done.fold(Overdue::default(), Overdue::after_one_more).most
-        };
-        let twice = [[true; 40].as_slice(), &[false], &[true; 40]].concat();
-        assert_eq!(after(&twice), 40);
-        assert_eq!(after(&[[false; 100], [true; 100]].concat()), 100);
-    }
-}

@@ -17,30 +17,19 @@
 //!
 //! While this workload runs, the monitor stops the whole process now and then.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, mpsc};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use glommio::channels::watch::{self, SharedSender};
-use glommio::timer::{Timer, TimerActionOnce, sleep};
-use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed};
-use support::generator::{Draw, Rng, stream};
+use glommio::{Latency, Shares, TaskQueueHandle, spawn_local_into, yield_if_needed};
 use support::numbers;
 
-use crate::check::checker::Checker;
 use crate::check::control::Control;
-use crate::check::executor_stats::ExecutorStats;
-use crate::check::invariants::Invariant;
 use crate::check::model::Lane;
-use crate::check::probe::Timing;
-use crate::measure::nanos;
 use crate::measure::noise::SLEEP;
 use crate::measure::process::CoreTime;
 use crate::workload::alarms::Alarms;
-use crate::workload::executor::{Started, Starter};
+use crate::workload::prelude::*;
 
 /// Starts the executors.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

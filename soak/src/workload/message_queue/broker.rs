@@ -2,27 +2,14 @@
 //!
 //! Each delivery arms one `TimerActionOnce`, the next one from inside that of the delivery before.
 
-use std::cell::{Cell, RefCell};
-use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use futures_lite::future::or;
 use glommio::channels::watch::SharedSender;
-use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::sleep;
-use glommio::{Latency, Shares, executor, spawn_local};
+use glommio::{Latency, Shares};
 
 use super::link::{Frame, Kind, Link};
 use super::script::ATTEMPTS_MAX;
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::check::model::Key;
-use crate::clock;
-use crate::counters::bump;
 use crate::map::HashMap;
 use crate::workload::alarms::Alarms;
+use crate::workload::prelude::*;
 
 /// Accepts `connections` connections, serves them to their end, and settles.
 pub(crate) async fn run(
@@ -115,7 +102,6 @@ impl Broker {
             Kind::Publish => self.publish(link, frame),
             Kind::Ack => self.ack(frame.id, frame.attempt),
             Kind::Extend => self.extend(frame.id, frame.attempt),
-            Kind::Ping => {}
             _ => self.complain("a client spoke as a broker".to_owned()),
         }
     }

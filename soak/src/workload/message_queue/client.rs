@@ -3,26 +3,14 @@
 //! A reply waits for its moment in an alarm. When the run drains, those that still wait are cancelled and everything is
 //! acked at once, so that a run ends within a moment although deadlines reach a minute ahead.
 
-use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::time::Duration;
-
 use glommio::channels::watch::SharedReceiver;
-use glommio::net::TcpStream;
-use glommio::spawn_local;
-use glommio::timer::sleep;
 
 use super::link::{Frame, Kind, Link};
 use super::script::{ATTEMPTS_MAX, Pattern, Reply, Script};
 use super::timeouts;
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::counters::bump;
 use crate::map::HashMap;
-use crate::measure::nanos;
 use crate::workload::alarms::Alarms;
+use crate::workload::prelude::*;
 
 pub(super) const CONNECTIONS_PER_CLIENT: usize = 4;
 
@@ -128,7 +116,6 @@ impl Session {
     async fn publish_until_drained(&self, link: &Link, window: usize) {
         let burst = (window / BURSTS_PER_WINDOW).max(1);
         let mut allowed = burst;
-        let mut spoke = clock::now();
         while !self.checker.control.is_draining() {
             link.room().await;
             allowed = if self.lag.take() > LAG_MAX {
@@ -139,12 +126,6 @@ impl Session {
             let free = allowed.saturating_sub(self.outstanding.borrow().len());
             for _ in 0..free.min(burst) {
                 self.publish(link);
-            }
-            if free > 0 {
-                spoke = clock::now();
-            } else if clock::since(spoke) > PING_AFTER {
-                link.send(&Frame::new(Kind::Ping, 0, 0));
-                spoke = clock::now();
             }
             let slept = clock::now();
             sleep(PUBLISH_EVERY).await;
@@ -300,7 +281,6 @@ impl Session {
 const LAG_MAX: Duration = Duration::from_millis(50);
 
 const PUBLISH_EVERY: Duration = Duration::from_millis(5);
-const PING_AFTER: Duration = Duration::from_millis(500);
 
 /// A window fills in four seconds at the least: the start is no burst, and what a client publishes has a limit on the
 /// fastest machine.

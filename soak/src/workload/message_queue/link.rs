@@ -4,21 +4,11 @@
 //! fills the outbox; above [`OUTBOX_BYTES_MAX`] this end stops reading (and, at the client, publishing)
 //! until it drains.
 
-use std::io;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
 use examples::broker::frames::{Fields, frame, malformed};
 use examples::broker::link::{Duplex, Inbox, Outbox};
-use futures_lite::future::or;
-use glommio::net::TcpStream;
 use glommio::sync::CancellationToken;
-use glommio::{Task, spawn_local};
 
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::measure::nanos;
+use crate::workload::prelude::*;
 
 /// A connection, shared by the tasks that use it.
 pub(crate) struct Link {
@@ -146,13 +136,11 @@ pub(super) enum Kind {
     Settled,
     /// or is given up after them.
     Dead,
-    /// Client: nothing to say, but here.
-    Ping,
 }
 
-const KINDS: [Kind; 7] = {
+const KINDS: [Kind; 6] = {
     use Kind::*;
-    [Publish, Deliver, Ack, Extend, Settled, Dead, Ping]
+    [Publish, Deliver, Ack, Extend, Settled, Dead]
 };
 
 impl<'a> Frame<'a> {
@@ -188,29 +176,5 @@ impl<'a> Frame<'a> {
             ns: u64::from_le_bytes(fields.array()?),
             payload: fields.rest(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use examples::broker::frames::LENGTH_BYTES;
-
-    use super::*;
-
-    #[test]
-    fn frames_come_back_as_they_were_and_nonsense_is_refused() {
-        for kind in KINDS {
-            let frame = Frame {
-                ns: 1 << 60,
-                payload: b"payload",
-                ..Frame::new(kind, u64::MAX, 3)
-            };
-            let mut bytes = Vec::new();
-            frame.encode(&mut bytes);
-            let decoded = Frame::decode(&bytes[LENGTH_BYTES..]);
-            assert_eq!(decoded.expect("it is what was encoded"), frame);
-            assert!(Frame::decode(&bytes[LENGTH_BYTES..20]).is_err());
-        }
-        assert!(Frame::decode(&[99; 30]).is_err());
     }
 }

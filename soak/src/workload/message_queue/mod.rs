@@ -28,7 +28,7 @@ use glommio::channels::watch;
 use self::client::CONNECTIONS_PER_CLIENT;
 pub(super) use self::link::judge_timeout;
 use self::script::Pattern;
-use crate::workload::executor::{Started, Starter};
+use crate::workload::prelude::*;
 
 /// Starts the brokers, one for four cores and no more than there are clients, then the clients of each.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

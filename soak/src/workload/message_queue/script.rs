@@ -1,8 +1,6 @@
 //! What happens to a message: decided by the seed and its number, before it is published.
 
-use std::time::Duration;
-
-use support::generator::{Draw, stream};
+use crate::workload::prelude::*;
 
 /// What the fates of a run's messages are drawn from.
 #[derive(Clone, Copy, Debug)]

@@ -5,23 +5,11 @@
 //! Writes: the peer does not read, so the socket fills up; then it reads, and every byte must be
 //! there.
 
-use std::io;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use futures_lite::future::zip;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::TcpStream;
-use glommio::timer::{sleep, timeout};
-use glommio::{GlommioError, spawn_local};
-use support::generator::{Draw, Rng, stream};
+use glommio::timer::timeout;
 
 use super::link::judge_timeout;
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::check::probe::Timing;
-use crate::clock;
 use crate::workload::ping::pair;
+use crate::workload::prelude::*;
 
 /// Runs the conversations until the run drains.
 pub(crate) async fn run(checker: Rc<Checker>, seed: u64) {

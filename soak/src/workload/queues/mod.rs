@@ -9,21 +9,12 @@
 
 mod trial;
 
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use staged_wheel::{ClassicQueue, StagedWheel};
 
 use self::trial::{BareQueue, Payload, Trial};
-use futures_lite::future::yield_now;
-use glommio::timer::sleep;
-use staged_wheel::{ClassicQueue, StagedWheel};
-use support::generator::{Draw, Rng, stream};
-
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
+use crate::counts;
 use crate::measure::memory;
-use crate::workload::executor::{Started, Starter};
-use crate::{clock, counts};
+use crate::workload::prelude::*;
 
 /// Starts the executor.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

@@ -11,18 +11,11 @@
 //!
 //! After a disagreement both begin anew.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use staged_wheel::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
-use support::generator::{Draw, Rng};
 
-use crate::check::executor_stats::ExecutorStats;
-use crate::check::invariants::Invariant;
-use crate::measure::nanos;
+use crate::workload::prelude::*;
 
 /// A queue beside its map.
 pub(super) struct Trial<Q: BareQueue> {
@@ -469,52 +462,5 @@ impl Payload {
 impl Drop for Payload {
     fn drop(&mut self) {
         self.live.set(self.live.get() - 1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use staged_wheel::{ClassicQueue, StagedWheel};
-    use support::generator::stream;
-
-    use super::*;
-    use crate::check::probe::Workload;
-
-    fn after<Q: BareQueue>(steps: usize) -> Arc<ExecutorStats> {
-        let stats = Arc::new(ExecutorStats::new(Workload::Queues, "test".to_owned()));
-        let mut trial = Trial::<Q>::new("test", Arc::clone(&stats), stream(1, 1));
-        let mut most = 0;
-        for _ in 0..steps {
-            trial.step();
-            most = most.max(trial.ids.len());
-        }
-        assert!(most > 600, "{most} timers at the most");
-        stats
-    }
-
-    const CHECKED: [Invariant; 8] = [
-        Invariant::Expiries,
-        Invariant::NothingLost,
-        Invariant::InOrder,
-        Invariant::CancelsHold,
-        Invariant::StaleCancels,
-        Invariant::LiveTimers,
-        Invariant::NextExpiry,
-        Invariant::NothingTwice,
-    ];
-
-    #[test]
-    fn both_queues_agree_with_the_map() {
-        for stats in [
-            after::<ClassicQueue<Payload>>(150_000),
-            after::<StagedWheel<Payload>>(150_000),
-        ] {
-            let words = stats.ledger.first_violations();
-            assert_eq!(stats.ledger.violations(), 0, "{words:?}");
-            for invariant in CHECKED {
-                let count = stats.ledger.count(invariant);
-                assert!(count.checks > 1_000, "{}: {count:?}", invariant.label());
-            }
-        }
     }
 }

@@ -1,23 +1,13 @@
 //! Clients that send streams and datagrams, compare what comes back, and move.
 
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use futures_lite::future::{or, zip};
 use glommio::sync::Semaphore;
-use glommio::timer::{sleep, timeout};
-use glommio::{GlommioError, spawn_local};
+use glommio::timer::timeout;
 use glommio_quic::rustls::RootCertStore;
 use glommio_quic::{Connection, Endpoint, VarInt, crypto};
-use support::generator::{Draw, Rng, stream};
 use support::lossy_proxy::Proxy;
 
 use super::servers::{Ended, PATIENCE, authority, complain, socket, transport};
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::counters::{add, bump};
+use crate::workload::prelude::*;
 
 /// What all of them know.
 #[derive(Clone)]

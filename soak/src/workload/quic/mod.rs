@@ -17,15 +17,13 @@ mod clients;
 mod servers;
 
 use std::net::Ipv4Addr;
-use std::rc::Rc;
 
 use glommio::channels::oneshot::{SharedSender, shared};
 use glommio_quic::Shard;
 use support::lossy_proxy::Proxy;
 
 use self::servers::{Ended, complain};
-use crate::check::checker::Checker;
-use crate::workload::executor::{Started, Starter};
+use crate::workload::prelude::*;
 
 /// Starts the shards, the network, and the executor of the clients.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

@@ -1,16 +1,9 @@
 //! Shards that send back what they are sent.
 
 use std::error::Error;
-use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
-use futures_lite::future::or;
 use glommio::channels::oneshot::SharedReceiver;
-use glommio::spawn_local;
-use glommio::timer::sleep;
 use glommio_quic::rustls::pki_types::pem::PemObject;
 use glommio_quic::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use glommio_quic::{
@@ -18,8 +11,7 @@ use glommio_quic::{
     VarInt, crypto,
 };
 
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
+use crate::workload::prelude::*;
 
 /// Serves until the clients are gone.
 pub(super) async fn serve(

@@ -4,20 +4,8 @@
 //! A handle lies in a slot while a task may still act on it. What its `join` must answer is
 //! known beforehand: the value, unless it was destroyed before its action had finished.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::future::yield_now;
-use glommio::spawn_local;
-use glommio::timer::{TimerActionOnce, sleep};
-use support::generator::{Draw, Rng};
-
 use super::cycle::Waits;
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::check::model::Key;
-use crate::clock;
+use crate::workload::prelude::*;
 
 /// The slots.
 pub(crate) struct Actions {
@@ -235,11 +223,10 @@ impl Actions {
 
     fn rearm(self: &Rc<Self>, slot: &Slot, delay: Duration) {
         let deadline = clock::now() + delay;
-        let told = self.checker.rearm(slot.key, deadline);
-        if told.is_none() {
+        if !self.checker.rearm(slot.key, deadline) {
             self.arm_canary();
         }
-        slot.handle.rearm_at(told.unwrap_or(deadline));
+        slot.handle.rearm_at(deadline);
     }
 
     fn cancel(self: &Rc<Self>, slot: Slot) {

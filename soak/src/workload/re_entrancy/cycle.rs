@@ -1,13 +1,6 @@
 //! The rise and fall of the number of timers, the tasks that end with it, and how long timers wait.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use support::generator::{Draw, Rng};
-
-use crate::check::checker::Checker;
-use crate::clock;
+use crate::workload::prelude::*;
 
 /// One rise and fall.
 pub(super) struct Cycle {
@@ -89,18 +82,3 @@ impl Waits {
 }
 
 const LONG_MAX: Duration = Duration::from_secs(3_600);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_rises_stays_and_falls_to_nothing() {
-        assert_eq!(height(0.0), Some(1.0));
-        assert_eq!(height(USUAL_UNTIL), Some(1.0));
-        assert_eq!(height(RISE_UNTIL), Some(2.0));
-        assert_eq!(height(0.99 * TOP_UNTIL), Some(2.0));
-        assert!(height(0.999).is_some_and(|height| height < 0.01));
-        assert_eq!(height(1.0), None);
-    }
-}

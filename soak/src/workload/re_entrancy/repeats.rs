@@ -1,19 +1,9 @@
 //! `TimerActionRepeat`s: their periods, and stopping them from outside and from inside.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::time::Duration;
-
-use futures_lite::future::or;
-use glommio::timer::{TimerActionRepeat, sleep};
-use glommio::{Task, spawn_local};
-use support::generator::{Draw, Rng, stream};
+use glommio::timer::TimerActionRepeat;
 
 use super::cycle::Cycle;
-use crate::check::checker::{Checker, Live};
-use crate::check::invariants::Invariant;
-use crate::check::model::Key;
-use crate::clock;
+use crate::workload::prelude::*;
 
 /// Starts `count` supervisors, each with one repeated action after the other until the cycle is
 /// over.

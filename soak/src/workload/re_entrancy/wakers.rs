@@ -9,22 +9,10 @@
 //! A timer is taken out of its slot before anything is done to it, so that whatever runs inside
 //! finds the slot empty and leaves it alone. No borrow is held across a call into the library.
 
-use std::cell::{Cell, RefCell};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
-
-use glommio::timer::Timer;
-use support::generator::{Draw, Rng};
+use std::task::Wake;
 
 use super::cycle::Waits;
-use crate::check::checker::{Checker, Live};
-use crate::check::invariants::Invariant;
-use crate::check::model::Key;
-use crate::clock;
-use crate::measure::nanos;
+use crate::workload::prelude::*;
 
 thread_local! {
     /// Wakers must be `Send` and so cannot hold the arena; they are called where it is.
@@ -212,10 +200,9 @@ impl Arena {
             // Its waker stays with it, so it need not be polled again.
             0..50 => {
                 let deadline = clock::now() + self.draw();
-                let told = self.checker.rearm(armed.key, deadline).unwrap_or(deadline);
-                armed
-                    .timer
-                    .reset(told.saturating_duration_since(clock::now()));
+                self.checker.rearm(armed.key, deadline);
+                let delay = deadline.saturating_duration_since(clock::now());
+                armed.timer.reset(delay);
                 self.slots.borrow_mut()[index] = Slot::Armed(armed);
             }
             50..75 => {

@@ -9,24 +9,15 @@
 //! loopback it is. What the socket then does is held against what was handed over: more datagrams
 //! than were sent, or more damaged ones, would be the library's doing and not the link's.
 
-use std::cell::{Cell, RefCell};
-use std::io;
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU64;
 
 use examples::reliable_udp::wire::{Datagram, Refused, Salt};
 use glommio::net::UdpSocket;
 
 use super::faults::{Fate, Faults};
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::counters::bump;
 use crate::workload::alarms::Alarms;
 use crate::workload::message_queue::judge_timeout;
+use crate::workload::prelude::*;
 
 /// One direction of a flow, as both of its ends know it.
 #[derive(Debug)]

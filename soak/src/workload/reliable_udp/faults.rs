@@ -5,9 +5,8 @@
 //! datagram held back is overtaken by many.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
-use support::generator::{Draw, Rng};
+use crate::workload::prelude::*;
 
 /// How far apart the ends of a flow are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,49 +117,3 @@ const BETWEEN_OUTAGES_MAX: Duration = Duration::from_secs(12);
 const PATH_MIN: Duration = Duration::from_secs(2);
 const PATH_MAX: Duration = Duration::from_secs(8);
 const PATH_LONGER_MAX: u64 = 150;
-
-#[cfg(test)]
-mod tests {
-    use support::generator::stream;
-
-    use super::*;
-
-    /// A datagram each millisecond for more than two minutes.
-    #[test]
-    fn each_fault_happens_about_as_often_as_it_says() {
-        let distance = Distance {
-            one_way: Duration::from_millis(50),
-            jitter: Duration::from_millis(10),
-        };
-        let start = Instant::now();
-        let mut faults = Faults::new(stream(3, 1), distance, start);
-        let (mut held, mut twice, mut damaged) = (0, 0, 0);
-        let (mut lost, mut in_a_row, mut longest) = (0, 0, 0);
-        for ms in 0..150_000 {
-            match faults.decide(start + Duration::from_millis(ms)) {
-                Fate::Lost => {
-                    lost += 1;
-                    in_a_row += 1;
-                    longest = longest.max(in_a_row);
-                }
-                Fate::Carried {
-                    delay,
-                    again,
-                    damage,
-                } => {
-                    in_a_row = 0;
-                    held += u32::from(delay > distance.one_way.mul_f64(1.15) + distance.jitter);
-                    twice += u32::from(again.is_some());
-                    damaged += u32::from(damage.is_some());
-                    assert!(delay >= distance.one_way, "{delay:?}");
-                }
-            }
-        }
-        // Three in a hundred, and a tenth of a second in each 7.6, in one piece.
-        assert!((5_700..7_200).contains(&lost), "{lost} lost");
-        assert!((100..106).contains(&longest), "{longest} in a row");
-        assert!((1_800..3_200).contains(&held), "{held} held back");
-        assert!((2_600..3_200).contains(&twice), "{twice} twice");
-        assert!((330..530).contains(&damaged), "{damaged} damaged");
-    }
-}

@@ -25,27 +25,16 @@ mod faults;
 mod receiver;
 mod sender;
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
-
 use examples::reliable_udp::wire::Salt;
 use glommio::channels::oneshot::{self, SharedReceiver, SharedSender};
 use glommio::net::UdpSocket;
-use glommio::spawn_local;
-use support::generator::stream;
 
 use self::channel::{Channel, Direction};
 use self::content::Content;
 use self::faults::{Distance, Faults};
 use self::receiver::Receiver;
 use self::sender::Sender;
-use crate::check::checker::Checker;
-use crate::check::invariants::Invariant;
-use crate::clock;
-use crate::workload::executor::{Started, Starter};
+use crate::workload::prelude::*;
 
 /// Starts the receiving executor, then the sending one.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

@@ -4,9 +4,6 @@
 //! out of order, fills a gap or comes twice is acknowledged at once. The moment is a timer that is armed with nearly every
 //! other datagram and seldom fires.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
 use examples::reliable_udp::ack::ACK_DELAY;
 use examples::reliable_udp::reassembly::{Arrival, Reassembly};
 use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram};
@@ -14,9 +11,7 @@ use glommio::yield_if_needed;
 
 use super::channel::Channel;
 use super::content::Content;
-use crate::check::model::Key;
-use crate::clock;
-use crate::counters::add;
+use crate::workload::prelude::*;
 
 /// The receiving end of one flow.
 pub(super) struct Receiver {

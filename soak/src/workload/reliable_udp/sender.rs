@@ -10,24 +10,17 @@
 //! once where they can be, else when they fire too soon. Without that each change of path would
 //! have a whole window sent twice.
 
-use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::rc::Rc;
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
 
 use examples::reliable_udp::ack::Ack;
 use examples::reliable_udp::rto::{RTO_INITIAL, RTO_MAX, Rto};
 use examples::reliable_udp::window::Window;
 use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram};
-use glommio::{spawn_local, yield_if_needed};
+use glommio::yield_if_needed;
 
 use super::channel::{Channel, READ_TIMEOUT_MAX};
 use super::content::Content;
-use crate::check::model::Key;
-use crate::check::probe::Timing;
-use crate::clock;
-use crate::counters::bump;
+use crate::workload::prelude::*;
 
 /// The sending end of one flow.
 pub(super) struct Sender {

@@ -2,22 +2,12 @@
 //! clients were told.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io;
-use std::rc::Rc;
-use std::time::Duration;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::net::TcpStream;
-use glommio::spawn_local;
 use serde::{Deserialize, Serialize};
-use support::generator::{Draw, Rng, stream};
 
 use super::protocol::{Answer, Deaths, Extra, Request};
-use crate::check::checker::Checker;
-use crate::check::invariants::{Count, Invariant};
-use crate::clock;
-use crate::counters::bump;
-use crate::measure::nanos;
+use crate::check::invariants::Count;
+use crate::workload::prelude::*;
 
 struct Client {
     checker: Rc<Checker>,

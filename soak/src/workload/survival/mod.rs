@@ -27,17 +27,13 @@ mod shard;
 mod simulated;
 
 use std::env;
-use std::io::{self, BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufRead, BufReader, Read};
+use std::net::Ipv4Addr;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::rc::Rc;
-
-use glommio::executor;
 
 use self::client::{CLIENTS, Left, judge, run_all};
 use self::protocol::Deaths;
-use crate::check::checker::Checker;
-use crate::workload::executor::{Started, Starter};
+use crate::workload::prelude::*;
 
 /// Starts the service, and the executor of its clients.
 pub(crate) fn start(plan: &mut Starter<'_>) -> Started {

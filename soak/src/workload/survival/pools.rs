@@ -6,24 +6,20 @@
 //! The clients are threads with sockets of the standard library, and none of the checks depends on how fast the
 //! machine is: patience ends only for what would never come.
 
-use std::cell::Cell;
-use std::io::{self, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream as Client};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io::Read;
+use std::net::{TcpListener, TcpStream as Client};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use futures_lite::AsyncWriteExt;
-use futures_lite::future::or;
 use glommio::channels::watch;
-use glommio::net::{BalancedTcpListener, ShardListener, TcpStream};
-use glommio::timer::sleep;
+use glommio::net::{BalancedTcpListener, ShardListener};
 use glommio::{LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, ShardExitPolicy};
 
 use super::shard::SHARDS;
-use crate::check::invariants::{Invariant, Ledger};
-use crate::measure::{lock, ring_events};
+use crate::check::invariants::Ledger;
+use crate::measure::ring_events;
+use crate::workload::prelude::*;
 
 /// What is judged.
 pub(super) const ROWS: [Invariant; 3] = [

@@ -5,12 +5,10 @@
 //! stored of each client.
 
 use std::error::Error;
-use std::io::{self, Write, stdin, stdout};
+use std::io::{Write, stdin, stdout};
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
 use glommio::net::BalancedTcpListener;
 use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardExitPolicy};
@@ -22,7 +20,8 @@ use super::pools;
 use super::protocol::Deaths;
 use super::shard::{self, Lives, SHARDS, Service};
 use crate::check::invariants::Ledger;
-use crate::measure::{process, ring_events};
+use crate::measure::ring_events;
+use crate::workload::prelude::*;
 
 /// Serves until standard input ends.
 pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {

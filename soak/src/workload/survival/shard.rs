@@ -1,29 +1,23 @@
 //! A shard of the service, from its start until it dies, and the store that keeps what is confirmed, which no shard that dies
 //! takes along.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::panic::resume_unwind;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
 
-use futures_lite::future::{or, pending};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use futures_lite::future::pending;
+use glommio::ResourceType;
 use glommio::channels::channel_mesh::{Full, MeshBuilder, Senders};
 use glommio::channels::shared_channel::{ConnectedSender, SharedReceiver};
 use glommio::channels::{local_channel, oneshot, shared_channel, watch};
 use glommio::net::{
-    BalancedTcpListener, ConnectionGuard, DetachedTcpStream, Preallocated, ShardListener, TcpStream,
+    BalancedTcpListener, ConnectionGuard, DetachedTcpStream, Preallocated, ShardListener,
 };
 use glommio::overload::LoadShedder;
-use glommio::timer::sleep;
-use glommio::{GlommioError, ResourceType, spawn_local};
 
 use super::protocol::{Answer, Deaths, Extra, Request};
-use crate::measure::lock;
+use crate::workload::prelude::*;
 
 /// What all lives of all shards share.
 #[derive(Clone)]

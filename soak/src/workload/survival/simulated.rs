@@ -1,18 +1,14 @@
 //! The service as a node of a simulation, which loses its power where a shard would die.
 
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
-
 use glommio::net::BalancedTcpListener;
 use glommio::simulation::{self, Fault};
-use glommio::spawn_local;
 
 use super::client::{CLIENTS, Left, StoredOf, judge, run_all};
 use super::protocol::Deaths;
 use super::shard::{self, Lives, SHARDS, Service};
-use crate::check::checker::Checker;
-use crate::workload::executor::{self, Nodes, Started, Starter};
+use crate::workload::executor;
+use crate::workload::executor::Nodes;
+use crate::workload::prelude::*;
 
 /// Adds the service, and the executor of its clients and its store.
 pub(super) fn start(plan: &mut Starter<'_>, nodes: Nodes) -> Started {

@@ -26,24 +26,9 @@ pub struct Load {
     pub wire: Wire,
     pub publishes: Rc<Outbox>,
     pub acks: Rc<Outbox>,
-    published: Cell<u64>,
-    confirmed: Cell<u64>,
-    refused: Cell<u64>,
-    delivered: Cell<u64>,
-    acked: Cell<u64>,
-    late_acks: Cell<u64>,
-    twice: Cell<u64>,
-    foreign: Cell<u64>,
-    /// Of any kind; shows whether the broker is alive.
-    pub replies: Cell<u64>,
-    /// When the measured part began and ended.
-    begin: Cell<u64>,
-    end: Cell<u64>,
-    /// The broker, and what it had used of its processor at these two moments.
+    /// The broker, if what it uses is to be measured.
     process: Option<u32>,
-    cpu_begin_ns: Cell<u64>,
-    cpu_end_ns: Cell<u64>,
-    memory_peak_kib: Cell<u64>,
+    seen: Seen,
     /// Since when each publish waits for its confirmation; zero if it is not measured.
     unconfirmed: RefCell<VecDeque<u64>>,
     /// Likewise of acks.
@@ -53,6 +38,28 @@ pub struct Load {
     latencies: RefCell<[Histogram<u64>; 3]>,
     /// The publisher, and the task that waits for the end.
     waiting: RefCell<Vec<Waker>>,
+}
+
+/// What has happened so far.
+#[derive(Default)]
+struct Seen {
+    published: Cell<u64>,
+    confirmed: Cell<u64>,
+    refused: Cell<u64>,
+    delivered: Cell<u64>,
+    acked: Cell<u64>,
+    late_acks: Cell<u64>,
+    twice: Cell<u64>,
+    foreign: Cell<u64>,
+    /// Of any kind; shows whether the broker is alive.
+    replies: Cell<u64>,
+    /// When the measured part began and ended.
+    begin: Cell<u64>,
+    end: Cell<u64>,
+    /// What the broker had used of its processor at these two moments.
+    cpu_begin_ns: Cell<u64>,
+    cpu_end_ns: Cell<u64>,
+    memory_peak_kib: Cell<u64>,
 }
 
 impl Load {
@@ -69,21 +76,8 @@ impl Load {
             wire: options.wire(),
             publishes: Rc::default(),
             acks: Rc::default(),
-            published: Cell::default(),
-            confirmed: Cell::default(),
-            refused: Cell::default(),
-            delivered: Cell::default(),
-            acked: Cell::default(),
-            late_acks: Cell::default(),
-            twice: Cell::default(),
-            foreign: Cell::default(),
-            replies: Cell::default(),
-            begin: Cell::default(),
-            end: Cell::default(),
             process: options.process,
-            cpu_begin_ns: Cell::default(),
-            cpu_end_ns: Cell::default(),
-            memory_peak_kib: Cell::default(),
+            seen: Seen::default(),
             unconfirmed: RefCell::default(),
             unanswered: RefCell::default(),
             held: RefCell::default(),
@@ -91,6 +85,11 @@ impl Load {
             latencies: RefCell::new([histogram.clone(), histogram.clone(), histogram]),
             waiting: RefCell::default(),
         }
+    }
+
+    /// How often the broker has said something.
+    pub fn replies(&self) -> u64 {
+        self.seen.replies.get()
     }
 
     pub fn now(&self) -> u64 {
@@ -101,17 +100,17 @@ impl Load {
     pub async fn publish(&self, options: &Options) {
         let mut message = vec![0; options.bytes as usize];
         let fill = self.in_flight as u64;
-        while self.published.get() < fill && self.refused.get() == 0 {
+        while self.seen.published.get() < fill && self.seen.refused.get() == 0 {
             self.may_publish(options.window).await;
             self.send(&mut message, 0);
         }
-        self.until(|| self.delivered.get() >= fill && self.confirmed.get() >= fill)
+        self.until(|| self.seen.delivered.get() >= fill && self.seen.confirmed.get() >= fill)
             .await;
-        self.cpu_begin_ns.set(self.cpu_ns());
+        self.seen.cpu_begin_ns.set(self.cpu_ns());
         let begin = self.now();
-        self.begin.set(begin);
+        self.seen.begin.set(begin);
         for number in 0..options.messages {
-            if self.refused.get() > 0 {
+            if self.seen.refused.get() > 0 {
                 return;
             }
             let due = match options.rate {
@@ -140,32 +139,32 @@ impl Load {
 
     /// Publishes a message that holds when it was due, and its number.
     fn send(&self, message: &mut [u8], due: u64) {
-        let number = self.published.get();
+        let number = self.seen.published.get();
         message[..8].copy_from_slice(&due.to_le_bytes());
         message[8..16].copy_from_slice(&number.to_le_bytes());
-        self.published.set(number + 1);
+        self.seen.published.set(number + 1);
         self.unconfirmed.borrow_mut().push_back(due);
         self.publishes
             .push(|out| self.wire.append_publish(out, number, message));
     }
 
     async fn may_publish(&self, window: u64) {
-        let slowest = || self.delivered.get().min(self.confirmed.get());
-        self.until(|| self.published.get() < slowest() + window)
+        let slowest = || self.seen.delivered.get().min(self.seen.confirmed.get());
+        self.until(|| self.seen.published.get() < slowest() + window)
             .await;
     }
 
     pub async fn done(&self) {
         self.until(|| {
-            self.acked.get() + self.late_acks.get() >= self.messages
-                && self.confirmed.get() >= self.messages
+            self.seen.acked.get() + self.seen.late_acks.get() >= self.messages
+                && self.seen.confirmed.get() >= self.messages
         })
         .await;
     }
 
     async fn until(&self, holds: impl Fn() -> bool) {
         poll_fn(|cx| {
-            if holds() || self.refused.get() > 0 {
+            if holds() || self.seen.refused.get() > 0 {
                 Poll::Ready(())
             } else {
                 let mut waiting = self.waiting.borrow_mut();
@@ -187,25 +186,25 @@ impl Load {
 
     /// The broker has the message that was published first of those that it has not confirmed.
     pub fn confirmed(&self, now: u64) {
-        count(&self.replies);
-        count(&self.confirmed);
+        count(&self.seen.replies);
+        count(&self.seen.confirmed);
         let since = self.unconfirmed.borrow_mut().pop_front();
         self.record(Row::Confirm, since, now);
     }
 
     /// The broker does not take a message.
     pub fn refused(&self) {
-        count(&self.replies);
-        count(&self.refused);
+        count(&self.seen.replies);
+        count(&self.seen.refused);
     }
 
     /// The broker has answered the oldest ack.
     pub fn acked(&self, in_time: bool, now: u64) {
-        count(&self.replies);
+        count(&self.seen.replies);
         count(if in_time {
-            &self.acked
+            &self.seen.acked
         } else {
-            &self.late_acks
+            &self.seen.late_acks
         });
         let since = self.unanswered.borrow_mut().pop_front();
         self.record(Row::Ack, since, now);
@@ -213,21 +212,21 @@ impl Load {
 
     /// A message has come.
     pub fn delivered(&self, delivery: Delivery, payload: &[u8], now: u64) {
-        count(&self.replies);
+        count(&self.seen.replies);
         let number = |bytes: &[u8]| bytes.first_chunk().map(|it| u64::from_le_bytes(*it));
         let due = number(payload).unwrap_or_default();
         let index = payload.get(8..).and_then(number);
         let mut has_come = self.has_come.borrow_mut();
         match index.and_then(|index| has_come.get_mut(index as usize)) {
             None => {
-                count(&self.foreign);
+                count(&self.seen.foreign);
                 return;
             }
             // Its ack was late; it needs another one, and counts no more.
-            Some(true) => count(&self.twice),
+            Some(true) => count(&self.seen.twice),
             Some(come) => {
                 *come = true;
-                count(&self.delivered);
+                count(&self.seen.delivered);
                 self.record(Row::Deliver, Some(due), now);
             }
         }
@@ -240,11 +239,12 @@ impl Load {
             };
             self.ack(since);
         }
-        if self.delivered.get() == self.messages {
-            self.end.set(now);
-            self.cpu_end_ns.set(self.cpu_ns());
+        if self.seen.delivered.get() == self.messages {
+            self.seen.end.set(now);
+            self.seen.cpu_end_ns.set(self.cpu_ns());
             let peak = self.process.map(process::memory_peak_kib);
-            self.memory_peak_kib
+            self.seen
+                .memory_peak_kib
                 .set(peak.and_then(Result::ok).unwrap_or(0));
             while !self.held.borrow().is_empty() {
                 self.ack(0);
@@ -267,27 +267,32 @@ impl Load {
     }
 
     pub fn is_complete(&self) -> bool {
-        let wrong = [&self.refused, &self.late_acks, &self.twice, &self.foreign];
-        self.acked.get() == self.messages && wrong.iter().all(|count| count.get() == 0)
+        let wrong = [
+            &self.seen.refused,
+            &self.seen.late_acks,
+            &self.seen.twice,
+            &self.seen.foreign,
+        ];
+        self.seen.acked.get() == self.messages && wrong.iter().all(|count| count.get() == 0)
     }
 
     pub fn state(&self) -> String {
         format!(
             "of {} messages {} were published, {} confirmed, {} refused, {} delivered, {} delivered twice, {} foreign, {} acknowledged in time, {} late",
             self.messages,
-            self.published.get(),
-            self.confirmed.get(),
-            self.refused.get(),
-            self.delivered.get(),
-            self.twice.get(),
-            self.foreign.get(),
-            self.acked.get(),
-            self.late_acks.get(),
+            self.seen.published.get(),
+            self.seen.confirmed.get(),
+            self.seen.refused.get(),
+            self.seen.delivered.get(),
+            self.seen.twice.get(),
+            self.seen.foreign.get(),
+            self.seen.acked.get(),
+            self.seen.late_acks.get(),
         )
     }
 
     pub fn report(&self, options: &Options) -> String {
-        let seconds = self.end.get().saturating_sub(self.begin.get()) as f64 / 1e9;
+        let seconds = self.seen.end.get().saturating_sub(self.seen.begin.get()) as f64 / 1e9;
         let per_second = options.messages as f64 / seconds;
         let mut report = format!(
             "{} in flight: {} messages of {} bytes in {seconds:.2} s, {per_second:.0} messages/s{}\n",
@@ -315,14 +320,15 @@ impl Load {
         }
         if self.process.is_some() {
             let cpu_ns = self
+                .seen
                 .cpu_end_ns
                 .get()
-                .saturating_sub(self.cpu_begin_ns.get());
+                .saturating_sub(self.seen.cpu_begin_ns.get());
             report += &format!(
                 "the broker used {:.3} s of CPU per million messages, and {:.1} MiB at most\n",
                 // Nanoseconds for one are milliseconds for a million.
                 cpu_ns as f64 / options.messages as f64 / 1e3,
-                self.memory_peak_kib.get() as f64 / 1024.0,
+                self.seen.memory_peak_kib.get() as f64 / 1024.0,
             );
         }
         report + &self.state() + "\n"

@@ -130,7 +130,7 @@ async fn run(options: Options) -> io::Result<(String, bool)> {
     let load = Rc::new(Load::new(&options));
     let talking = wire::start(&load, || connect(options.broker), options.outstanding()).await?;
     let watched = async {
-        let mut before = load.replies.get();
+        let mut before = load.replies();
         loop {
             match timeout(*options.patience, async {
                 load.done().await;
@@ -139,8 +139,8 @@ async fn run(options: Options) -> io::Result<(String, bool)> {
             .await
             {
                 Ok(()) => return Ok(()),
-                Err(GlommioError::TimedOut(_)) if load.replies.get() != before => {
-                    before = load.replies.get();
+                Err(GlommioError::TimedOut(_)) if load.replies() != before => {
+                    before = load.replies();
                 }
                 Err(_) => return Err(io::Error::other(load.state())),
             }

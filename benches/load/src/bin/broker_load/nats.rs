@@ -200,21 +200,4 @@ mod tests {
             assert_eq!(messages, [(Some((7, 9)), &b"\r\n"[..]), (None, b"")]);
         }
     }
-
-    #[test]
-    fn lines_that_are_none_are_errors() {
-        for wrong in [
-            &b"NO\r\n"[..],
-            b"MSG a\r\n",
-            b"MSG a 0 many\r\n",
-            b"MSG a 0 99999999\r\n",
-            b"-ERR 'Unknown Protocol Operation'\r\n",
-            b"\xff\r\n",
-        ] {
-            assert!(Event::parse(wrong).is_err(), "{wrong:?}");
-        }
-        assert!(Event::parse(&[b'+'; 9000]).is_err());
-        assert!(sequence("$JS.ACK.load.load.1.7").is_err());
-        assert!(!is_done(br#"{"type":"x","error":{"code":503}}"#) && is_done(br#"{"seq":1}"#));
-    }
 }

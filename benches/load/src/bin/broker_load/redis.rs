@@ -199,34 +199,4 @@ mod tests {
             );
         }
     }
-
-    #[test]
-    fn replies_that_are_none_are_errors() {
-        for wrong in [
-            &b"!1\r\n"[..],
-            b"\r\n",
-            b"*-1\r\n",
-            b"$-1\r\n",
-            b"$99999999\r\n",
-            b":many\r\n",
-            b"-ERR unknown command\r\n",
-        ] {
-            assert!(Token::parse(wrong).is_err(), "{wrong:?}");
-        }
-        assert!(Token::parse(&[b'+'; 2000]).is_err());
-        assert!(Reading::default().message(Token::Array(2)).is_err());
-        for wrong in ["", "7", "7-", "-7", "7-x"] {
-            assert!(entry_id(wrong.as_bytes()).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_command_is_an_array_of_strings() {
-        let mut out = Vec::new();
-        Stream::new("s", 5).append_ack(&mut out, (7, 1));
-        assert_eq!(
-            out,
-            b"*4\r\n$4\r\nXACK\r\n$1\r\ns\r\n$4\r\nload\r\n$3\r\n7-1\r\n"
-        );
-    }
 }
