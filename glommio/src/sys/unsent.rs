@@ -75,7 +75,7 @@ pub(crate) fn add(fd: RawFd) {
             given
                 .sockets
                 .entry(fd)
-                .or_insert_with(|| Sending::new([0; 2]));
+                .or_insert_with(|| Sending::new([-1; 2]));
         });
     }
 }
@@ -97,17 +97,20 @@ pub(crate) fn closing(fd: RawFd) {
 /// Whether the kernel is about to send something. What a peer has no room for, as it does not read, it is not.
 pub(crate) fn are_any() -> bool {
     GIVEN.with_borrow_mut(|given| {
+        // What has gone on may have ended a wait, of which the ring has not heard.
+        let mut has_changed = false;
         given.sockets.retain(|fd, it| {
             it.looks += 1;
             let left = left(*fd);
             if left != it.left {
                 *it = Sending::new(left);
+                has_changed = true;
             }
             left != [0; 2]
         });
         given.closed.iter_mut().for_each(|it| it.looks += 1);
         given.closed.take_if(|it| !it.goes_on());
-        given.closed.is_some() || given.sockets.values().any(Sending::goes_on)
+        has_changed || given.closed.is_some() || given.sockets.values().any(Sending::goes_on)
     })
 }
 
