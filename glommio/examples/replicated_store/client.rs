@@ -160,10 +160,8 @@ impl Replica {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         } else if self.planted.is(Defect::ConnectionUsedAgain) {
-            if let Some(read) = timeout(PATIENCE / 8, stream.read_exact(&mut answer))
-                .await
-                .ok()
-            {
+            let read = timeout(PATIENCE / 8, stream.read_exact(&mut answer));
+            if let Ok(read) = read.await {
                 read?;
             } else {
                 self.free.borrow_mut().push(stream);

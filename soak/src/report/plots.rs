@@ -120,13 +120,16 @@ fn histogram(records: &[Record]) -> Plot {
         "Share of the timers by their lateness. The machine's noise is by how much a plain sleeping thread overslept.",
     ];
     let duration: fn(f64) -> String = |ns| round(ns.round(), &DURATIONS);
-    let y: (_, _, fn(f64) -> String) = ("share", false, |share| format!("{share:.0} %"));
+    let y: AxisOf<'_> = ("share", false, |share| format!("{share:.0} %"));
     plot(words, [("late by", true, duration), y], records, panel)
 }
 
+/// Its label, whether it is logarithmic, and how a value is written.
+type AxisOf<'a> = (&'a str, bool, fn(f64) -> String);
+
 fn plot(
     [key, title, explanation]: [&'static str; 3],
-    axes: [(&str, bool, fn(f64) -> String); 2],
+    axes: [AxisOf<'_>; 2],
     records: &[Record],
     panel: impl Fn(&Record) -> DiagramPanel,
 ) -> Plot {
