@@ -89,7 +89,7 @@ compile_error!("glommio needs Linux: it waits with io_uring or epoll");
 extern crate glommio_macros;
 
 #[macro_use]
-mod shown;
+mod impl_debug;
 
 #[cfg(feature = "audit")]
 #[doc(hidden)]

@@ -193,7 +193,7 @@ impl Default for Waiters {
     }
 }
 
-shown! { Waiters, it: waiting: it.waiting.load(Ordering::Relaxed); .. }
+impl_debug! { Waiters, it: waiting: it.waiting.load(Ordering::Relaxed); .. }
 
 /// Something that is said once, by any thread, to all that look or wait.
 #[derive(Debug, Default)]

@@ -114,7 +114,7 @@ async fn write_groups(replica: Rc<Replica>, mut log: Log, arrived: LocalReceiver
         let appended = log.append(records).await;
         glommio::sometimes!(appended.is_err(), "an append has failed");
         if appended.is_err() || log.position > LARGEST_LOG {
-            // After an error, nobody knows what is on the device.
+            // After an error it is unknown what the device has.
             let is_lacking = planted.is(Defect::LostInNewLog) && appended.is_ok();
             let entries = match is_lacking {
                 true => before,

@@ -469,11 +469,11 @@ impl fmt::Display for TryRecvError {
 impl Error for RecvError {}
 impl Error for TryRecvError {}
 
-shown! { [T, S: Storage] Sender[T, S], it, shown => describe(&it.channel, shown) }
+impl_debug! { [T, S: Storage] Sender[T, S], it, debug => describe(&it.channel, debug) }
 
-shown! { [T, S: Storage] Receiver[T, S], it, shown => describe(&it.channel, shown) }
+impl_debug! { [T, S: Storage] Receiver[T, S], it, debug => describe(&it.channel, debug) }
 
-shown! { [T, S: Storage] Recv['_, T, S], it: receiver }
+impl_debug! { [T, S: Storage] Recv['_, T, S], it: receiver }
 
 /// The values are not printed: their `Debug` is user code, which may use the channel.
 fn describe<I>(

@@ -228,7 +228,7 @@ impl<T: Send, A: MeshAdapter> Clone for MeshBuilder<T, A> {
     }
 }
 
-shown! { [T: Send, A: MeshAdapter] MeshBuilder[T, A], it:
+impl_debug! { [T: Send, A: MeshAdapter] MeshBuilder[T, A], it:
     nr_peers: it.peers, channel_size: it.capacity, joined: it.handle.0.joined(); ..
 }
 

@@ -516,11 +516,11 @@ impl<T> Drop for OwnedChannelStream<T> {
     }
 }
 
-shown! { [T: fmt::Debug] LocalSender[T], it, shown => describe(&it.channel, shown) }
+impl_debug! { [T: fmt::Debug] LocalSender[T], it, debug => describe(&it.channel, debug) }
 
-shown! { [T: fmt::Debug] LocalReceiver[T], it, shown => describe(&it.channel, shown) }
+impl_debug! { [T: fmt::Debug] LocalReceiver[T], it, debug => describe(&it.channel, debug) }
 
-shown! { [T] OwnedChannelStream[T], it, shown => describe(&it.receiver.channel, shown) }
+impl_debug! { [T] OwnedChannelStream[T], it, debug => describe(&it.receiver.channel, debug) }
 
 /// The items are not printed: their `Debug` is user code, which may use the channel.
 fn describe<T>(channel: &Channel<T>, mut shown: fmt::DebugStruct<'_, '_>) -> fmt::Result {

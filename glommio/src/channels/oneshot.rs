@@ -220,7 +220,7 @@ impl<T, S: Storage> Drop for Receiver<T, S> {
     }
 }
 
-shown! { [T, S: Storage] Sender[T, S], it: is_closed: it.is_closed() }
+impl_debug! { [T, S: Storage] Sender[T, S], it: is_closed: it.is_closed() }
 
 impl<T, S: Storage> fmt::Debug for Receiver<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

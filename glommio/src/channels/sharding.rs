@@ -281,7 +281,7 @@ where
     }
 }
 
-shown! { [T: Send, H] Sharded[T, H], it:
+impl_debug! { [T: Send, H] Sharded[T, H], it:
     shard_id: it.shard.senders.peer_id(), nr_shards: it.shard.senders.nr_consumers(),
     is_closed: !it.streams.is_open(); ..
 }

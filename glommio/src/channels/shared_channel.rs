@@ -307,8 +307,8 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     }
 }
 
-shown! { [T: Send + Sized] SharedSender[T], it, shown => it.end.describe(shown) }
+impl_debug! { [T: Send + Sized] SharedSender[T], it, debug => it.end.describe(debug) }
 
-shown! { [T: Send] ForeignSender[T], it, shown => it.end.describe(shown) }
+impl_debug! { [T: Send] ForeignSender[T], it, debug => it.end.describe(debug) }
 
-shown! { [T: Send + Sized] SharedReceiver[T], it, shown => it.end.describe(shown) }
+impl_debug! { [T: Send + Sized] SharedReceiver[T], it, debug => it.end.describe(debug) }

@@ -516,11 +516,11 @@ impl<T, B> Drop for Ring<T, B> {
     }
 }
 
-shown! { [T] Producer[T], it:
+impl_debug! { [T] Producer[T], it:
     capacity: it.end.ring.capacity(), free_space: it.free_space(),
     consumer_disconnected: it.consumer_disconnected()
 }
 
-shown! { [T] Consumer[T], it:
+impl_debug! { [T] Consumer[T], it:
     capacity: it.end.ring.capacity(), producer_disconnected: it.producer_disconnected(); ..
 }

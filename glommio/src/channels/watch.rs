@@ -330,13 +330,13 @@ impl<T, S: Storage> Drop for Changed<'_, T, S> {
     }
 }
 
-shown! { [T, S: Storage] Sender[T, S], it:
+impl_debug! { [T, S: Storage] Sender[T, S], it:
     version: it.channel.with(|state| state.version),
     receivers: it.channel.with(|state| state.receivers)
 }
 
-shown! { [T, S: Storage] Receiver[T, S], it:
+impl_debug! { [T, S: Storage] Receiver[T, S], it:
     version: it.channel.with(|state| state.version), seen
 }
 
-shown! { [T, S: Storage] Changed['_, T, S], it: receiver }
+impl_debug! { [T, S: Storage] Changed['_, T, S], it: receiver }

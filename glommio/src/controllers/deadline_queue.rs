@@ -452,13 +452,13 @@ impl<T> Drop for PriorityBump<T> {
     }
 }
 
-shown! {
+impl_debug! {
     /// Without a look at the sources, and without evaluating the law.
     [T] Controller[T], it:
     items: it.items.borrow().len(), law: it.law.get(), bumps: it.bumps.get(),
     static_shares: it.static_shares.get(); ..
 }
 
-shown! { [T: fmt::Debug] DeadlineQueue[T], it: queue, controller; .. }
+impl_debug! { [T: fmt::Debug] DeadlineQueue[T], it: queue, controller; .. }
 
-shown! { [T: fmt::Debug] PriorityBump[T], it: controller }
+impl_debug! { [T: fmt::Debug] PriorityBump[T], it: controller }

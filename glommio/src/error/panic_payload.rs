@@ -83,4 +83,4 @@ impl From<Box<dyn Any + Send>> for PanicPayload {
     }
 }
 
-shown! { PanicPayload, it: message; .. }
+impl_debug! { PanicPayload, it: message; .. }

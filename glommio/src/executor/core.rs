@@ -135,4 +135,4 @@ impl Core {
     }
 }
 
-shown! { Core, it: id: it.id(), queues, reactor; .. }
+impl_debug! { Core, it: id: it.id(), queues, reactor; .. }

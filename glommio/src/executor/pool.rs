@@ -250,4 +250,4 @@ impl LocalExecutorPoolBuilder {
     }
 }
 
-shown! { LocalExecutorPoolBuilder, it: placement, on_shard_end, config; .. }
+impl_debug! { LocalExecutorPoolBuilder, it: placement, on_shard_end, config; .. }

@@ -250,7 +250,7 @@ impl Queues {
     }
 }
 
-shown! { Queues, it: by_index }
+impl_debug! { Queues, it: by_index }
 
 fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()> {
     GlommioError::ExecutorError(ExecutorErrorKind::QueueError {

@@ -172,7 +172,7 @@ impl Ends {
     }
 }
 
-shown! { Ends, it: policy; .. }
+impl_debug! { Ends, it: policy; .. }
 
 /// Tells that the thread of a shard is about to end, when it is dropped.
 struct Ended<'a> {

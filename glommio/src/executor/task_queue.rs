@@ -202,4 +202,4 @@ impl TaskQueue {
     }
 }
 
-shown! { TaskQueue, it: index: it.handle.index(), name, latency, shares: it.shares(); .. }
+impl_debug! { TaskQueue, it: index: it.handle.index(), name, latency, shares: it.shares(); .. }

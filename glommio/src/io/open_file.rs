@@ -492,7 +492,7 @@ impl Drop for OpenFile {
     }
 }
 
-shown! { OpenFile, it:
+impl_debug! { OpenFile, it:
     fd: it.shared().fd.as_raw_fd(), path: it.path.borrow(), inode: it.shared().inode,
     device: it.shared().device
 }

@@ -289,7 +289,7 @@ impl<T: AsRawFd + AsFd> AsFd for PollableFd<T> {
     }
 }
 
-shown! { [T: AsRawFd + fmt::Debug] PollableFd[T], it: inner; .. }
+impl_debug! { [T: AsRawFd + fmt::Debug] PollableFd[T], it: inner; .. }
 
 /// A wait of [`PollableFd::poll_readable`] or [`PollableFd::poll_writable`], one value for each:
 /// two waits that share one give each other up.

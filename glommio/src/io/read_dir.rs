@@ -235,4 +235,4 @@ impl Stream for ReadDir {
     }
 }
 
-shown! { ReadDir, it: path; .. }
+impl_debug! { ReadDir, it: path; .. }

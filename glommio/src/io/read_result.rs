@@ -170,7 +170,7 @@ impl From<ReadResult> for DmaBuffer {
     }
 }
 
-shown! {
+impl_debug! {
     /// Says how long, not what is in it.
     ReadResult, it: len; ..
 }

@@ -220,7 +220,7 @@ impl Drop for SharedRead {
     }
 }
 
-shown! { SharedRead, it: position, len, is_done: it.buffer.get().is_some(); .. }
+impl_debug! { SharedRead, it: position, len, is_done: it.buffer.get().is_some(); .. }
 
 /// Device and inode of an open file.
 pub(super) type FileId = ((u32, u32), u64);
@@ -323,4 +323,4 @@ impl FileReads {
     }
 }
 
-shown! { FileReads, it: id, reads: it.reads.borrow().len(); .. }
+impl_debug! { FileReads, it: id, reads: it.reads.borrow().len(); .. }

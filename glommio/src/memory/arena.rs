@@ -80,4 +80,4 @@ impl Arena {
     }
 }
 
-shown! { Arena, it: bytes, region: it.region.get() }
+impl_debug! { Arena, it: bytes, region: it.region.get() }

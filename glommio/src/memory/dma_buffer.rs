@@ -188,7 +188,7 @@ impl AsMut<[u8]> for DmaBuffer {
     }
 }
 
-shown! {
+impl_debug! {
     /// Says where and how long, not what is in it.
     DmaBuffer, it: start, len; ..
 }

@@ -495,7 +495,7 @@ impl Sink for AcceptQueue {
     }
 }
 
-shown! { AcceptQueue, it: listener, state; .. }
+impl_debug! { AcceptQueue, it: listener, state; .. }
 
 /// Takes the result of the [`PollOnce`] that waits for a connection.
 struct Readable(Rc<AcceptQueue>);

@@ -256,7 +256,7 @@ impl From<std::net::TcpListener> for BalancedTcpListener {
     }
 }
 
-shown! { BalancedTcpListener, it:
+impl_debug! { BalancedTcpListener, it:
     socket: it.shared.socket,
     loads: (lock(&it.shared.members).joined.iter()).map(|it| it.load()).collect::<Vec<_>>(); ..
 }
@@ -382,7 +382,7 @@ enum Next {
     Accepted(AcceptedTcpStream),
 }
 
-shown! { ShardListener, it: listener, load: it.place.member.load() }
+impl_debug! { ShardListener, it: listener, load: it.place.member.load() }
 
 impl Drop for MemberPlace {
     fn drop(&mut self) {

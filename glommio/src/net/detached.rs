@@ -66,7 +66,7 @@ macro_rules! detached_methods {
             }
         }
 
-        shown! { [B: RxBuf] $Detached[B], it, shown => it.detached.describe(shown) }
+        impl_debug! { [B: RxBuf] $Detached[B], it, debug => it.detached.describe(debug) }
     };
 }
 pub(super) use detached_methods;

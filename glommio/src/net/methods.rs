@@ -370,8 +370,8 @@ macro_rules! stream_impls {
             }
         }
 
-        shown! {
-            [$B: $crate::net::RxBuf + std::fmt::Debug] $Stream[$B], it, shown => it.stream.describe(shown)
+        impl_debug! {
+            [$B: $crate::net::RxBuf + std::fmt::Debug] $Stream[$B], it, debug => it.stream.describe(debug)
         }
     };
 }

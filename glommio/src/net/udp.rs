@@ -236,7 +236,7 @@ impl UdpSocket {
     address_methods!(addr, SocketAddr);
 }
 
-shown! { UdpSocket, it, shown => it.datagram.describe(shown) }
+impl_debug! { UdpSocket, it, debug => it.datagram.describe(debug) }
 
 descriptor_impls! {
     /// Takes a UDP socket, blocking or not.

@@ -225,7 +225,7 @@ async fn measure(state: Rc<ShedderState>) {
     }
 }
 
-shown! { LoadShedder, it: delay: it.delay(), is_overloaded: it.is_overloaded(); .. }
+impl_debug! { LoadShedder, it: delay: it.delay(), is_overloaded: it.is_overloaded(); .. }
 
 /// Builds a [`LoadShedder`]: how much delay is accepted, and for how long.
 #[derive(Clone, Copy, Debug)]

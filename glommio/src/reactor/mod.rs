@@ -304,7 +304,7 @@ impl Drop for Reactor {
     }
 }
 
-shown! { Reactor, it:
+impl_debug! { Reactor, it:
     driver: it.driver.ring().driver(), mode: it.driver.ring().mode(),
     features: it.driver.ring().features(), in_flight: it.driver.in_flight.borrow().len(),
     timers: it.timers.len(); ..

@@ -166,7 +166,7 @@ impl Default for CancellationToken {
     }
 }
 
-shown! { CancellationToken, it: is_cancelled: it.is_cancelled(); .. }
+impl_debug! { CancellationToken, it: is_cancelled: it.is_cancelled(); .. }
 
 impl Node {
     fn adopt(self: &Rc<Node>, child: &Rc<Node>) {
@@ -278,7 +278,7 @@ impl Drop for Cancelled<'_> {
     }
 }
 
-shown! { Cancelled['_], it: is_cancelled: it.node.is_cancelled.get() }
+impl_debug! { Cancelled['_], it: is_cancelled: it.node.is_cancelled.get() }
 
 impl ExecutorProxy {
     /// A token that is cancelled when another shard of this executor's pool has died, if the pool's
@@ -405,4 +405,4 @@ impl RemoteCancellation {
     }
 }
 
-shown! { RemoteCancellation, it: is_cancelled: it.is_cancelled() }
+impl_debug! { RemoteCancellation, it: is_cancelled: it.is_cancelled() }

@@ -125,4 +125,4 @@ impl<R> Drop for JoinHandle<R> {
     }
 }
 
-shown! { [R] JoinHandle[R], it: is_finished: it.is_finished(); .. }
+impl_debug! { [R] JoinHandle[R], it: is_finished: it.is_finished(); .. }

@@ -240,7 +240,7 @@ impl<T> Drop for JoinSet<T> {
     }
 }
 
-shown! { [T] JoinSet[T], it: len: it.len(), done: it.shared.done.borrow().len() }
+impl_debug! { [T] JoinSet[T], it: len: it.len(), done: it.shared.done.borrow().len() }
 
 /// The future of a member and the report of its end, dropped in this order.
 pub(crate) struct Reporting<T, F> {
@@ -367,7 +367,7 @@ impl AbortHandle {
     }
 }
 
-shown! { AbortHandle, it: is_finished: it.is_finished() }
+impl_debug! { AbortHandle, it: is_finished: it.is_finished() }
 
 /// A task of a [`JoinSet`] has ended without an output.
 ///

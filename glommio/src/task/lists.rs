@@ -168,7 +168,7 @@ impl Drop for RunQueue {
     }
 }
 
-shown! { RunQueue, it: is_empty: it.is_empty() }
+impl_debug! { RunQueue, it: is_empty: it.is_empty() }
 
 /// The executor's references to its tasks that are not over, and the memory of all. Those left when it
 /// is dropped are shut down.

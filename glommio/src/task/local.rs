@@ -155,7 +155,7 @@ impl<T: 'static> LocalKey<T> {
     }
 }
 
-shown! { [T: 'static] LocalKey[T], _it: ; .. }
+impl_debug! { [T: 'static] LocalKey[T], _it: ; .. }
 
 struct Entered<T: 'static> {
     key: &'static LocalKey<T>,
@@ -190,7 +190,7 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
     }
 }
 
-shown! { [T: fmt::Debug + 'static, F] TaskLocalFuture[T, F], it: value; .. }
+impl_debug! { [T: fmt::Debug + 'static, F] TaskLocalFuture[T, F], it: value; .. }
 
 /// The value of a [`LocalKey`] is not set: the code runs outside its [`scope`](LocalKey::scope).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -239,4 +239,4 @@ impl Drop for OwnedTask {
     }
 }
 
-shown! { OwnedTask, it: task: it.0.as_ptr() }
+impl_debug! { OwnedTask, it: task: it.0.as_ptr() }

@@ -97,7 +97,7 @@ impl Drop for Runnable {
     }
 }
 
-shown! { Runnable, it: task: it.0.as_ptr() }
+impl_debug! { Runnable, it: task: it.0.as_ptr() }
 
 /// A wake from another thread to the owner of a task: it was woken, or its last waker is gone.
 ///
@@ -156,4 +156,4 @@ impl Drop for RemoteWake {
     }
 }
 
-shown! { RemoteWake, _it: ; .. }
+impl_debug! { RemoteWake, _it: ; .. }

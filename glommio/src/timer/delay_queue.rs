@@ -264,7 +264,7 @@ impl<T> Drop for DelayQueue<T> {
     }
 }
 
-shown! { [T] DelayQueue[T], it: len: it.len(); .. }
+impl_debug! { [T] DelayQueue[T], it: len: it.len(); .. }
 
 /// See [`DelayQueue::next_expired`].
 #[derive(Debug)]

@@ -67,24 +67,16 @@ fn what_is_denied_is_named_by_the_error() {
         libc::SYS_io_uring_register,
         libc::SYS_io_uring_enter,
     ];
+    let docker = "io_uring, seccomp, allow";
     let podman = "io_uring is forbidden, seccomp, Podman, allow io_uring_setup";
     let old = "kernel, io_uring, too old, Linux 5.13";
+    let registering = "io_uring_register";
     let entering = "io_uring_enter, seccomp";
     for (call, errno, kind, words) in [
-        (
-            setup,
-            libc::EPERM,
-            PermissionDenied,
-            "io_uring, seccomp, allow",
-        ),
+        (setup, libc::EPERM, PermissionDenied, docker),
         (setup, libc::ENOSYS, PermissionDenied, podman),
         (setup, libc::EINVAL, Unsupported, old),
-        (
-            register,
-            libc::EACCES,
-            PermissionDenied,
-            "io_uring_register",
-        ),
+        (register, libc::EACCES, PermissionDenied, registering),
         (enter, libc::EPERM, PermissionDenied, entering),
         (enter, libc::ENOSYS, PermissionDenied, entering),
     ] {

@@ -18,7 +18,6 @@ mod recurring;
 mod repeat;
 mod seed;
 mod sockets;
-mod speed;
 
 use glommio::simulation::Fault;
 

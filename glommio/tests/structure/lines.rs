@@ -23,8 +23,11 @@ const AREAS: [(&str, &[&str]); 8] = [
     ),
     ("staged-wheel", &["staged-wheel"]),
     ("soak", &["soak"]),
-    ("benches with peers", &["benches", "support"]),
-    ("examples with tests", &["examples"]),
+    (
+        "benches with peers",
+        &["benches", "support", "glommio/benches"],
+    ),
+    ("examples with tests", &["examples", "glommio/examples"]),
     ("timelog", &["timelog"]),
 ];
 

@@ -109,6 +109,6 @@ impl<T: Send + Sized> Drop for ConnectedReceiver<T> {
     }
 }
 
-shown! { [T: Send + Sized] ConnectedSender[T], it, shown => it.end.describe(shown) }
+impl_debug! { [T: Send + Sized] ConnectedSender[T], it, debug => it.end.describe(debug) }
 
-shown! { [T: Send + Sized] ConnectedReceiver[T], it, shown => it.end.describe(shown) }
+impl_debug! { [T: Send + Sized] ConnectedReceiver[T], it, debug => it.end.describe(debug) }

@@ -483,6 +483,6 @@ impl Drop for DmaStreamWriter {
     }
 }
 
-shown! { DmaStreamWriter, it:
+impl_debug! { DmaStreamWriter, it:
     position: it.writer.state.borrow().position(), flushed: it.writer.state.borrow().flushed(); ..
 }

@@ -254,4 +254,4 @@ impl AsyncSeek for StreamReader {
     }
 }
 
-shown! { StreamReader, it: file, position: it.position(), end; .. }
+impl_debug! { StreamReader, it: file, position: it.position(), end; .. }

@@ -89,4 +89,4 @@ impl Buffered for Stdin {
 
 reads_by_buffer!(Stdin);
 
-shown! { Stdin, _it: ; .. }
+impl_debug! { Stdin, _it: ; .. }

@@ -344,4 +344,4 @@ impl AsyncSeek for StreamWriter {
     }
 }
 
-shown! { StreamWriter, it: file, next, buffered_bytes: it.buffer.len(); .. }
+impl_debug! { StreamWriter, it: file, next, buffered_bytes: it.buffer.len(); .. }

@@ -133,7 +133,7 @@ impl Drop for ConnectionGuard {
     }
 }
 
-shown! { ConnectionGuard, it: shard: it.member.shard; .. }
+impl_debug! { ConnectionGuard, it: shard: it.member.shard; .. }
 
 /// No code of the user runs under these locks, and none of ours panics.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

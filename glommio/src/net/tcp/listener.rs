@@ -96,7 +96,7 @@ pub(in crate::net) fn listening_socket(address: SocketAddr) -> io::Result<Socket
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-shown! { TcpListener, it: fd: it.socket.as_raw_fd(); .. }
+impl_debug! { TcpListener, it: fd: it.socket.as_raw_fd(); .. }
 
 descriptor_impls! {
     /// Takes a stream socket that is bound and listening, blocking or not.

@@ -192,7 +192,7 @@ impl Shared {
     }
 }
 
-shown! { DatagramPool, it:
+impl_debug! { DatagramPool, it:
     buffers: it.buffers(), buffer_bytes: it.buffer_bytes(), available: it.available(),
     pauses: it.pauses()
 }
@@ -336,7 +336,7 @@ impl Drop for ReceivedDatagrams {
     }
 }
 
-shown! { ReceivedDatagrams, it:
+impl_debug! { ReceivedDatagrams, it:
     from: it.from(), bytes: it.bytes().len(), segment_size: it.segment_size(), ecn: it.ecn(),
     destination: it.destination(), received_at: it.received_at(), is_truncated: it.is_truncated()
 }

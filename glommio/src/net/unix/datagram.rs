@@ -200,7 +200,7 @@ impl UnixDatagram {
     address_methods!(address, SocketAddr);
 }
 
-shown! { UnixDatagram, it, shown => it.datagram.describe(shown) }
+impl_debug! { UnixDatagram, it, debug => it.datagram.describe(debug) }
 
 descriptor_impls! {
     /// Takes a Unix datagram socket, blocking or not.

@@ -80,7 +80,7 @@ impl UnixListener {
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
-shown! { UnixListener, it: fd: it.socket.as_raw_fd(); .. }
+impl_debug! { UnixListener, it: fd: it.socket.as_raw_fd(); .. }
 
 descriptor_impls! {
     /// Takes a stream socket that is bound and listening, blocking or not.

@@ -1,9 +1,23 @@
 //! How long simulations take. The figures are for comparing two commits, on a machine that does nothing else.
+//!
+//! ```text
+//! cargo bench -p glommio --features simulation --bench simulation
+//! ```
 
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glommio::io::BufferedFile;
+use glommio::net::UdpSocket;
 use glommio::simulation::{Simulation, SimulationBuilder};
+use glommio::spawn_local;
+use glommio::timer::sleep;
 
-use super::{MILLISECOND, SECOND};
-use crate::common::prelude::*;
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Executors that wait for nothing, beside one that sleeps 200,000 times.
 fn idle(mut simulation: SimulationBuilder) -> SimulationBuilder {
@@ -61,14 +75,13 @@ fn timers(simulation: SimulationBuilder) -> SimulationBuilder {
                 }
             })
         });
-        join_all(sleeping.collect::<Vec<_>>()).await;
+        for task in sleeping.collect::<Vec<_>>() {
+            task.await;
+        }
     })
 }
 
-/// `cargo test --release -p glommio --features macros,simulation --test simulation -- --ignored --nocapture speed`
-#[test]
-#[ignore = "prints figures, and judges none"]
-fn speed_of_simulations() {
+fn main() {
     for (name, build) in [
         ("idle", idle as fn(SimulationBuilder) -> SimulationBuilder),
         ("heartbeats", heartbeats),
