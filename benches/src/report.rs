@@ -28,7 +28,7 @@ pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     };
     let _ = writeln!(
         text,
-        "\nMedians{of_rounds}{of_yardstick}. {}",
+        "\nMedians{of_rounds}{of_yardstick}.{}",
         bench.preface
     );
     for rows in rows.chunk_by(|one, other| one.section == other.section) {
