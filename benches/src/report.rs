@@ -26,11 +26,7 @@ pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
         _ if !has_yardstick(bench, figures) => String::new(),
         name => format!(", after × the median of the ratios to {name} within the rounds"),
     };
-    let _ = writeln!(
-        text,
-        "\nMedians{of_rounds}{of_yardstick}.{}",
-        bench.preface
-    );
+    let _ = writeln!(text, "\nMedians{of_rounds}{of_yardstick}.{}", bench.preface);
     for rows in rows.chunk_by(|one, other| one.section == other.section) {
         let columns = figures.columns.iter().map(String::as_str);
         let is_measured = |column: &&str| {
