@@ -98,10 +98,8 @@ pub(super) async fn rests() {
     sleep(Duration::from_millis(300)).await;
     let used = cpu() - before;
     // One that spins has what others leave it, which beside other tests is not all.
-    assert!(
-        used < Duration::from_millis(30),
-        "busy for {used:?} of 300 ms"
-    );
+    let limit = patient(Duration::from_millis(30)).min(Duration::from_millis(150));
+    assert!(used < limit, "busy for {used:?} of 300 ms");
 }
 
 /// Threads of the kernel that work for what this thread has submitted.
