@@ -9,15 +9,20 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Weak;
 use std::time::Duration;
 
-use super::nonblocking;
+use nix::sys::socket::UnixAddr;
+use socket2::SockAddr;
+
 use super::readiness::{Direction, Readiness, outcome_at_once};
 use super::time_limit::{checked, pause};
 use crate::reactor::{Reactor, current};
-use crate::sys::socket::Socket;
+use crate::sys::door::is_tried_at_once;
+use crate::sys::socket::{self, SEND, Socket};
+use crate::sys::unix_address;
 
 /// What `buffer_size` of the sockets returns at first. It has no effect.
 pub(super) const DEFAULT_BUFFER_BYTES: usize = 8192;
@@ -151,7 +156,7 @@ impl Datagram {
         mut attempt: impl FnMut(RawFd) -> io::Result<T>,
     ) -> io::Result<T> {
         let fd = self.socket.as_raw_fd();
-        if nonblocking::is_tried_at_once(fd, direction.events())
+        if is_tried_at_once(fd, direction.events())
             && let Some(done) = outcome_at_once(&mut || attempt(fd)).await
         {
             return done;
@@ -188,4 +193,50 @@ impl Drop for CancelOnDrop {
 /// What calls that have waited too long end with.
 pub(super) fn timed_out() -> io::Error {
     io::Error::from_raw_os_error(libc::ETIMEDOUT)
+}
+
+pub(super) fn send_to(socket: &Socket, buf: &[u8], address: &SockAddr) -> io::Result<usize> {
+    socket.send_to_with_flags(buf, address, SEND.bits())
+}
+
+/// The address of a datagram's sender.
+pub(super) trait Sender: Sized {
+    fn of(address: &SockAddr) -> io::Result<Self>;
+}
+
+impl Sender for SocketAddr {
+    fn of(address: &SockAddr) -> io::Result<Self> {
+        if address.len() == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "what was received came without a sender's address: the socket is not a UDP socket",
+            ));
+        }
+        address.as_socket().ok_or_else(|| no_sender("internet"))
+    }
+}
+
+impl Sender for UnixAddr {
+    fn of(address: &SockAddr) -> io::Result<Self> {
+        unix_address::of_sender(address).ok_or_else(|| no_sender("Unix"))
+    }
+}
+
+fn no_sender(family: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the sender of a datagram has no {family} address"),
+    )
+}
+
+/// One datagram and its sender. What does not fit in `buf` is cut off.
+pub(super) fn receive_from<S: Sender>(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, S)> {
+    let (bytes, address) = socket::receive_from(fd, buf, 0)?;
+    Ok((bytes, S::of(&address)?))
+}
+
+/// As [`receive_from`], but the datagram stays in the socket.
+pub(super) fn peek_from<S: Sender>(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, S)> {
+    let (bytes, address) = socket::receive_from(fd, buf, libc::MSG_PEEK)?;
+    Ok((bytes, S::of(&address)?))
 }

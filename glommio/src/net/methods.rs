@@ -195,7 +195,7 @@ macro_rules! datagram_methods {
         ///
         /// Nothing is lost when it is dropped.
         pub async fn peek_from(&self, buf: &mut [u8]) -> $crate::net::Result<(usize, $Sender)> {
-            let peek = |fd| $crate::net::nonblocking::peek_from(fd, buf);
+            let peek = |fd| $crate::net::datagram::peek_from(fd, buf);
             Ok(self.datagram.read(peek).await?)
         }
 
@@ -209,7 +209,7 @@ macro_rules! datagram_methods {
         ///
         /// Nothing is lost when it is dropped.
         pub async fn recv_from(&self, buf: &mut [u8]) -> $crate::net::Result<(usize, $Sender)> {
-            let receive = |fd| $crate::net::nonblocking::receive_from(fd, buf);
+            let receive = |fd| $crate::net::datagram::receive_from(fd, buf);
             Ok(self.datagram.read(receive).await?)
         }
 

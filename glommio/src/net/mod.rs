@@ -81,7 +81,6 @@ mod incoming;
 mod listener_methods;
 mod methods;
 mod multishot_poll;
-mod nonblocking;
 mod options;
 mod readiness;
 mod stream;

@@ -46,10 +46,10 @@ use std::os::fd::RawFd;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 
-use super::nonblocking;
 use crate::noted::{Awaited, waiting};
 use crate::panic::{self, wake_by_ref};
 use crate::reactor::{PollMany, Reactor, Sink, SinkHandle, executor_is_gone};
+use crate::sys::socket::has_urgent_data;
 use crate::tuning;
 
 /// Reports when a socket becomes readable.
@@ -131,7 +131,7 @@ impl MultishotPoll {
     pub(super) fn note_end_of_data(&self, fd: RawFd) -> bool {
         let events = &self.events;
         let explained = u32::from(events.has_received.take());
-        if events.cleared.take() > explained && nonblocking::has_urgent_data(fd) {
+        if events.cleared.take() > explained && has_urgent_data(fd) {
             events.is_unsure.set(true);
         }
         !events.is_unsure.get()

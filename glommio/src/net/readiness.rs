@@ -30,10 +30,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::multishot_poll::MultishotPoll;
-use super::nonblocking;
 use super::time_limit::TimeLimit;
 use crate::reactor::{OpHandle, PollOnce, Reactor, budget, executor_is_gone};
 use crate::ring::Feature;
+use crate::sys::door::is_tried_at_once;
 use crate::tuning;
 
 /// One direction of a socket: the wait for it, and its time limit.
@@ -164,9 +164,7 @@ impl Readiness {
         }
         let mut is_ready = match &self.source {
             Source::Poll(operation) => {
-                operation.is_none()
-                    && !is_empty
-                    && nonblocking::is_tried_at_once(fd, self.direction.events())
+                operation.is_none() && !is_empty && is_tried_at_once(fd, self.direction.events())
             }
             Source::Multishot(poll) => !is_empty || !poll.is_quiet(),
         };

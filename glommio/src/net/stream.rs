@@ -28,7 +28,6 @@ use socket2::Protocol;
 
 use super::buffer::{Buffered, NonBuffered, RxBuf};
 use super::detached::Detached;
-use super::nonblocking;
 use super::readiness::{Direction, Directions, Readiness, outcome_at_once};
 use super::time_limit::checked;
 use crate::reactor::{Reactor, budget, current};
@@ -166,7 +165,7 @@ impl<B> Stream<B> {
         }
         let fd = self.connection.fd();
         let write = &mut self.connection.directions.write;
-        write.poll_io(fd, cx, false, || nonblocking::send(fd, buf))
+        write.poll_io(fd, cx, false, || socket::send(fd, buf))
     }
 
     pub(super) fn poll_write_vectored(
@@ -179,7 +178,7 @@ impl<B> Stream<B> {
         }
         let fd = self.connection.fd();
         let write = &mut self.connection.directions.write;
-        write.poll_io(fd, cx, false, || nonblocking::send_vectored(fd, bufs))
+        write.poll_io(fd, cx, false, || socket::send_vectored(fd, bufs))
     }
 
     /// Sends up to `bytes` bytes that are in `pipe`; the socket is nonblocking.
@@ -277,7 +276,7 @@ impl<B: RxBuf> Stream<B> {
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        let count = bufs.len().min(nonblocking::MAX_SLICES);
+        let count = bufs.len().min(socket::MAX_SLICES);
         let bufs = &mut bufs[..count];
         let room: usize = bufs.iter().map(|buf| buf.len()).sum();
         if room == 0 {
@@ -309,7 +308,7 @@ impl<B: RxBuf> Stream<B> {
         // Its own, since the stream's remembers one waiter, which reads.
         let reactor = self.connection.reactor.clone();
         let mut readable = Readiness::of_one_wait(reactor, Direction::Read, None, timed_out);
-        poll_fn(|cx| readable.poll_io(fd, cx, true, || nonblocking::peek(fd, buf))).await
+        poll_fn(|cx| readable.poll_io(fd, cx, true, || socket::peek(fd, buf))).await
     }
 
     fn peek_at_once(&self, buf: &mut [u8]) -> io::Result<usize> {
@@ -320,7 +319,7 @@ impl<B: RxBuf> Stream<B> {
         }
         let peeked = match self.connection.take_peeked_error() {
             Some(error) => Err(error),
-            None => nonblocking::peek(self.connection.fd(), rest),
+            None => socket::peek(self.connection.fd(), rest),
         };
         match peeked {
             Ok(count) => Ok(buffered + count),
@@ -394,7 +393,7 @@ impl Connection {
         }
         let (fd, asked) = (self.fd(), buf.len());
         let read = &mut self.directions.read;
-        let received = read.poll_io(fd, cx, self.is_empty, || nonblocking::receive(fd, buf));
+        let received = read.poll_io(fd, cx, self.is_empty, || socket::receive(fd, buf));
         self.note_received(received, asked)
     }
 
@@ -409,9 +408,7 @@ impl Connection {
         }
         let fd = self.fd();
         let read = &mut self.directions.read;
-        let received = read.poll_io(fd, cx, self.is_empty, || {
-            nonblocking::receive_vectored(fd, bufs)
-        });
+        let received = read.poll_io(fd, cx, self.is_empty, || socket::receive_vectored(fd, bufs));
         self.note_received(received, asked)
     }
 
@@ -444,7 +441,7 @@ impl Connection {
         self.is_empty = false;
         let fd = self.fd();
         let read = &mut self.directions.read;
-        read.poll_io(fd, cx, false, || nonblocking::receive_record(fd, buf))
+        read.poll_io(fd, cx, false, || socket::receive_record(fd, buf))
     }
 
     fn take_peeked_error(&self) -> Option<io::Error> {

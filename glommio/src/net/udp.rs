@@ -16,11 +16,11 @@ pub use pool::{DatagramPool, DatagramSegments, Destination, ReceivedDatagrams};
 pub use segments::{Ecn, Segments};
 use socket2::{Domain, Protocol, SockAddr, Type};
 
-use super::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
+use super::datagram::{DEFAULT_BUFFER_BYTES, Datagram, send_to};
 use super::methods::{address_methods, datagram_methods, descriptor_impls};
-use super::{Result, addr, nonblocking};
+use super::{Result, addr};
 use crate::reactor::budget;
-use crate::sys::socket::Socket;
+use crate::sys::socket::{self, Socket};
 
 /// A UDP socket.
 ///
@@ -151,7 +151,7 @@ impl UdpSocket {
     /// Nothing is lost when it is dropped.
     pub async fn peek(&self, buf: &mut [u8]) -> Result<usize> {
         budget::checked(self.check_connected()).await?;
-        let peek = |fd| nonblocking::peek(fd, buf);
+        let peek = |fd| socket::peek(fd, buf);
         Ok(self.datagram.read_without_limit(peek).await?)
     }
 
@@ -169,7 +169,7 @@ impl UdpSocket {
     /// Nothing is lost when it is dropped.
     pub async fn recv(&self, buf: &mut [u8]) -> Result<usize> {
         budget::checked(self.check_connected()).await?;
-        let receive = |fd| nonblocking::receive(fd, buf);
+        let receive = |fd| socket::receive(fd, buf);
         Ok(self.datagram.read(receive).await?)
     }
 
@@ -192,7 +192,7 @@ impl UdpSocket {
         let address = addr::first(self.datagram.reactor(), addr).await;
         let address = budget::checked(address).await?;
         let address = SockAddr::from(address);
-        let send = |_| nonblocking::send_to(self.socket(), buf, &address);
+        let send = |_| send_to(self.socket(), buf, &address);
         Ok(self.datagram.write(send).await?)
     }
 
@@ -207,7 +207,7 @@ impl UdpSocket {
     ///
     /// Dropped while it waits, nothing has been sent.
     pub async fn send(&self, buf: &[u8]) -> Result<usize> {
-        let send = |fd| nonblocking::send(fd, buf);
+        let send = |fd| socket::send(fd, buf);
         Ok(self.datagram.write(send).await?)
     }
 

@@ -9,7 +9,6 @@ use crate::io::read_result::ReadResult;
 use crate::memory::DmaBuffer;
 use crate::reactor::budget;
 use crate::reactor::op::Bytes;
-use crate::stats::Counted;
 
 impl DmaFile {
     /// Reads exactly `size` bytes at `pos`, whatever they are.
@@ -100,32 +99,6 @@ impl DmaFile {
         let goes_on = |read, count| goes_on(read, count, len);
         let (read, buffer) = self.read_into(buf, pos, goes_on).await;
         (self.file.named(read, "Reading"), buffer)
-    }
-
-    /// Reads into `buffer`, and how many bytes there were. `goes_on` says from what was read so far and
-    /// what was read last whether a read that has not filled it goes on.
-    pub(super) async fn read_into(
-        &self,
-        mut buffer: DmaBuffer,
-        pos: u64,
-        goes_on: impl Fn(usize, usize) -> bool,
-    ) -> (io::Result<usize>, DmaBuffer) {
-        let submitter = self.file.submitter();
-        let len = buffer.len();
-        let mut read = 0;
-        loop {
-            let op = self.read_op(buffer, read, pos);
-            let (back, count) = submitter.read_into(op, Counted::Read).await;
-            buffer = back;
-            let count = match count {
-                Ok(count) => count,
-                Err(error) => return (Err(error), buffer),
-            };
-            read += count;
-            if read >= len || !goes_on(read, count) {
-                return (Ok(read), buffer);
-            }
-        }
     }
 
     /// Writes all of `buf` at `pos`: what the kernel has left is written with a further call.

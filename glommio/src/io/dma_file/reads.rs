@@ -99,6 +99,32 @@ impl DmaFile {
         Ok((buffer, read?))
     }
 
+    /// Reads into `buffer`, and how many bytes there were. `goes_on` says from what was read so far and
+    /// what was read last whether a read that has not filled it goes on.
+    pub(super) async fn read_into(
+        &self,
+        mut buffer: DmaBuffer,
+        pos: u64,
+        goes_on: impl Fn(usize, usize) -> bool,
+    ) -> (io::Result<usize>, DmaBuffer) {
+        let submitter = self.file.submitter();
+        let len = buffer.len();
+        let mut read = 0;
+        loop {
+            let op = self.read_op(buffer, read, pos);
+            let (back, count) = submitter.read_into(op, Counted::Read).await;
+            buffer = back;
+            let count = match count {
+                Ok(count) => count,
+                Err(error) => return (Err(error), buffer),
+            };
+            read += count;
+            if read >= len || !goes_on(read, count) {
+                return (Ok(read), buffer);
+            }
+        }
+    }
+
     /// See [`to_allocate`].
     pub(super) async fn to_allocate(&self, position: u64, size: usize) -> Result<usize> {
         let needed = to_allocate(&self.file, position, size).await;

@@ -161,7 +161,7 @@ async fn tcp_pair(poll: &MultishotPoll) -> (TcpStream, TcpStream, Rc<EventSink>)
 fn send_urgent(socket: &TcpStream, peer: &TcpStream) {
     let sent = socket2::SockRef::from(peer).send_out_of_band(b"!");
     sent.expect("there is space");
-    while !nonblocking::has_urgent_data(socket.as_raw_fd()) {}
+    while !has_urgent_data(socket.as_raw_fd()) {}
 }
 
 #[run_test(run)]

@@ -7,11 +7,11 @@ use nix::sys::socket::UnixAddr;
 use socket2::{Domain, Type};
 
 use super::{address, full_receiver};
+use crate::net::Result;
 use crate::net::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
 use crate::net::methods::{address_methods, datagram_methods, descriptor_impls};
-use crate::net::{Result, nonblocking};
 use crate::reactor::budget;
-use crate::sys::socket::Socket;
+use crate::sys::socket::{self, Socket};
 
 /// A Unix datagram socket.
 ///
@@ -132,7 +132,7 @@ impl UnixDatagram {
     pub async fn peek(&self, buf: &mut [u8]) -> Result<usize> {
         // Asked each time: a send that finds the peer gone ends the connection.
         budget::checked(self.socket().peer_addr()).await?;
-        let peek = |fd| nonblocking::peek(fd, buf);
+        let peek = |fd| socket::peek(fd, buf);
         Ok(self.datagram.read_without_limit(peek).await?)
     }
 
@@ -149,7 +149,7 @@ impl UnixDatagram {
     ///
     /// Nothing is lost when it is dropped.
     pub async fn recv(&self, buf: &mut [u8]) -> Result<usize> {
-        let receive = |fd| nonblocking::receive(fd, buf);
+        let receive = |fd| socket::receive(fd, buf);
         Ok(self.datagram.read(receive).await?)
     }
 
@@ -185,7 +185,7 @@ impl UnixDatagram {
     ///
     /// Dropped while it waits, nothing has been sent.
     pub async fn send(&self, buf: &[u8]) -> Result<usize> {
-        let send = |fd| nonblocking::send(fd, buf);
+        let send = |fd| socket::send(fd, buf);
         Ok(self.datagram.write(send).await?)
     }
 

@@ -28,11 +28,10 @@ use std::time::Duration;
 use socket2::{Domain, SockAddr, Type};
 
 use crate::clock;
-use crate::net::datagram::{Datagram, timed_out};
-use crate::net::nonblocking;
+use crate::net::datagram::{self, Datagram, timed_out};
 use crate::net::readiness::{outcome, outcome_at_once};
 use crate::reactor::deadline_after;
-use crate::sys::socket::Socket;
+use crate::sys::socket::{Socket, is_writable};
 
 /// How often to try where the kernel does not report it. A socket that is connected to another
 /// receiver than this one is full when that one is, whatever this one's queue holds. And there may
@@ -47,7 +46,7 @@ pub(super) async fn send_to(
     address: &SockAddr,
 ) -> io::Result<usize> {
     let socket = datagram.socket();
-    let mut send = || nonblocking::send_to(socket, buf, address);
+    let mut send = || datagram::send_to(socket, buf, address);
     if let Some(done) = outcome_at_once(&mut send).await {
         return done;
     }
@@ -57,7 +56,7 @@ pub(super) async fn send_to(
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::now()));
         let recheck = left.map_or(RECHECK, |left| left.min(RECHECK));
-        if !nonblocking::is_writable(socket.as_raw_fd()) {
+        if !is_writable(socket.as_raw_fd()) {
             datagram
                 .until_writable(socket.as_raw_fd(), Some(recheck))
                 .await?;
