@@ -18,7 +18,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn by(submission: &Submission<'_>) -> Self {
-        let (name, fd) = match Operation::of(submission) {
+        let (name, fd) = match submission.operation() {
             Operation::Poll { fd, events, .. } if events & POLLOUT != 0 => ("room to write to", fd),
             Operation::Poll { fd, .. } => ("events of", fd),
             Operation::Accept { listener } => ("a connection of", listener),
@@ -36,17 +36,15 @@ impl Asked {
             Operation::Statx {
                 directory, path, ..
             } => return Asked::of_path("looking at", directory, path),
-            Operation::Rename { from, .. } => return Asked::of_path("renaming", from.0, from.1),
-            Operation::Unlink {
-                directory, path, ..
-            } => return Asked::of_path("removing", directory, path),
-            Operation::Link { from, .. } => return Asked::of_path("linking", from.0, from.1),
-            Operation::Symlink {
-                directory, link, ..
-            } => return Asked::of_path("linking", directory, link),
-            Operation::MakeDirectory {
-                directory, path, ..
-            } => return Asked::of_path("making the directory", directory, path),
+            Operation::Rename { from, .. } => return Asked::of_path("renaming", HERE, from),
+            Operation::Unlink { path, .. } => return Asked::of_path("removing", HERE, path),
+            Operation::Link {
+                directory, from, ..
+            } => return Asked::of_path("linking", directory, from),
+            Operation::Symlink { link, .. } => return Asked::of_path("linking", HERE, link),
+            Operation::MakeDirectory { path, .. } => {
+                return Asked::of_path("making the directory", HERE, path);
+            }
             Operation::Nop | Operation::Cancel { .. } => ("an operation on", -1),
         };
         Asked {
@@ -64,5 +62,8 @@ impl Asked {
         Asked { name, fd, path }
     }
 }
+
+/// The working directory.
+const HERE: RawFd = libc::AT_FDCWD;
 
 const POLLOUT: u32 = libc::POLLOUT as u32;

@@ -7,9 +7,9 @@ use std::os::fd::RawFd;
 
 use libc::c_long;
 
-use super::operation::{Operation, Transfer};
+use super::operation::{Operation, Path, Transfer};
 use super::submission::Submission;
-use crate::sys::file::older;
+use crate::sys::file::{Statx, older};
 
 /// A system call that does what an operation does.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub(crate) struct Call {
 impl Call {
     /// That of `submission`, if there is one.
     pub(crate) fn of(submission: &Submission<'_>) -> Option<Call> {
-        Call::that_does(Operation::of(submission))
+        Call::that_does(submission.operation())
     }
 
     /// That of `operation`; none of what is waited for, or is about other operations.
@@ -46,13 +46,11 @@ impl Call {
                 position,
                 to,
                 length,
-                flags,
             } => {
                 from_position = position.cast_signed();
-                let (length, flags) = (length.into(), flags.into());
                 (
                     libc::SYS_splice,
-                    [from.into(), 0, to.into(), 0, length, flags],
+                    [from.into(), 0, to.into(), 0, length.into(), 0],
                 )
             }
             Operation::Sync { fd, data_only } => {
@@ -91,40 +89,41 @@ impl Call {
                 directory,
                 path,
                 flags,
-                mask,
                 statx,
             } => {
-                let [directory, path, flags, mask, ..] =
-                    at(directory, path, [flags.into(), mask.into()]);
+                let (path, mask) = (path as c_long, Statx::MASK.into());
                 (
                     libc::SYS_statx,
-                    [directory, path, flags, mask, statx as c_long, 0],
+                    [
+                        directory.into(),
+                        path,
+                        flags.into(),
+                        mask,
+                        statx as c_long,
+                        0,
+                    ],
                 )
             }
-            Operation::Rename { from, to, flags } => {
-                (libc::SYS_renameat2, from_to(from, to, flags.into()))
+            Operation::Rename { from, to } => (libc::SYS_renameat2, from_to((HERE, from), to, 0)),
+            Operation::Unlink { path, flags } => {
+                (libc::SYS_unlinkat, at(HERE, path, [flags.into(), 0]))
             }
-            Operation::Unlink {
-                directory,
-                path,
-                flags,
-            } => (libc::SYS_unlinkat, at(directory, path, [flags.into(), 0])),
-            Operation::MakeDirectory {
-                directory,
-                path,
-                mode,
-            } => (libc::SYS_mkdirat, at(directory, path, [mode.into(), 0])),
-            Operation::Symlink {
-                target,
-                directory,
-                link,
-            } => (
+            Operation::MakeDirectory { path, mode } => {
+                (libc::SYS_mkdirat, at(HERE, path, [mode.into(), 0]))
+            }
+            Operation::Symlink { target, link } => (
                 libc::SYS_symlinkat,
-                [target as c_long, directory.into(), link as c_long, 0, 0, 0],
+                [target as c_long, HERE.into(), link as c_long, 0, 0, 0],
             ),
-            Operation::Link { from, to, flags } => {
-                (libc::SYS_linkat, from_to(from, to, flags.into()))
-            }
+            Operation::Link {
+                directory,
+                from,
+                to,
+                flags,
+            } => (
+                libc::SYS_linkat,
+                from_to((directory, from), to, flags.into()),
+            ),
         };
         Some(Call {
             number,
@@ -169,17 +168,16 @@ impl Call {
     }
 }
 
-fn at(directory: i32, path: *const libc::c_char, rest: [c_long; 2]) -> [c_long; 6] {
+/// The working directory.
+const HERE: RawFd = libc::AT_FDCWD;
+
+fn at(directory: RawFd, path: Path, rest: [c_long; 2]) -> [c_long; 6] {
     [directory.into(), path as c_long, rest[0], rest[1], 0, 0]
 }
 
-fn from_to(
-    from: (i32, *const libc::c_char),
-    to: (i32, *const libc::c_char),
-    flags: c_long,
-) -> [c_long; 6] {
-    let (old, new) = (from.1 as c_long, to.1 as c_long);
-    [from.0.into(), old, to.0.into(), new, flags, 0]
+fn from_to((directory, from): (RawFd, Path), to: Path, flags: c_long) -> [c_long; 6] {
+    let (from, to) = (from as c_long, to as c_long);
+    [directory.into(), from, HERE.into(), to, flags, 0]
 }
 
 /// The call, which is another one where the position is that of the file.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! [`Ring`] is one of its implementors, [chosen](choice) when it is made: [`uring`] is the kernel's own, and
-//! documents what each method does; [`epoll`] takes its place where it is missing or forbidden. These read
-//! an [operation](operation) from the submission. The vocabulary is shared: what can be [asked](submission), which
+//! documents what each method does; [`epoll`] takes its place where it is missing or forbidden. Each
+//! reads the [operation](operation) of a submission. The vocabulary is shared: what can be [asked](submission), which
 //! [operations](features) there are, what is [said of their end](completion), and how long to
 //! [wait](wait). No other module names the `io-uring` crate.
 
@@ -17,7 +17,6 @@ mod call;
 mod choice;
 mod completion;
 mod door;
-mod entry;
 mod epoll;
 mod features;
 mod operation;

@@ -115,12 +115,13 @@ impl SimulatedRing {
     pub(super) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         self.queue(Queued::Operation(Asked {
             user_data: submission.user_data(),
-            operation: Operation::of(submission),
+            operation: submission.operation(),
         }))
     }
 
     pub(super) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
-        assert!(!submission.points_to_memory(), "its memory needs an owner");
+        let has_memory = submission.operation().points_to_memory();
+        assert!(!has_memory, "its memory needs an owner");
         // SAFETY: there is no memory to keep valid.
         unsafe { self.push(submission) }
     }

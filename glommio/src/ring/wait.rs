@@ -10,9 +10,8 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
+use io_uring::types::Timespec;
 use nix::time::{ClockId, clock_gettime};
-
-use super::submission::Timespec;
 
 use crate::clock;
 

@@ -1,21 +1,16 @@
-//! What names machines and rings, and the time.
+//! What names machines and rings, the time, and how calls fail.
 
 use std::time::Duration;
-
-use super::network;
 
 /// Since the start of the simulation.
 pub(crate) type Time = Duration;
 
-/// A machine of the simulation.
+/// What a call gives, or the error number.
+pub(crate) type Result<T> = std::result::Result<T, i32>;
+
+/// A machine of the simulation. Nodes are numbered in the order in which they were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(pub(crate) usize);
-
-impl From<NodeId> for network::NodeId {
-    fn from(node: NodeId) -> Self {
-        network::NodeId(node.0 as u32)
-    }
-}
 
 /// The ring of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

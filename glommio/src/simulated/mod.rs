@@ -26,47 +26,31 @@
 mod blocked;
 mod chance;
 mod current;
-#[cfg_attr(
-    not(test),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "what the kernel has and the library does not ask for is held against the kernel all the same"
-    )
-)]
+mod descriptors;
 pub(crate) mod disk;
 mod files;
 mod generator;
 mod ids;
 mod moments;
-#[cfg_attr(
-    not(test),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "what the kernel has and the library does not ask for is held against the kernel all the same"
-    )
-)]
 pub(crate) mod network;
 mod node;
-mod numbers;
 mod passed;
 mod socket;
-mod sockets;
 mod trace;
 mod unix_files;
 mod used_up;
+mod waits;
 mod world;
 
 pub(crate) use current::{current, enter, of_host};
+pub(crate) use descriptors::raise_descriptor_limit;
 pub(crate) use files::{SimulatedFile, file};
 pub(crate) use generator::generator;
 pub(crate) use ids::{End, NodeId, RingId, Time};
 pub(crate) use moments::Moment;
 pub(crate) use node::node;
-pub(crate) use numbers::raise_descriptor_limit;
 pub(crate) use socket::{SimulatedSocket, add_pair, add_socket, internet, socket};
-pub(crate) use sockets::Wait;
 pub(crate) use trace::{Described, Event, Named};
 pub(crate) use unix_files::path_of;
+pub(crate) use waits::Wait;
 pub(crate) use world::{Due, PlannedAt, World};

@@ -73,7 +73,7 @@ impl SimulatedNode {
                     io::Error::new(io::ErrorKind::InvalidInput, "invalid socket address")
                 })?,
         };
-        let found = (self.world).with_network(|network| network.resolve(self.id.into(), host));
+        let found = (self.world).with_network(|network| network.resolve(self.id, host));
         let address = found.ok_or_else(|| {
             io::Error::other(format!("there is no node {host:?} in the simulation"))
         })?;

@@ -36,7 +36,7 @@ pub(crate) fn add_socket(fd: RawFd, kind: Kind) {
     if let Some(world) = current()
         && let Some(node) = world.here()
     {
-        let id = world.with_network(|network| network.socket(node.into(), kind));
+        let id = world.with_network(|network| network.socket(node, kind));
         world.add_socket(fd, node, id);
     }
 }
@@ -46,8 +46,8 @@ pub(crate) fn add_pair(fds: (RawFd, RawFd), kind: Kind) -> io::Result<()> {
     if let Some(world) = current()
         && let Some(node) = world.here()
     {
-        let pair = world.with_network(|network| network.pair(node.into(), kind));
-        let (one, other) = pair.map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+        let pair = world.with_network(|network| network.pair(node, kind));
+        let (one, other) = pair.map_err(io::Error::from_raw_os_error)?;
         world.add_socket(fds.0, node, one);
         world.add_socket(fds.1, node, other);
     }
@@ -70,7 +70,7 @@ impl SimulatedSocket {
         call: impl FnOnce(&mut Network, SocketId) -> network::Result<T>,
     ) -> io::Result<T> {
         let called = self.world.with_network(|network| call(network, self.id));
-        called.map_err(|errno| io::Error::from_raw_os_error(errno.0))
+        called.map_err(io::Error::from_raw_os_error)
     }
 
     pub(crate) fn recv(&self, buf: &mut [u8], peeks: bool) -> io::Result<Received> {

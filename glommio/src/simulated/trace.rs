@@ -8,6 +8,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::ids::NodeId;
+use super::network::Entry;
+
 /// So many events are kept, the latest.
 const KEPT: usize = 200;
 
@@ -26,6 +29,8 @@ pub(crate) enum Event {
     Fault { what: String },
     /// What a node has said by [`note`](crate::simulation::note).
     Note { text: String },
+    /// What became of a packet.
+    Packet(Entry),
 }
 
 /// What an operation does, and to what.
@@ -96,32 +101,29 @@ impl Trace {
         self.events
     }
 
-    /// The latest events that say something, with the `packets` of the network, a line each.
-    pub(super) fn latest(&self, packets: impl Iterator<Item = (Duration, String)>) -> Vec<String> {
-        let lines = self.kept.iter().map(|it| (it.time, it.to_string()));
-        let mut lines: Vec<_> = lines.chain(packets).collect();
-        lines.sort_by_key(|(time, _)| *time);
-        let lines = lines.split_off(lines.len().saturating_sub(KEPT));
-        lines.into_iter().map(|(_, line)| line).collect()
+    /// The latest events that say something, a line each.
+    pub(super) fn latest<'a>(&self, name: impl Fn(NodeId) -> &'a str) -> Vec<String> {
+        self.kept.iter().map(|it| it.told(&name)).collect()
     }
 }
 
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>14.6} s ", self.time.as_secs_f64())?;
-        write!(f, "{:<10} ", self.node.as_deref().unwrap_or("-"))?;
-        match &self.event {
-            Event::Turn { shard } => write!(f, "shard {shard} has a turn"),
-            Event::Moved => write!(f, "time moves"),
-            Event::Begins(what) => write!(f, "{what} begins"),
+impl Line {
+    fn told<'a>(&self, name: &impl Fn(NodeId) -> &'a str) -> String {
+        let what = match &self.event {
+            Event::Packet(entry) => return entry.told(name),
+            Event::Turn { shard } => format!("shard {shard} has a turn"),
+            Event::Moved => "time moves".to_owned(),
+            Event::Begins(what) => format!("{what} begins"),
             Event::Ends { what, result } if *result < 0 => {
                 let error = io::Error::from_raw_os_error(-result);
-                write!(f, "{what}: {error}")
+                format!("{what}: {error}")
             }
-            Event::Ends { what, result } => write!(f, "{what}: {result}"),
-            Event::Fault { what } => write!(f, "FAULT: {what}"),
-            Event::Note { text } => f.write_str(text),
-        }
+            Event::Ends { what, result } => format!("{what}: {result}"),
+            Event::Fault { what } => format!("FAULT: {what}"),
+            Event::Note { text } => text.clone(),
+        };
+        let (seconds, node) = (self.time.as_secs_f64(), self.node.as_deref().unwrap_or("-"));
+        format!("{seconds:>14.6} s {node:<10} {what}")
     }
 }
 

@@ -3,8 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::disk;
-use super::ids::NodeId;
+use super::ids::{NodeId, Result};
 use super::network::{Address, SocketId, UnixName};
 use super::world::World;
 
@@ -21,11 +20,8 @@ pub(crate) fn path_of(name: &[u8]) -> &[u8] {
 
 impl World {
     /// Binds a socket. One of Unix gets a file, if its address is a path.
-    pub(crate) fn bind(&self, node: NodeId, socket: SocketId, to: &Address) -> disk::Result<()> {
-        let bind = |to: &Address| {
-            let bound = self.with_network(|network| network.bind(socket, to));
-            bound.map_err(|errno| errno.0)
-        };
+    pub(crate) fn bind(&self, node: NodeId, socket: SocketId, to: &Address) -> Result<()> {
+        let bind = |to: &Address| self.with_network(|network| network.bind(socket, to));
         let Some(path) = self.unix_path(socket, to) else {
             return bind(to);
         };
@@ -43,10 +39,9 @@ impl World {
     }
 
     /// Connects a socket, or begins to.
-    pub(crate) fn connect(&self, node: NodeId, socket: SocketId, to: &Address) -> disk::Result<()> {
+    pub(crate) fn connect(&self, node: NodeId, socket: SocketId, to: &Address) -> Result<()> {
         let to = self.found(node, socket, to)?;
-        let connected = self.with_network(|network| network.connect(socket, &to));
-        connected.map_err(|errno| errno.0)
+        self.with_network(|network| network.connect(socket, &to))
     }
 
     /// The address as the network knows it.
@@ -55,7 +50,7 @@ impl World {
         node: NodeId,
         socket: SocketId,
         address: &Address,
-    ) -> disk::Result<Address> {
+    ) -> Result<Address> {
         let Some(path) = self.unix_path(socket, address) else {
             return Ok(address.clone());
         };

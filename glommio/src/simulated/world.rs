@@ -13,15 +13,15 @@ use std::time::{Duration, Instant, SystemTime};
 use fastrand::Rng;
 
 use super::blocked::BlockingCalls;
+use super::descriptors::{Descriptors, Of};
 use super::disk::{self, Disk, FileId};
 use super::generator::generator;
 use super::ids::{End, NodeId, RingId, Time};
 use super::moments::Moments;
 use super::network::{self, Network, Passed, SocketId};
-use super::numbers::Numbers;
-use super::sockets::{Sockets, Wait};
 use super::trace::{Event, Named, Trace};
 use super::used_up::UsedUp;
+use super::waits::{Wait, Waits};
 use crate::clock;
 
 /// What clocks that tell the date say at the start: in the year 2020.
@@ -50,13 +50,12 @@ pub(crate) struct World {
     nodes: RefCell<Vec<Node>>,
     descriptors: RefCell<Descriptors>,
     network: RefCell<Network>,
-    sockets: RefCell<Sockets>,
+    waits: RefCell<Waits>,
     /// Descriptors on their way, each with its node.
     pub(super) passed: RefCell<BTreeMap<Passed, (NodeId, Vec<OwnedFd>)>>,
     /// The names in the network of Unix sockets, by their files.
     pub(super) unix_files: RefCell<BTreeMap<(NodeId, u64), Vec<u8>>>,
     used_up: UsedUp,
-    numbers_of: RefCell<Numbers>,
     /// How many descriptors a node may have.
     descriptors_max: Cell<usize>,
     /// Why the process cannot go on with the simulation.
@@ -81,17 +80,6 @@ struct Node {
     starts: u64,
     /// How many executors it has made since it started.
     executors: usize,
-}
-
-/// What numbers of descriptors are: those of the process, each with a device that does nothing behind
-/// it, so that all code that owns and closes them is as it is.
-#[derive(Default)]
-struct Descriptors {
-    files: BTreeMap<RawFd, (NodeId, FileId)>,
-    /// What each file was opened by.
-    names: BTreeMap<(NodeId, FileId), Rc<[u8]>>,
-    /// How many descriptors each file has.
-    of_files: BTreeMap<(NodeId, FileId), usize>,
 }
 
 #[derive(Default)]
@@ -120,27 +108,6 @@ enum Planned {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PlannedAt(Time, u64);
 
-impl Descriptors {
-    /// A descriptor is closed. The file, if it was its last.
-    fn forget(&mut self, fd: RawFd) -> Option<(NodeId, FileId)> {
-        let file = self.files.remove(&fd)?;
-        let count = self.of_files.get_mut(&file)?;
-        *count -= 1;
-        if *count > 0 {
-            return None;
-        }
-        self.of_files.remove(&file);
-        self.names.remove(&file);
-        Some(file)
-    }
-
-    fn forget_node(&mut self, node: NodeId) {
-        self.files.retain(|_, (of, _)| *of != node);
-        self.of_files.retain(|(of, _), _| *of != node);
-        self.names.retain(|(of, _), _| *of != node);
-    }
-}
-
 impl World {
     pub(crate) fn new(seed: u64, start: Instant) -> Rc<World> {
         Rc::new(World {
@@ -156,11 +123,10 @@ impl World {
             nodes: RefCell::default(),
             descriptors: RefCell::default(),
             network: RefCell::new(Network::new(generator(seed, NETWORK).u64(..))),
-            sockets: RefCell::default(),
+            waits: RefCell::default(),
             passed: RefCell::default(),
             unix_files: RefCell::default(),
             used_up: UsedUp::default(),
-            numbers_of: RefCell::default(),
             descriptors_max: Cell::new(usize::MAX),
             host_failure: RefCell::default(),
             buggified: RefCell::default(),
@@ -242,7 +208,7 @@ impl World {
     /// `EMFILE` if not.
     pub(crate) fn may_open(&self, node: NodeId) -> io::Result<()> {
         let are_used_up = self.used_up.descriptors.of(node, self.now()).is_some();
-        let count = self.numbers_of.borrow().count(node);
+        let count = self.descriptors.borrow().count(node);
         match are_used_up || count >= self.descriptors_max.get() {
             true => Err(io::Error::from_raw_os_error(libc::EMFILE)),
             false => Ok(()),
@@ -256,7 +222,7 @@ impl World {
 
     /// The number of a descriptor as its node sees it.
     pub(crate) fn number_of(&self, fd: RawFd) -> RawFd {
-        self.numbers_of.borrow().get(fd).unwrap_or(fd)
+        self.descriptors.borrow().number(fd).unwrap_or(fd)
     }
 
     /// A descriptor of the process, which is to stand for one of a node. If there is none, the simulation is over:
@@ -300,8 +266,8 @@ impl World {
     /// What a descriptor is of.
     pub(crate) fn named(&self, fd: RawFd) -> Named {
         if let Some(file) = self.file(fd) {
-            let name = self.descriptors.borrow().names.get(&file).cloned();
-            return name.map_or(Named::Nothing, Named::Path);
+            let path = self.descriptors.borrow().path(file);
+            return path.map_or(Named::Nothing, Named::Path);
         }
         let Some((_, socket)) = self.socket(fd) else {
             return Named::Nothing;
@@ -317,7 +283,10 @@ impl World {
 
     /// Which file of which node a descriptor is of.
     pub(crate) fn file(&self, fd: RawFd) -> Option<(NodeId, FileId)> {
-        self.descriptors.borrow().files.get(&fd).copied()
+        match self.descriptors.borrow().get(fd)? {
+            (node, Of::File(file)) => Some((node, file)),
+            _ => None,
+        }
     }
 
     /// A descriptor of `file`, which was opened just now and is closed if there is none.
@@ -333,28 +302,32 @@ impl World {
             let _ = self.with_disk(node, |disk| disk.close(file));
         })?;
         self.add_file(opened.as_raw_fd(), node, file);
-        let names = &mut self.descriptors.borrow_mut().names;
-        names.insert((node, file), path.into());
+        self.descriptors.borrow_mut().set_path((node, file), path);
         Ok(opened.into())
     }
 
     /// `fd` is a descriptor of `file`.
     pub(crate) fn add_file(&self, fd: RawFd, node: NodeId, file: FileId) {
+        self.add(fd, node, Of::File(file));
+    }
+
+    fn add(&self, fd: RawFd, node: NodeId, of: Of) {
         // One of that number was closed, and this was not told.
         self.forget(fd);
-        self.numbers_of.borrow_mut().add(fd, node);
-        let mut descriptors = self.descriptors.borrow_mut();
-        descriptors.files.insert(fd, (node, file));
-        *descriptors.of_files.entry((node, file)).or_default() += 1;
+        self.descriptors.borrow_mut().add(fd, node, of);
     }
 
     /// Calls `call` with the network, and has those who wait for sockets be told what follows.
     pub(crate) fn with_network<T>(&self, call: impl FnOnce(&mut Network) -> T) -> T {
         let mut network = self.network.borrow_mut();
         let called = call(&mut network);
-        let mut told = self.sockets.borrow_mut().told(&mut network);
-        let lost = network.take_lost_passed();
+        let mut told = self.waits.borrow_mut().told(&mut network);
+        let (lost, packets) = (network.take_lost_passed(), network.take_log());
         drop(network);
+        for packet in packets {
+            let mut trace = self.trace.borrow_mut();
+            trace.add(packet.at, None, Event::Packet(packet));
+        }
         for passed in lost {
             self.lose_passed(passed);
         }
@@ -374,41 +347,37 @@ impl World {
 
     /// Which socket of which node a descriptor is of.
     pub(crate) fn socket(&self, fd: RawFd) -> Option<(NodeId, SocketId)> {
-        self.sockets.borrow().get(fd)
+        match self.descriptors.borrow().get(fd)? {
+            (node, Of::Socket(socket)) => Some((node, socket)),
+            _ => None,
+        }
     }
 
     /// `fd` is a descriptor of `socket`.
     pub(crate) fn add_socket(&self, fd: RawFd, node: NodeId, socket: SocketId) {
-        // As in `add_file`.
-        self.forget(fd);
-        self.numbers_of.borrow_mut().add(fd, node);
-        self.sockets.borrow_mut().add(fd, node, socket);
+        self.add(fd, node, Of::Socket(socket));
     }
 
     /// An operation waits for a socket; looked at now, and whenever that has changed.
     pub(crate) fn wait(&self, ring: RingId, user_data: u64, wait: Wait) {
-        self.sockets.borrow_mut().wait(ring, user_data, wait);
+        self.waits.borrow_mut().wait(ring, user_data, wait);
         self.with_network(|network| network.look_again(wait.socket));
     }
 
     /// Whether the operation was waiting, which it does no more.
     pub(crate) fn end_wait(&self, ring: RingId, user_data: u64) -> bool {
-        self.sockets.borrow_mut().end_wait(ring, user_data)
+        self.waits.borrow_mut().end_wait(ring, user_data)
     }
 
     /// `fd` is closed.
     pub(crate) fn forget(&self, fd: RawFd) {
-        self.numbers_of.borrow_mut().forget(fd);
-        let last = self.sockets.borrow_mut().forget(fd);
-        if let Some(socket) = last {
-            // One that went with the power is closed already.
-            let _ = self.with_network(|network| network.close(socket));
-        }
         let last = self.descriptors.borrow_mut().forget(fd);
-        if let Some((node, file)) = last {
-            // Of a node without power, it is closed already.
-            let _ = self.with_disk(node, |disk| disk.close(file));
-        }
+        // What went with the power is closed already.
+        let _ = match last {
+            Some((_, Of::Socket(socket))) => self.with_network(|network| network.close(socket)),
+            Some((node, Of::File(file))) => self.with_disk(node, |disk| disk.close(file)),
+            None => Ok(()),
+        };
     }
 
     pub(crate) fn note(&self, event: Event) {
@@ -418,8 +387,7 @@ impl World {
     }
 
     pub(crate) fn digest(&self) -> u64 {
-        let network = self.network.borrow().digest();
-        self.trace.borrow().digest() ^ network.rotate_left(32)
+        self.trace.borrow().digest()
     }
 
     pub(crate) fn events(&self) -> u64 {
@@ -428,10 +396,8 @@ impl World {
 
     pub(crate) fn latest_events(&self) -> Vec<String> {
         let nodes = self.nodes.borrow();
-        let name = |node: network::NodeId| &*nodes[node.0 as usize].name;
-        let network = self.network.borrow();
-        let packets = network.latest().map(|it| (it.at, it.told(name)));
-        self.trace.borrow().latest(packets)
+        let trace = self.trace.borrow();
+        trace.latest(|node: NodeId| &*nodes[node.0].name)
     }
 
     pub(crate) fn add_ring(&self) -> RingId {

@@ -360,7 +360,7 @@ impl Run {
         for node in &mut self.nodes {
             if node.stands_still && node.paused_until <= now {
                 node.stands_still = false;
-                let node = node.id.into();
+                let node = node.id;
                 self.world.with_network(|network| network.resume(node));
             }
         }
@@ -406,7 +406,7 @@ impl Run {
             Fault::Pause { node, length } => {
                 let node = self.node(&node);
                 if node.starts_at.is_none() {
-                    world.with_network(|network| network.pause(node.id.into()));
+                    world.with_network(|network| network.pause(node.id));
                     node.paused_until = node.paused_until.max(world.now() + length);
                     node.stands_still = true;
                 }
@@ -434,7 +434,7 @@ impl Run {
             Fault::Partition { groups } => {
                 let mut of_names = |names: &Vec<String>| {
                     let names = names.iter();
-                    names.map(|name| self.node(name).id.into()).collect()
+                    names.map(|name| self.node(name).id).collect()
                 };
                 let groups: Vec<_> = groups.iter().map(&mut of_names).collect();
                 world.with_network(|network| network.partition(&groups));
@@ -442,7 +442,7 @@ impl Run {
             Fault::Heal => world.with_network(|network| network.heal()),
             Fault::Calm => self.calm_down(),
             Fault::Link { from, to, network } => {
-                let (from, to) = (self.node(&from).id.into(), self.node(&to).id.into());
+                let (from, to) = (self.node(&from).id, self.node(&to).id);
                 world.with_network(|it| it.set_link(from, to, network.link()));
             }
         }
@@ -458,7 +458,7 @@ impl Run {
         }
         node.end(end, &world);
         if node.stands_still && end == End::Processes {
-            world.with_network(|network| network.resume(node.id.into()));
+            world.with_network(|network| network.resume(node.id));
         }
         let starts_at = (world.now() + off_for).max(node.starts_at.unwrap_or_default());
         node.starts_at = Some(starts_at);

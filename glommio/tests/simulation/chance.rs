@@ -1,7 +1,6 @@
 //! What the seed decides in the place of threads and a kernel, and what it leaves as it is promised.
 
 use futures_lite::future;
-use glommio::future::timeout;
 use glommio::simulation::{self, Simulation, SimulationBuilder};
 
 use super::{MILLISECOND, SECOND};
@@ -48,83 +47,6 @@ fn tasks_of_a_queue_run_in_their_order_unless_that_is_random() {
         assert!(many.into_iter().eq(0..1000));
     }
     assert_eq!(orders.len(), 6, "each order of three comes up: {orders:?}");
-}
-
-/// A node of two shards that stores what it is sent, and loses its power.
-async fn store() -> io::Result<()> {
-    let listener = TcpListener::bind("0.0.0.0:7000")?;
-    let name = format!("/{}", simulation::rng_seed());
-    let file = BufferedFile::create(name).await?;
-    loop {
-        let Ok(mut stream) = listener.accept().await else {
-            sleep(MILLISECOND).await;
-            continue;
-        };
-        let mut byte = [0];
-        if let Ok(Ok(1)) = timeout(10 * MILLISECOND, stream.read(&mut byte)).await {
-            file.write_at(byte.to_vec(), 0).await?;
-            file.fdatasync().await?;
-            let [byte] = byte;
-            let answer = executor().spawn_blocking(move || byte + 1).await;
-            // It may have gone.
-            let _ = stream.write_all(&[answer]).await;
-        }
-    }
-}
-
-async fn ask() {
-    for n in 0..2 {
-        let attempt = async {
-            let mut stream = TcpStream::connect_timeout("store:7000", 10 * MILLISECOND).await?;
-            stream.set_read_timeout(Some(20 * MILLISECOND))?;
-            stream.write_all(&[n]).await?;
-            let mut answer = [0];
-            stream.read_exact(&mut answer).await?;
-            io::Result::Ok(answer)
-        };
-        let answer = attempt.await;
-        simulation::note(format!("{n}: {:?}", answer.map_err(|error| error.kind())));
-    }
-}
-
-/// All of it together: a seed does the same again, to the last event, and no two do the same.
-#[test]
-fn each_seed_does_the_same_twice() {
-    let run = |seed: u64| {
-        let simulation = Simulation::builder()
-            .seed(seed)
-            .random_task_order(seed % 2 == 1)
-            .network(|network| {
-                let latency = MILLISECOND / 10..3 * MILLISECOND;
-                network
-                    .latency(latency)
-                    .loss(0.02)
-                    .duplicate(0.02)
-                    .reorder(0.02)
-            })
-            .disk(|disk| disk.lost_unsynced(true).torn_writes(true).short(0.1))
-            .node("store", 2, store)
-            .restarts(
-                "store",
-                5 * MILLISECOND..50 * MILLISECOND,
-                MILLISECOND..5 * MILLISECOND,
-            )
-            .client("one", ask)
-            .client("two", ask);
-        let report = simulation
-            .run()
-            .unwrap_or_else(|failure| panic!("{failure}"));
-        (report.digest(), report.events(), report.elapsed())
-    };
-    let mut digests = BTreeSet::new();
-    let seeds = rounds(60);
-    for seed in 0..seeds as u64 {
-        let _watchdog = watchdog();
-        let first = run(seed);
-        assert_eq!(first, run(seed), "seed {seed}");
-        digests.insert(first.0);
-    }
-    assert_eq!(digests.len(), seeds, "two seeds did the same");
 }
 
 /// A task that always goes to the end of the line leaves the others their turns, whatever the order.

@@ -1,10 +1,8 @@
-//! What executors do in a simulation: as outside of one, and the same for the same seed.
+//! What executors do in a simulation: as outside of one.
 
 use glommio::channels::channel_mesh::MeshBuilder;
 use glommio::channels::shared_channel;
-use glommio::future::timeout;
 use glommio::simulation::{self, Simulation};
-use glommio::sync::Semaphore;
 use glommio::time;
 use glommio::timer::interval;
 
@@ -76,73 +74,6 @@ fn without_clients_it_ends_when_nothing_is_left() {
         .run()
         .expect("nothing fails");
     assert_eq!(report.elapsed(), SECOND);
-}
-
-/// Tasks of several queues that share a semaphore, timers, limits and blocking calls.
-async fn busy(log: Log<String>) {
-    let started = simulation::elapsed();
-    let slow = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "slow");
-    let semaphore = std::rc::Rc::new(Semaphore::new(2));
-    let tasks: Vec<_> = (0..20_u32)
-        .map(|n| {
-            let (semaphore, log) = (semaphore.clone(), log.clone());
-            let task = async move {
-                let _permit = semaphore.acquire_permit(1).await.expect("it stays open");
-                let sum: u32 = executor().spawn_blocking(move || (0..n).sum()).await;
-                assert_eq!(sum, (0..n).sum::<u32>());
-                let slept = timeout(n * MILLISECOND, sleep(10 * MILLISECOND)).await;
-                assert_eq!(
-                    slept.is_ok(),
-                    n >= 10,
-                    "{n}: in order of arming at {n} = 10"
-                );
-                log.push(format!("{n} at {:?}", simulation::elapsed() - started));
-                executor().yield_now().await;
-            };
-            match n % 3 {
-                0 => spawn_in(slow, task),
-                _ => spawn_local(task),
-            }
-        })
-        .collect();
-    join_all(tasks).await;
-}
-
-fn run_busy(seed: u64) -> (u64, Vec<String>) {
-    let log = Log::default();
-    let seen = log.clone();
-    let report = Simulation::builder()
-        .seed(seed)
-        .client("a", move || busy(seen.clone()))
-        .node("b", 2, || busy(Log::default()))
-        .run()
-        .expect("nothing fails");
-    assert_eq!(report.seed(), seed);
-    (report.digest(), log.take())
-}
-
-#[run_test]
-fn the_same_seed_does_the_same_and_others_do_not() {
-    let mut digests = BTreeSet::new();
-    let mut logs = BTreeSet::new();
-    let seeds = common_seeds();
-    for seed in 0..seeds {
-        let first = run_busy(seed);
-        assert_eq!(first, run_busy(seed), "seed {seed}");
-        digests.insert(first.0);
-        logs.insert(first.1);
-    }
-    assert_eq!(digests.len() as u64, seeds, "two seeds did the same");
-    assert!(
-        logs.len() as u64 > seeds / 2,
-        "chance changes little: {logs:?}"
-    );
-}
-
-/// `GLOMMIO_SEEDS` runs more of them.
-fn common_seeds() -> u64 {
-    let seeds = std::env::var("GLOMMIO_SEEDS").map(|text| text.parse());
-    seeds.map_or(20, |it| it.expect("GLOMMIO_SEEDS is a number"))
 }
 
 #[run_test]

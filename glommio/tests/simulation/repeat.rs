@@ -83,7 +83,11 @@ fn run(seed: u64) -> u64 {
     let (of_server, of_client) = (log.clone(), log.clone());
     let report = Simulation::builder()
         .seed(seed)
-        .network(|it| it.latency(MILLISECOND / 10..5 * MILLISECOND).loss(0.02))
+        .random_task_order(seed % 2 == 1)
+        .network(|it| {
+            let latency = MILLISECOND / 10..5 * MILLISECOND;
+            it.latency(latency).loss(0.02).duplicate(0.02).reorder(0.02)
+        })
         .disk(|it| it.lost_unsynced(true).torn_writes(true).short(0.1))
         .node("server", 2, move || serve(of_server.clone()))
         .client("other", move || ask(of_client.clone()))

@@ -247,13 +247,8 @@ impl<F: Target> Op for Read<F> {
         let rest = &mut self.buffer.as_bytes_mut()[self.start..];
         let bytes = rest.len().min(MAX_TRANSFER_BYTES);
         let buffer = &mut rest[..bytes];
-        let fd = self.fd.as_raw_fd();
-        let read = if self.is_registered {
-            Submission::read_registered(fd, buffer, self.position)
-        } else {
-            Submission::read(fd, buffer, self.position)
-        };
-        routed(bytes, read)
+        let read = Submission::read(self.fd.as_raw_fd(), buffer, self.position);
+        routed(bytes, read.in_registered_memory(self.is_registered))
     }
 
     fn release(&mut self) -> Option<Descriptor> {
@@ -272,13 +267,8 @@ impl Op for Write {
     fn submission(&mut self) -> Submission<'_> {
         let rest = &self.bytes.as_slice()[self.start..];
         let bytes = &rest[..rest.len().min(MAX_TRANSFER_BYTES)];
-        let fd = self.fd.as_raw_fd();
-        let write = if self.is_registered {
-            Submission::write_registered(fd, bytes, self.position)
-        } else {
-            Submission::write(fd, bytes, self.position)
-        };
-        routed(bytes.len(), write)
+        let write = Submission::write(self.fd.as_raw_fd(), bytes, self.position);
+        routed(bytes.len(), write.in_registered_memory(self.is_registered))
     }
 
     fn release(&mut self) -> Option<Descriptor> {

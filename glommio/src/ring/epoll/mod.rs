@@ -132,12 +132,13 @@ impl EpollRing {
         if queue.len() == self.entries {
             return Err(QueueFull);
         }
-        queue.push((submission.user_data(), Operation::of(submission)));
+        queue.push((submission.user_data(), submission.operation()));
         Ok(())
     }
 
     pub(super) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
-        assert!(!submission.points_to_memory(), "its memory needs an owner");
+        let has_memory = submission.operation().points_to_memory();
+        assert!(!has_memory, "its memory needs an owner");
         // SAFETY: there is no memory to keep valid.
         unsafe { self.push(submission) }
     }

@@ -29,11 +29,11 @@ impl SimulatedRing {
             Operation::Open { path: it, .. } => ("open", path(it), None),
             Operation::Close { fd } => ("close", of(fd), None),
             Operation::Statx { path: it, .. } => ("stat", path(it), None),
-            Operation::Rename { from, .. } => ("rename", path(from.1), None),
+            Operation::Rename { from, .. } => ("rename", path(from), None),
             Operation::Unlink { path: it, .. } => ("remove", path(it), None),
             Operation::MakeDirectory { path: it, .. } => ("make directory", path(it), None),
             Operation::Symlink { link, .. } => ("link", path(link), None),
-            Operation::Link { to, .. } => ("link", path(to.1), None),
+            Operation::Link { to, .. } => ("link", path(to), None),
         };
         Described { what, of, bytes }
     }

@@ -136,8 +136,7 @@ impl SimulatedRing {
                 // SAFETY: as above, borrowed for reading.
                 let bytes =
                     unsafe { slice::from_raw_parts(it.memory.cast_const(), it.length as usize) };
-                let count =
-                    world.with_disk(node, |disk| disk.write(file, it.position, bytes, false))?;
+                let count = world.with_disk(node, |disk| disk.write(file, it.position, bytes))?;
                 Ok(count as i32)
             }
             Operation::Splice {
@@ -145,7 +144,6 @@ impl SimulatedRing {
                 position,
                 to,
                 length,
-                ..
             } => {
                 let (node, file) = self.file(from)?;
                 let (offset, mut bytes) = (Some(position), vec![0; length as usize]);
@@ -193,7 +191,6 @@ impl SimulatedRing {
                 path,
                 flags,
                 statx,
-                ..
             } => {
                 // SAFETY: as above.
                 let path = unsafe { bytes(path) };
@@ -210,74 +207,53 @@ impl SimulatedRing {
                 unsafe { statx.cast::<Statx>().write(Statx::simulated(&stat)) };
                 Ok(0)
             }
-            Operation::Rename { from, to, flags } => {
+            Operation::Rename { from, to } => {
                 // SAFETY: as above.
-                let (old, new) = unsafe { (bytes(from.1), bytes(to.1)) };
-                let (from, to) = (self.directory(from.0)?, self.directory(to.0)?);
-                world.with_disk(disk, |it| it.rename(from, old, to, new, flags))?;
+                let (from, to) = unsafe { (bytes(from), bytes(to)) };
+                world.with_disk(disk, |it| it.rename(None, from, None, to))?;
                 Ok(0)
             }
-            Operation::Unlink {
-                directory,
-                path,
-                flags,
-            } => {
-                let from = self.directory(directory)?;
+            Operation::Unlink { path, flags } => {
                 // SAFETY: as above.
                 let path = unsafe { bytes(path) };
-                let removed = world.with_disk(disk, |it| match flags & libc::AT_REMOVEDIR {
-                    0 => it.unlink(from, path),
-                    _ => it.remove_directory(from, path),
-                });
-                match removed {
-                    // The names of sockets are the network's.
-                    Err(libc::ENOENT) => {
-                        let unlinked = world.with_network(|it| it.unlink(disk.into(), path));
-                        unlinked.map_err(|errno| errno.0)?;
-                    }
-                    removed => removed?,
-                }
+                world.with_disk(disk, |it| match flags & libc::AT_REMOVEDIR {
+                    0 => it.unlink(None, path),
+                    _ => it.remove_directory(None, path),
+                })?;
                 Ok(0)
             }
-            Operation::MakeDirectory {
-                directory,
-                path,
-                mode,
-            } => {
-                let from = self.directory(directory)?;
+            Operation::MakeDirectory { path, mode } => {
                 // SAFETY: as above.
                 let path = unsafe { bytes(path) };
-                world.with_disk(disk, |it| it.make_directory(from, path, mode))?;
+                world.with_disk(disk, |it| it.make_directory(None, path, mode))?;
                 Ok(0)
             }
-            Operation::Symlink {
-                target,
-                directory,
-                link,
-            } => {
-                let from = self.directory(directory)?;
+            Operation::Symlink { target, link } => {
                 // SAFETY: as above.
                 let (target, link) = unsafe { (bytes(target), bytes(link)) };
-                world.with_disk(disk, |it| it.symlink(target, from, link))?;
+                world.with_disk(disk, |it| it.symlink(target, None, link))?;
                 Ok(0)
             }
-            Operation::Link { from, to, flags } => {
-                let to_from = self.directory(to.0)?;
+            Operation::Link {
+                directory,
+                from,
+                to,
+                flags,
+            } => {
                 // SAFETY: as above.
-                let (old, new) = unsafe { (bytes(from.1), bytes(to.1)) };
+                let (old, new) = unsafe { (bytes(from), bytes(to)) };
                 let fd = match old.strip_prefix(b"/proc/self/fd/") {
                     Some(number) => std::str::from_utf8(number)
                         .ok()
                         .and_then(|it| it.parse().ok()),
-                    None => Some(from.0).filter(|_| flags & libc::AT_EMPTY_PATH != 0),
+                    None => Some(directory).filter(|_| flags & libc::AT_EMPTY_PATH != 0),
                 };
                 if let Some(fd) = fd {
                     let (node, file) = self.file(fd)?;
-                    world.with_disk(node, |it| it.link_open(file, to_from, new))?;
+                    world.with_disk(node, |it| it.link_open(file, None, new))?;
                 } else {
-                    let from = self.directory(from.0)?;
-                    let follows = flags & libc::AT_SYMLINK_FOLLOW != 0;
-                    world.with_disk(disk, |it| it.link(from, old, to_from, new, follows))?;
+                    let from = self.directory(directory)?;
+                    world.with_disk(disk, |it| it.link(from, old, None, new))?;
                 }
                 Ok(0)
             }

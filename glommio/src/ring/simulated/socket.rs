@@ -9,7 +9,7 @@ use socket2::SockAddr;
 
 use super::{Asked, InFlight, SimulatedRing, What};
 use crate::ring::operation::Operation;
-use crate::simulated::network::{Errno, SocketId};
+use crate::simulated::network::SocketId;
 use crate::simulated::{NodeId, Wait};
 use crate::sys::socket::simulated::{placeholder, simulated_address};
 
@@ -100,7 +100,7 @@ impl SimulatedRing {
                 .with_network(|network| network.take_error(socket));
             let result = match error {
                 Ok(None) => 0,
-                Ok(Some(Errno(number))) | Err(Errno(number)) => -number,
+                Ok(Some(number)) | Err(number) => -number,
             };
             return self.complete(user_data, result);
         }
@@ -111,7 +111,7 @@ impl SimulatedRing {
             Ok(kind) => {
                 (self.world.may_open(node)).and_then(|()| self.world.of_host(placeholder(kind)))
             }
-            Err(Errno(number)) => Err(io::Error::from_raw_os_error(number)),
+            Err(number) => Err(io::Error::from_raw_os_error(number)),
         };
         let fd = match fd {
             Ok(fd) => fd,
@@ -127,8 +127,8 @@ impl SimulatedRing {
                 self.complete(user_data, fd.into_raw_fd());
             }
             // Another one was faster.
-            Err(Errno(libc::EAGAIN)) => self.begin_socket(asked, listener),
-            Err(Errno(number)) => self.complete(user_data, -number),
+            Err(libc::EAGAIN) => self.begin_socket(asked, listener),
+            Err(number) => self.complete(user_data, -number),
         }
     }
 }

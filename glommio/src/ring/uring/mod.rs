@@ -25,6 +25,7 @@
 
 #![allow(unsafe_code)]
 
+mod entry;
 mod instance;
 mod iowq_workaround;
 mod refusal;
@@ -40,15 +41,15 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::NonNull;
 
+use entry::entry_of;
 use instance::Instance;
 use io_uring::cqueue::CompletionStatus;
-use io_uring::types::SubmitArgs;
+use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{EnterFlags, cqueue, squeue};
 use setup::Built;
 pub(crate) use setup::Mode;
 use timespecs::Timespecs;
 
-use super::submission::Timespec;
 use super::wait::{self, ClockAnchor};
 use super::{Completion, Feature, Features, QueueFull, Submission, Wait};
 use crate::error::GlommioError;
@@ -142,24 +143,33 @@ impl KernelRing {
     /// # Safety
     ///
     /// What `submission` borrows stays borrowed, and stays where it is, until the kernel has posted
-    /// its final completion. What it points to without a borrow, the [`Timespec`] of a timeout,
-    /// is valid until the next successful `enter`, which reads it.
+    /// its final completion.
     pub(crate) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
+        // SAFETY: the memory behind the entry is the caller's promise.
+        unsafe { self.push_entry(&entry_of(submission)) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`push`](Self::push). The [`Timespec`] of a timeout is valid until the next successful `enter`,
+    /// which reads it.
+    unsafe fn push_entry(&self, entry: &squeue::Entry) -> Result<(), QueueFull> {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
         let mut queue = unsafe { self.submissions() };
-        // SAFETY: the memory behind the entry is the caller's promise.
-        unsafe { queue.push(submission.entry()) }.map_err(|_| QueueFull)
+        // SAFETY: promised by the caller.
+        unsafe { queue.push(entry) }.map_err(|_| QueueFull)
     }
 
     /// As [`push`](Self::push), for a submission that points to no memory.
     pub(crate) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
-        assert!(!submission.points_to_memory(), "its memory needs an owner");
+        let has_memory = submission.operation().points_to_memory();
+        assert!(!has_memory, "its memory needs an owner");
         // SAFETY: there is no memory to keep valid.
         unsafe { self.push(submission) }
     }
 
     /// Makes memory known to the kernel: from here on, submissions may say that theirs
-    /// [is in there](Submission::read_registered). Once for each ring.
+    /// [is in there](Submission::in_registered_memory). Once for each ring.
     ///
     /// # Errors
     ///

@@ -6,9 +6,11 @@
 
 use std::time::Instant;
 
+use io_uring::opcode;
+use io_uring::types::{TimeoutFlags, Timespec};
+
 use super::KernelRing;
-use crate::ring::submission::Timespec;
-use crate::ring::{Feature, QueueFull, Submission, TimeoutCell};
+use crate::ring::{Feature, QueueFull, TimeoutCell};
 
 impl KernelRing {
     /// Pushes a timeout that completes as `name` at `deadline`.
@@ -18,12 +20,11 @@ impl KernelRing {
         deadline: Instant,
         name: u64,
     ) -> Result<(), QueueFull> {
-        let is_absolute = self.features.has(Feature::AbsoluteWait);
-        let when = self.set_timespec(cell, deadline, is_absolute);
-        let submission = Submission::timeout(when, is_absolute).with_user_data(name);
+        let (when, flags) = self.set_timespec(cell, deadline);
+        let timeout = opcode::Timeout::new(when).flags(flags).build();
         // SAFETY: the time is read when the submission is taken, at an `enter` of this ring, and
         // the boxed cells live as long as the ring.
-        unsafe { self.push(&submission) }
+        unsafe { self.push_entry(&timeout.user_data(name)) }
     }
 
     /// Pushes an order to move the timeout `name` to `deadline`, itself completing as `user_data`.
@@ -34,26 +35,29 @@ impl KernelRing {
         name: u64,
         user_data: u64,
     ) -> Result<(), QueueFull> {
-        let is_absolute = self.features.has(Feature::AbsoluteWait);
-        let when = self.set_timespec(cell, deadline, is_absolute);
-        let submission =
-            Submission::timeout_move(name, when, is_absolute).with_user_data(user_data);
+        let (when, flags) = self.set_timespec(cell, deadline);
+        let update = opcode::TimeoutUpdate::new(name, when).flags(flags).build();
         // SAFETY: as in `push_timeout`.
-        unsafe { self.push(&submission) }
+        unsafe { self.push_entry(&update.user_data(user_data)) }
     }
 
     /// Pushes an order to remove the timeout `name`, itself completing as `user_data`.
     pub(crate) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
-        self.push_memoryless(&Submission::timeout_remove(name).with_user_data(user_data))
+        let removal = opcode::TimeoutRemove::new(name).build();
+        // SAFETY: it points to no memory.
+        unsafe { self.push_entry(&removal.user_data(user_data)) }
     }
 
     fn set_timespec(
         &self,
         cell: TimeoutCell,
         deadline: Instant,
-        is_absolute: bool,
-    ) -> *const Timespec {
-        let anchor = is_absolute.then_some(&self.anchor);
-        self.timeouts.set(cell, deadline, anchor)
+    ) -> (*const Timespec, TimeoutFlags) {
+        let is_absolute = self.features.has(Feature::AbsoluteWait);
+        let (anchor, flags) = match is_absolute {
+            true => (Some(&self.anchor), TimeoutFlags::ABS),
+            false => (None, TimeoutFlags::empty()),
+        };
+        (self.timeouts.set(cell, deadline, anchor), flags)
     }
 }

@@ -12,8 +12,9 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use io_uring::types::Timespec;
+
 use crate::clock;
-use crate::ring::submission::Timespec;
 use crate::ring::wait::{ClockAnchor, TimeoutCell};
 
 /// Stable places for the times of queued timeout submissions.

@@ -60,7 +60,7 @@ struct Unsynced {
     on_medium: Option<Arc<PageBytes>>,
     /// How many syncs had begun before the last one that has brought this to the medium.
     as_of: u64,
-    /// A sync has failed to write it, and counts it as clean. It is readable until it is evicted.
+    /// A sync has failed to write it, and counts it as clean. It is readable until the power is cut.
     has_failed: bool,
 }
 
@@ -109,16 +109,6 @@ impl Content {
         let waits = pieces(offset, len)
             .find(|(page, ..)| self.pages.get(page).is_some_and(|page| !page.is_cached));
         waits.map_or(len, |(_, _, piece)| piece.start)
-    }
-
-    /// Evicts all pages that are clean. What a failed sync has left is then gone.
-    pub(super) fn evict(&mut self) {
-        // Of what is beyond, it is not yet said what the medium has.
-        let cut = self.truncated_to().map_or(u64::MAX, |cut| cut / PAGE_BYTES);
-        self.revert(|index, page| page.has_failed && index < cut);
-        for (index, page) in &mut self.pages {
-            page.is_cached &= self.unsynced.contains_key(index);
-        }
     }
 
     /// Writes `bytes` at `offset`, where there is space for them.

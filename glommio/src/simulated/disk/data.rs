@@ -75,7 +75,7 @@ impl Disk {
     }
 
     /// Writes `bytes` to byte `offset` of the file, or where the file stands; returns how many of
-    /// them. With `is_durable`, as with `O_DSYNC`, they have reached the medium then.
+    /// them.
     ///
     /// # Errors
     ///
@@ -86,7 +86,6 @@ impl Disk {
         file: FileId,
         offset: Option<u64>,
         bytes: &[u8],
-        is_durable: bool,
     ) -> Result<usize> {
         let open = self.usable(file)?;
         if !open.is_writable() {
@@ -94,7 +93,7 @@ impl Disk {
         }
         let (ino, is_direct) = (open.ino, open.is_direct());
         let (is_append, position) = (open.is_append(), open.position);
-        let is_durable = is_durable || open.is_synchronous();
+        let is_durable = open.is_synchronous();
         let size = self.content(ino)?.size();
         let bytes = &bytes[..bytes.len().min(MAX_TRANSFER_BYTES)];
         let mut at = offset.unwrap_or(position);
@@ -161,7 +160,7 @@ impl Disk {
     }
 
     /// Allocates or frees the space of `len` bytes from `offset` on, by the `mode` of
-    /// `fallocate(2)`: none, `KEEP_SIZE`, `PUNCH_HOLE` with it, or `ZERO_RANGE`.
+    /// `fallocate(2)`: none, `KEEP_SIZE`, or `PUNCH_HOLE` with it.
     ///
     /// # Errors
     ///
@@ -175,13 +174,12 @@ impl Disk {
     ) -> Result<()> {
         const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
         const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
-        const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
         let open = self.usable(file)?;
         let (ino, is_writable) = (open.ino, open.is_writable());
         if len == 0 || i64::try_from(offset).is_err() || i64::try_from(len).is_err() {
             return Err(libc::EINVAL);
         }
-        if !matches!(mode, 0 | KEEP | PUNCH) && mode & !KEEP != ZERO {
+        if !matches!(mode, 0 | KEEP | PUNCH) {
             return Err(libc::EOPNOTSUPP);
         }
         if !is_writable {
@@ -200,9 +198,6 @@ impl Disk {
             return Err(libc::ENOSPC);
         }
         self.modify(ino, range.clone(), |content| {
-            if mode & ZERO != 0 {
-                content.clear(range.start..range.end.min(content.size()));
-            }
             content.preallocate(range, mode & KEEP == 0);
         });
         Ok(())
@@ -271,28 +266,6 @@ impl Disk {
             content.write(to_offset, &buf[..len], !writes_directly)
         });
         Ok(len)
-    }
-
-    /// How many of the `len` bytes at `offset` of the file are in the page cache, from the first on.
-    ///
-    /// # Errors
-    ///
-    /// `EBADF` if it is not open, `EISDIR` if it is a directory.
-    pub(crate) fn cached_bytes(&self, file: FileId, offset: u64, len: usize) -> Result<usize> {
-        let ino = self.usable(file)?.ino;
-        Ok(self.content(ino)?.cached_bytes(offset, len))
-    }
-
-    /// Evicts everything from the page cache that does not have to be written first.
-    pub(crate) fn drop_caches(&mut self) {
-        let all: Vec<_> = self.inodes.keys().copied().collect();
-        for ino in all {
-            self.change(ino, |inode| {
-                if let Node::File(content) = &mut inode.node {
-                    content.evict();
-                }
-            });
-        }
     }
 
     /// Sets the size of a file, which is no longer than files may be.

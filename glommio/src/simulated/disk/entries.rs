@@ -107,8 +107,7 @@ impl Disk {
         }
     }
 
-    /// Gives the file at `path` the further name `to`; a symbolic link gets it itself unless it
-    /// `follows`.
+    /// Gives the file at `path` the further name `to`; a symbolic link gets it itself.
     ///
     /// # Errors
     ///
@@ -119,10 +118,8 @@ impl Disk {
         path: &[u8],
         to_from: Option<FileId>,
         to: &[u8],
-        follows: bool,
     ) -> Result<()> {
-        let follow = if follows { Follow::Yes } else { Follow::No };
-        let ino = self.lookup(from, path, follow)?;
+        let ino = self.lookup(from, path, Follow::No)?;
         self.link_inode(ino, to_from, to)
     }
 
@@ -190,42 +187,32 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives the file at `path` the name `to` in its place, by the `flags` of `renameat2(2)`: none,
-    /// `RENAME_NOREPLACE` or `RENAME_EXCHANGE`.
+    /// Gives the file at `path` the name `to` in its place.
     ///
     /// # Errors
     ///
-    /// As `renameat2(2)` has them.
+    /// As `renameat(2)` has them.
     pub(crate) fn rename(
         &mut self,
         from: Option<FileId>,
         path: &[u8],
         to_from: Option<FileId>,
         to: &[u8],
-        flags: u32,
     ) -> Result<()> {
-        let exchanges = flags == libc::RENAME_EXCHANGE;
-        let keeps = flags == libc::RENAME_NOREPLACE;
-        if flags != 0 && !exchanges && !keeps {
-            return Err(libc::EINVAL);
-        }
         let old = self.place(from, path, Follow::Never)?;
         let new = self.place(to_from, to, Follow::Never)?;
         let old_name = old.name(libc::EBUSY)?;
-        let new_name = new.name(if keeps { libc::EEXIST } else { libc::EBUSY })?;
+        let new_name = new.name(libc::EBUSY)?;
         let ino = old.ino.ok_or(libc::ENOENT)?;
-        match new.ino {
-            Some(_) if keeps => return Err(libc::EEXIST),
-            None if exchanges => return Err(libc::ENOENT),
-            _ => {}
+        // Only directories have names with a slash at the end.
+        if (old.has_slash || new.has_slash) && !self.inode(ino).is_directory() {
+            return Err(libc::ENOTDIR);
         }
-        self.check_slashes(&old, &new, exchanges)?;
-        self.check_rename(ino, &old, &new, exchanges)?;
+        self.check_rename(ino, &old, &new)?;
         if new.ino == Some(ino) {
             return Ok(());
         }
-        let mut operation =
-            NameOperation::of(old.directory, old_name, new.ino.filter(|_| exchanges));
+        let mut operation = NameOperation::of(old.directory, old_name, None);
         operation.changes.push(Change {
             directory: new.directory,
             name: new_name.to_vec(),
@@ -236,10 +223,7 @@ impl Disk {
         operation.needs.extend(self.places_above(new.directory));
         if let Some(target) = new.ino {
             operation.needs.push(Key::Place(target));
-            if exchanges {
-                operation.gives.push(Key::Place(target));
-                operation.needs.extend(self.places_above(old.directory));
-            } else if self.inode(target).is_directory() {
+            if self.inode(target).is_directory() {
                 operation.needs.push(Key::Contents(target));
             }
         }
@@ -346,24 +330,8 @@ impl Disk {
         self.check_alive(place.directory)
     }
 
-    /// Only directories have names with a slash at the end.
-    fn check_slashes(&self, old: &Place, new: &Place, exchanges: bool) -> Result<()> {
-        let is_directory =
-            |place: &Place| place.ino.is_some_and(|ino| self.inode(ino).is_directory());
-        let new_may_be = if exchanges {
-            is_directory(new)
-        } else {
-            is_directory(old)
-        };
-        let is_wrong = old.has_slash && !is_directory(old) || new.has_slash && !new_may_be;
-        match is_wrong {
-            true => Err(libc::ENOTDIR),
-            false => Ok(()),
-        }
-    }
-
     /// Whether what is at `old` can be at `new`.
-    fn check_rename(&self, ino: Ino, old: &Place, new: &Place, exchanges: bool) -> Result<()> {
+    fn check_rename(&self, ino: Ino, old: &Place, new: &Place) -> Result<()> {
         let is_directory = self.inode(ino).is_directory();
         if is_directory && self.is_within(new.directory, ino) {
             return Err(libc::EINVAL);
@@ -373,13 +341,9 @@ impl Disk {
         };
         let target_is_directory = self.inode(target).is_directory();
         if target_is_directory && self.is_within(old.directory, target) {
-            return Err(if exchanges {
-                libc::EINVAL
-            } else {
-                libc::ENOTEMPTY
-            });
+            return Err(libc::ENOTEMPTY);
         }
-        if exchanges || target == ino {
+        if target == ino {
             return Ok(());
         }
         match (is_directory, self.directory(target)) {

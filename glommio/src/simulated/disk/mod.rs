@@ -20,7 +20,7 @@
 //!   of later operations in any order, but each operation as a whole: a renamed file has the one
 //!   name or the other one. See [`names`].
 //! - After a `fsync` that failed, what it was to write counts as clean: a later one does not write it.
-//!   It can be read until the page is evicted, and is lost in a power cut.
+//!   It can be read until a power cut, and is lost then.
 //!
 //! Permissions and times are never lost, nor is preallocated space.
 //!
@@ -55,9 +55,8 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use entries::Entry;
 pub(crate) use inode::Stat;
 pub(crate) use open_file::{FileId, Lock};
-pub(crate) use settings::{DiskSettings, ErrorRates, Latency, Operation};
+pub(crate) use settings::{DiskSettings, ErrorRates, Operation};
 pub(crate) use state::{Disk, Result};
 pub(crate) use sync::PendingSync;

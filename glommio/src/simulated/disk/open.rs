@@ -150,17 +150,6 @@ impl Disk {
         Ok(self.inode(ino).stat(ino, self.settings.sector_bytes))
     }
 
-    /// Sets the permissions of an open file.
-    ///
-    /// # Errors
-    ///
-    /// `EBADF` if it is not open, or by `O_PATH` only.
-    pub(crate) fn set_mode(&mut self, file: FileId, mode: u32) -> Result<()> {
-        let ino = self.usable(file)?.ino;
-        self.set_mode_of(ino, mode);
-        Ok(())
-    }
-
     /// Sets the permissions of the file at `path`.
     ///
     /// # Errors
@@ -173,15 +162,11 @@ impl Disk {
         mode: u32,
     ) -> Result<()> {
         let ino = self.lookup(from, path, Follow::Yes)?;
-        self.set_mode_of(ino, mode);
-        Ok(())
-    }
-
-    fn set_mode_of(&mut self, ino: Ino, mode: u32) {
         let now = self.now;
         let inode = self.inode_mut(ino);
         inode.mode = mode & 0o7777;
         inode.changed = now;
+        Ok(())
     }
 
     fn open_path(&mut self, from: Option<FileId>, path: &[u8], flags: i32) -> Result<FileId> {

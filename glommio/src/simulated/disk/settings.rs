@@ -117,20 +117,6 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// No operation takes any time.
-    pub(crate) fn none() -> Self {
-        let none = Duration::ZERO..=Duration::ZERO;
-        Latency {
-            read: none.clone(),
-            write: none.clone(),
-            sync: none.clone(),
-            metadata: none.clone(),
-            bytes_per_second: None,
-            stalls: 0.0,
-            stall: none,
-        }
-    }
-
     pub(super) fn duration_of(
         &self,
         operation: Operation,

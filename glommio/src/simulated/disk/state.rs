@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+pub(crate) use super::super::ids::Result;
 use super::content::{Content, Loss, PAGE_BYTES};
 use super::inode::{Directory, Ino, Inode, Node};
 use super::names::Names;
 use super::open_file::{FileId, OpenFile};
 use super::settings::{DiskSettings, Operation};
-
-/// What an operation gives, or the error number.
-pub(crate) type Result<T> = std::result::Result<T, i32>;
 
 /// The disk of a node and the file system on it. It stays when the node's power is cut.
 #[derive(Debug)]
@@ -87,16 +85,6 @@ impl Disk {
         self.settings
             .latency
             .duration_of(operation, bytes, &mut self.rng)
-    }
-
-    /// How many files are open.
-    pub(crate) fn open_files(&self) -> usize {
-        self.open.len()
-    }
-
-    /// How many bytes files take.
-    pub(crate) fn used_bytes(&self) -> u64 {
-        self.used_pages * PAGE_BYTES
     }
 
     /// What a power cut does to what is not synced.

@@ -23,18 +23,6 @@ enum What {
 }
 
 impl Disk {
-    /// Makes durable what was written to the file, or what was done to the names in the directory.
-    /// Without `data_only` or with it: apart from data and size, nothing is ever lost.
-    ///
-    /// # Errors
-    ///
-    /// `EBADF` if it is not open, or by `O_PATH` only; `EIO` by chance, or as another open file of
-    /// it has met that since.
-    pub(crate) fn sync(&mut self, file: FileId) -> Result<()> {
-        let pending = self.begin_sync(file)?;
-        self.end_sync(pending)
-    }
-
     /// Begins a sync: what is written from now on is not part of it.
     ///
     /// # Errors

@@ -1,33 +1,8 @@
 //! Names and numbers that the calls of a network take and return.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
-/// Since the start of the simulation.
-pub(crate) type Time = Duration;
-
-/// An error number of Linux, positive.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Errno(pub(crate) i32);
-
-pub(crate) type Result<T> = std::result::Result<T, Errno>;
-
-impl fmt::Debug for Errno {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", std::io::Error::from_raw_os_error(self.0))
-    }
-}
-
-/// A machine of the network. Nodes are numbered in the order in which they were added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct NodeId(pub(crate) u32);
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}", self.0)
-    }
-}
+pub(crate) use super::super::ids::{NodeId, Result, Time};
 
 /// A socket. Ids are not used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! Time passes: what is due happens, connections take steps, and their deadlines are kept.
 
-use super::address::{Errno, Result, SocketId, Time};
+use super::address::{Result, SocketId, Time};
 use super::state::{Event, Network};
 use super::tcp::{Connection, Output, State};
 
@@ -23,7 +23,7 @@ impl Network {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Arrival(packet) => {
-                let node = &mut self.nodes[packet.to.0 as usize];
+                let node = &mut self.nodes[packet.to.0];
                 if node.is_paused {
                     node.held.push(packet);
                 } else {
@@ -42,8 +42,8 @@ impl Network {
     ) -> Result<R> {
         let now = self.now;
         let mut output = Output::default();
-        let socket = self.sockets.get_mut(&id).ok_or(Errno(libc::EBADF))?;
-        let connection = socket.connection().ok_or(Errno(libc::EINVAL))?;
+        let socket = self.sockets.get_mut(&id).ok_or(libc::EBADF)?;
+        let connection = socket.connection().ok_or(libc::EINVAL)?;
         let was_open = connection.state != State::Closed;
         let result = step(connection, now, &mut output);
         self.follow_up(id, output, was_open);
@@ -82,7 +82,7 @@ impl Network {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
         };
-        if self.nodes[socket.node.0 as usize].is_paused {
+        if self.nodes[socket.node.0].is_paused {
             // `resume` comes back to it.
             return;
         }
@@ -108,7 +108,7 @@ impl Network {
             return;
         };
         socket.timer = None;
-        if !self.nodes[socket.node.0 as usize].is_paused {
+        if !self.nodes[socket.node.0].is_paused {
             // A socket without a connection has no deadline.
             let _ = self.step(id, |connection, now, output| connection.expire(now, output));
         }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::address::{Errno, NodeId, Result, SocketId};
+use super::address::{NodeId, Result, SocketId};
 use super::kind::Protocol;
 use super::ports::covers;
 use super::socket::Body;
@@ -20,7 +20,7 @@ impl Network {
             _ => address,
         };
         if self.conflicts(id, address) {
-            return Err(Errno(libc::EADDRINUSE));
+            return Err(libc::EADDRINUSE);
         }
         self.occupy(id, address)
     }
@@ -43,7 +43,7 @@ impl Network {
                         .bound(node, protocol, local.port())
                         .all(|other| self.is_mere_connection(other))
             })
-            .ok_or(Errno(libc::EADDRNOTAVAIL))?;
+            .ok_or(libc::EADDRNOTAVAIL)?;
         self.occupy(id, address)
     }
 
@@ -93,7 +93,7 @@ impl Network {
     fn free_port(&mut self, node: NodeId, protocol: Protocol) -> Result<u16> {
         self.random_ports()
             .find(|port| self.ports.is_free(node, protocol, *port))
-            .ok_or(Errno(libc::EADDRINUSE))
+            .ok_or(libc::EADDRINUSE)
     }
 
     /// Whether another socket has the port, so that `id` cannot have it, too.
@@ -111,8 +111,7 @@ impl Network {
                 let Some(local) = other.local else {
                     return false;
                 };
-                let overlap = covers(address.ip(), socket.options.v6_only, local.ip())
-                    || covers(local.ip(), other.options.v6_only, address.ip());
+                let overlap = covers(address.ip(), local.ip()) || covers(local.ip(), address.ip());
                 let listens = matches!(other.body, Body::Listener(_));
                 let shares_address = socket.options.reuse_address
                     && other.options.reuse_address

@@ -2,7 +2,7 @@
 
 use std::net::{Shutdown, SocketAddr};
 
-use super::address::{Address, Errno, NodeId, Result, SocketId, shown, unspecified};
+use super::address::{Address, NodeId, Result, SocketId, shown, unspecified};
 use super::kind::{Kind, Protocol};
 use super::socket::{Body, Options, Socket};
 use super::state::Network;
@@ -16,8 +16,8 @@ impl Network {
     /// If there is no such node.
     pub(crate) fn socket(&mut self, node: NodeId, kind: Kind) -> SocketId {
         assert!(
-            (node.0 as usize) < self.nodes.len(),
-            "{node} was not added to this network"
+            node.0 < self.nodes.len(),
+            "{node:?} was not added to this network"
         );
         let options = Options::new(kind);
         let buffers = options.tcp_buffers();
@@ -34,7 +34,7 @@ impl Network {
     /// `EOPNOTSUPP` for sockets that are not of Unix.
     pub(crate) fn pair(&mut self, node: NodeId, kind: Kind) -> Result<(SocketId, SocketId)> {
         if kind.protocol() != Protocol::Unix {
-            return Err(Errno(libc::EOPNOTSUPP));
+            return Err(libc::EOPNOTSUPP);
         }
         let (one, other) = (self.socket(node, kind), self.socket(node, kind));
         self.unix_join(one, other);
@@ -51,11 +51,8 @@ impl Network {
             return self.unix_bind(id, address);
         }
         let address = socket.kind.accepts(address)?;
-        if socket.options.v6_only && address.is_ipv4() {
-            return Err(Errno(libc::EINVAL));
-        }
         if !address.ip().is_unspecified() && !self.is_local(socket.node, address.ip()) {
-            return Err(Errno(libc::EADDRNOTAVAIL));
+            return Err(libc::EADDRNOTAVAIL);
         }
         let is_used = match &socket.body {
             Body::Tcp(connection) => !connection.is_fresh(),
@@ -63,7 +60,7 @@ impl Network {
             _ => false,
         };
         if is_used || socket.is_bound {
-            return Err(Errno(libc::EINVAL));
+            return Err(libc::EINVAL);
         }
         self.bind_port(id, address)?;
         let socket = self.get_mut(id)?;
@@ -92,7 +89,7 @@ impl Network {
                 udp.read_shut |= read;
                 udp.write_shut |= write;
                 self.touch(id);
-                self.get(id)?.peer.map(|_| ()).ok_or(Errno(libc::ENOTCONN))
+                self.get(id)?.peer.map(|_| ()).ok_or(libc::ENOTCONN)
             }
             Body::Unix(_) => {
                 self.unix_shutdown(id, read, write);
@@ -187,13 +184,10 @@ impl Network {
                     .peer_name
                     .clone()
                     .map(Address::Unix)
-                    .ok_or(Errno(libc::ENOTCONN));
+                    .ok_or(libc::ENOTCONN);
             }
         };
-        let peer = socket
-            .peer
-            .filter(|_| has_peer)
-            .ok_or(Errno(libc::ENOTCONN))?;
+        let peer = socket.peer.filter(|_| has_peer).ok_or(libc::ENOTCONN)?;
         Ok(Address::Ip(shown(peer, socket.kind.is_v6())))
     }
 }

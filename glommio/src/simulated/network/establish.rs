@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::address::{
-    Address, Errno, NodeId, Result, SocketId, is_broadcast, loopback, shown, unspecified,
+    Address, NodeId, Result, SocketId, is_broadcast, loopback, shown, unspecified,
 };
 use super::kind::Protocol;
 use super::log::Happening;
@@ -32,8 +32,8 @@ impl Network {
                 return Ok(());
             }
             Body::Tcp(connection) if connection.is_fresh() => {}
-            Body::Tcp(_) => return Err(Errno(libc::EINVAL)),
-            Body::Udp(_) => return Err(Errno(libc::EOPNOTSUPP)),
+            Body::Tcp(_) => return Err(libc::EINVAL),
+            Body::Udp(_) => return Err(libc::EOPNOTSUPP),
             Body::Unix(_) => return self.unix_listen(id, backlog),
         }
         let is_v6 = socket.kind.is_v6();
@@ -45,9 +45,9 @@ impl Network {
             self.bind_port(id, SocketAddr::new(ip, 0))?;
         }
         let socket = self.get(id)?;
-        let (node, local) = (socket.node, socket.local.ok_or(Errno(libc::EINVAL))?);
+        let (node, local) = (socket.node, socket.local.ok_or(libc::EINVAL)?);
         if self.conflicts(id, local) {
-            return Err(Errno(libc::EADDRINUSE));
+            return Err(libc::EADDRINUSE);
         }
         self.get_mut(id)?.body = Body::Listener(Listener {
             backlog,
@@ -67,7 +67,7 @@ impl Network {
     pub(crate) fn connect(&mut self, id: SocketId, address: &Address) -> Result<()> {
         let socket = self.get_mut(id)?;
         let result = match &mut socket.body {
-            Body::Listener(_) => Err(Errno(libc::EISCONN)),
+            Body::Listener(_) => Err(libc::EISCONN),
             Body::Udp(_) => self.udp_connect(id, address),
             Body::Unix(_) => self.unix_connect(id, address),
             // A step: one that has ended frees its addresses.
@@ -89,28 +89,28 @@ impl Network {
         let socket = self.get(id)?;
         let node = socket.node;
         if peer.ip().is_multicast() || is_broadcast(peer.ip()) {
-            return Err(Errno(libc::ENETUNREACH));
+            return Err(libc::ENETUNREACH);
         }
         match socket.local.filter(|_| socket.is_bound) {
             None => self.bind_for_connection(id, local, peer)?,
             Some(bound) => {
                 let local = SocketAddr::new(local, bound.port());
                 if self.ports.connection(node, local, peer).is_some() {
-                    return Err(Errno(libc::EADDRNOTAVAIL));
+                    return Err(libc::EADDRNOTAVAIL);
                 }
                 self.occupy(id, local)?;
             }
         }
         let socket = self.get_mut(id)?;
         socket.peer = Some(peer);
-        let local = socket.local.ok_or(Errno(libc::EADDRNOTAVAIL))?;
+        let local = socket.local.ok_or(libc::EADDRNOTAVAIL)?;
         self.ports.add_connection(node, local, peer, id);
         let (mss, first) = (self.mss(node, peer.ip()), self.first_number());
         self.step(id, |connection, now, output| {
             connection.connect(mss, first, now, output)
         })?;
         self.touch(id);
-        Err(Errno(libc::EINPROGRESS))
+        Err(libc::EINPROGRESS)
     }
 
     /// The address that a socket sends from, and the one that it sends to when the call says
@@ -121,24 +121,21 @@ impl Network {
             Protocol::Udp => self.udp_address(socket.kind, address)?,
             _ => socket.kind.accepts(address)?,
         };
-        if socket.options.v6_only && peer.is_ipv4() {
-            return Err(Errno(libc::ENETUNREACH));
-        }
         if peer.ip().is_unspecified() {
             peer.set_ip(loopback(peer.ip()));
         }
         let source = self
             .source_for(socket.node, peer.ip())
-            .ok_or(Errno(libc::ENETUNREACH))?;
+            .ok_or(libc::ENETUNREACH)?;
         let bound = socket
             .local
             .map(|local| local.ip())
             .filter(|ip| socket.is_bound && !ip.is_unspecified());
         match bound {
-            Some(bound) if bound.is_ipv4() != peer.is_ipv4() => Err(Errno(libc::ENETUNREACH)),
+            Some(bound) if bound.is_ipv4() != peer.is_ipv4() => Err(libc::ENETUNREACH),
             // The loopback address of a node means nothing to others.
             Some(bound) if bound.is_loopback() && !self.is_local(socket.node, peer.ip()) => {
-                Err(Errno(libc::EINVAL))
+                Err(libc::EINVAL)
             }
             Some(bound) => Ok((bound, peer)),
             None => Ok((source, peer)),
@@ -158,14 +155,14 @@ impl Network {
         let is_v6 = socket.kind.is_v6();
         let listener = match &mut socket.body {
             Body::Listener(listener) => listener,
-            Body::Tcp(_) => return Err(Errno(libc::EINVAL)),
-            Body::Udp(_) => return Err(Errno(libc::EOPNOTSUPP)),
+            Body::Tcp(_) => return Err(libc::EINVAL),
+            Body::Udp(_) => return Err(libc::EOPNOTSUPP),
             Body::Unix(_) => return self.unix_accept(id),
         };
-        let child = listener.waiting.pop_front().ok_or(Errno(libc::EAGAIN))?;
+        let child = listener.waiting.pop_front().ok_or(libc::EAGAIN)?;
         let socket = self.get_mut(child)?;
         socket.listener = None;
-        let peer = socket.peer.ok_or(Errno(libc::ECONNABORTED))?;
+        let peer = socket.peer.ok_or(libc::ECONNABORTED)?;
         Ok((child, Address::Ip(shown(peer, is_v6))))
     }
 
@@ -306,7 +303,7 @@ impl Network {
         let specificity = |id: &SocketId| {
             let socket = self.sockets.get(id)?;
             let bound = socket.local?.ip();
-            covers(bound, socket.options.v6_only, local.ip())
+            covers(bound, local.ip())
                 .then_some((!bound.is_unspecified(), bound.is_ipv4() == local.is_ipv4()))
         };
         let listeners = self.ports.listeners(node, local.port());
@@ -336,7 +333,7 @@ impl Network {
     }
 
     /// An ICMP message tells what became of a packet from `packet.destination` to `packet.source`.
-    pub(super) fn error_arrives(&mut self, packet: &Packet, protocol: Protocol, error: Errno) {
+    pub(super) fn error_arrives(&mut self, packet: &Packet, protocol: Protocol, error: i32) {
         self.record(packet, Happening::Delivered);
         match protocol {
             Protocol::Tcp => {

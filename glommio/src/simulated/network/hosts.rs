@@ -11,7 +11,7 @@ impl Network {
     /// Adds a node with an address, in addition to the loopback addresses. A name or an
     /// address that another node has already is the new node's from now on.
     pub(crate) fn add_node(&mut self, name: &str, address: IpAddr) -> NodeId {
-        let id = NodeId(self.nodes.len() as u32);
+        let id = NodeId(self.nodes.len());
         self.nodes.push(Node {
             addresses: Vec::new(),
             is_up: true,
@@ -28,31 +28,28 @@ impl Network {
     pub(crate) fn add_address(&mut self, node: NodeId, address: IpAddr) {
         let address = address.to_canonical();
         if let Some(previous) = self.addresses.insert(address, node) {
-            self.nodes[previous.0 as usize]
+            self.nodes[previous.0]
                 .addresses
                 .retain(|other| *other != address);
         }
-        self.nodes[node.0 as usize].addresses.push(address);
+        self.nodes[node.0].addresses.push(address);
     }
 
     /// The address of a name: that of a node, the loopback address for `localhost`, or the one that
     /// the name is the text of.
     pub(crate) fn resolve(&self, from: NodeId, name: &str) -> Option<IpAddr> {
         if name == "localhost" {
-            return self
-                .nodes
-                .get(from.0 as usize)
-                .map(|_| IpAddr::from([127, 0, 0, 1]));
+            return self.nodes.get(from.0).map(|_| IpAddr::from([127, 0, 0, 1]));
         }
         if let Some(node) = self.names.get(name) {
-            return self.nodes[node.0 as usize].addresses.first().copied();
+            return self.nodes[node.0].addresses.first().copied();
         }
         name.parse().ok()
     }
 
     /// The address of `node` in the family of `like`.
     pub(super) fn address_of(&self, node: NodeId, like: IpAddr) -> Option<IpAddr> {
-        let addresses = &self.nodes[node.0 as usize].addresses;
+        let addresses = &self.nodes[node.0].addresses;
         addresses
             .iter()
             .find(|address| address.is_ipv4() == like.is_ipv4())

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::address::{Address, Errno, Result, canonical};
+use super::address::{Address, Result, canonical};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -12,16 +12,15 @@ pub(crate) enum Kind {
     UdpV6,
     UnixStream,
     UnixDatagram,
-    UnixSeqpacket,
 }
 
 impl Kind {
     /// The address in canonical form, if sockets of this kind take it.
     pub(super) fn accepts(self, address: &Address) -> Result<SocketAddr> {
-        let address = address.ip().ok_or(Errno(libc::EINVAL))?;
+        let address = address.ip().ok_or(libc::EINVAL)?;
         match (self, address) {
-            (Self::TcpV4 | Self::UdpV4, SocketAddr::V6(_)) => Err(Errno(libc::EAFNOSUPPORT)),
-            (Self::TcpV6 | Self::UdpV6, SocketAddr::V4(_)) => Err(Errno(libc::EINVAL)),
+            (Self::TcpV4 | Self::UdpV4, SocketAddr::V6(_)) => Err(libc::EAFNOSUPPORT),
+            (Self::TcpV6 | Self::UdpV6, SocketAddr::V4(_)) => Err(libc::EINVAL),
             _ => Ok(canonical(address)),
         }
     }
@@ -38,7 +37,7 @@ impl Kind {
         match self {
             Self::TcpV4 | Self::TcpV6 => Protocol::Tcp,
             Self::UdpV4 | Self::UdpV6 => Protocol::Udp,
-            Self::UnixStream | Self::UnixDatagram | Self::UnixSeqpacket => Protocol::Unix,
+            Self::UnixStream | Self::UnixDatagram => Protocol::Unix,
         }
     }
 }

@@ -27,18 +27,17 @@
 //! keep-alives.
 //!
 //! Types are below, calls above. Each of these imports from those before it at most: `address`,
-//! `readiness`; `kind`, `fault`, `log`; `tcp`, one end of a connection; `packet`; `udp_socket`,
+//! `readiness`; `kind`, `log`; `tcp`, one end of a connection; `packet`; `udp_socket`,
 //! `unix_socket`; `socket`; `node`, `ports`, `routes`; and `state`, the [`Network`] that is made of
 //! all that. The other files are its calls and steps, and know each other only as its methods.
 #![forbid(unsafe_code)]
 
 mod address;
 mod advance;
-mod apply;
 mod bind;
 mod calls;
 mod establish;
-mod fault;
+mod faults;
 mod hosts;
 mod kind;
 mod log;
@@ -61,10 +60,8 @@ mod unix_socket;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use address::{
-    Address, Errno, NodeId, Passed, Received, Result, SocketId, Time, UnixName,
-};
-pub(crate) use fault::{Fault, Latency, Link};
+pub(crate) use address::{Address, Passed, Received, Result, SocketId, UnixName};
 pub(crate) use kind::Kind;
-pub(crate) use log::{Entry, Happening};
+pub(crate) use log::Entry;
+pub(crate) use routes::Link;
 pub(crate) use state::Network;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::address::{Errno, Result, SocketId};
+use super::address::{Result, SocketId};
 use super::kind::{Kind, Protocol};
 use super::readiness::READABLE;
 use super::socket::Body;
@@ -37,34 +37,10 @@ impl Network {
             .map(|socket| socket.options.reuse_port = reuse)
     }
 
-    /// Sets `IPV6_V6ONLY`.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if the socket is bound, `ENOPROTOOPT` if it is none of IPv6.
-    pub(crate) fn set_v6_only(&mut self, id: SocketId, only: bool) -> Result<()> {
-        let socket = self.get_mut(id)?;
-        if !socket.kind.is_v6() {
-            return Err(Errno(libc::ENOPROTOOPT));
-        }
-        if socket.is_bound {
-            return Err(Errno(libc::EINVAL));
-        }
-        socket.options.v6_only = only;
-        Ok(())
-    }
-
     /// Sets `SO_BROADCAST`.
     pub(crate) fn set_broadcast(&mut self, id: SocketId, allowed: bool) -> Result<()> {
         self.get_mut(id)
             .map(|socket| socket.options.broadcast = allowed)
-    }
-
-    /// Sets `IP_MTU_DISCOVER` so that datagrams beyond the MTU of their link fail with `EMSGSIZE`.
-    /// Otherwise they are sent in fragments.
-    pub(crate) fn set_dont_fragment(&mut self, id: SocketId, dont: bool) -> Result<()> {
-        self.get_mut(id)
-            .map(|socket| socket.options.dont_fragment = dont)
     }
 
     /// Sets `SO_LINGER`. A time of zero makes `close` reset the connection. With another time
@@ -81,7 +57,7 @@ impl Network {
     /// `ENOPROTOOPT` if it is no connection of TCP.
     pub(crate) fn set_user_timeout(&mut self, id: SocketId, limit: Option<Duration>) -> Result<()> {
         let connection = self.get_mut(id)?.connection();
-        let connection = connection.ok_or(Errno(libc::ENOPROTOOPT))?;
+        let connection = connection.ok_or(libc::ENOPROTOOPT)?;
         connection.set_user_timeout(limit.filter(|it| !it.is_zero()));
         Ok(())
     }
@@ -110,19 +86,13 @@ impl Network {
         Ok(())
     }
 
-    /// What `SO_SNDBUF` and `SO_RCVBUF` report.
-    pub(crate) fn buffers(&self, id: SocketId) -> Result<(usize, usize)> {
-        self.get(id)
-            .map(|socket| (socket.options.send_buffer, socket.options.receive_buffer))
-    }
-
     /// What kind of socket it is.
     pub(crate) fn kind(&self, id: SocketId) -> Result<Kind> {
         self.get(id).map(|socket| socket.kind)
     }
 
     /// `SO_ERROR`: the pending error, which is not pending any more.
-    pub(crate) fn take_error(&mut self, id: SocketId) -> Result<Option<Errno>> {
+    pub(crate) fn take_error(&mut self, id: SocketId) -> Result<Option<i32>> {
         Ok(match &mut self.get_mut(id)?.body {
             Body::Tcp(connection) => connection.take_error(),
             Body::Listener(_) => None,
@@ -143,20 +113,6 @@ impl Network {
             Body::Listener(_) => READABLE,
             Body::Udp(udp) => udp.readiness(),
             Body::Unix(unix) => self.unix_readiness(id, socket, unix),
-        }
-    }
-
-    /// `FIONREAD`: bytes that can be read, those of the next datagram where there are datagrams.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` for a listener.
-    pub(crate) fn unread(&self, id: SocketId) -> Result<usize> {
-        match &self.get(id)?.body {
-            Body::Tcp(connection) => Ok(connection.unread()),
-            Body::Listener(_) => Err(Errno(libc::EINVAL)),
-            Body::Udp(udp) => Ok(udp.queue.front().map_or(0, |(data, _)| data.len())),
-            Body::Unix(unix) => unix.unread(self.get(id)?.kind),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::address::{Errno, NodeId, Time};
+use super::address::{NodeId, Time};
 use super::kind::Protocol;
 use super::log::{Entry, Happening};
 use super::tcp::{Flags, Segment};
@@ -24,7 +24,7 @@ pub(super) enum Payload {
     Tcp(Segment),
     Udp(Vec<u8>),
     /// A packet from `destination` to `source` could not be delivered.
-    Icmp(Protocol, Errno),
+    Icmp(Protocol, i32),
 }
 
 impl Packet {

@@ -96,12 +96,10 @@ impl Ports {
 }
 
 /// Whether a socket that is bound to `local` takes packets to `address`.
-pub(super) fn covers(local: IpAddr, v6_only: bool, address: IpAddr) -> bool {
+pub(super) fn covers(local: IpAddr, address: IpAddr) -> bool {
     local == address
         || match (local, address) {
-            (IpAddr::V4(local), IpAddr::V4(_)) => local.is_unspecified(),
-            (IpAddr::V6(local), IpAddr::V6(_)) => local.is_unspecified(),
-            (IpAddr::V6(local), IpAddr::V4(_)) => local.is_unspecified() && !v6_only,
             (IpAddr::V4(_), IpAddr::V6(_)) => false,
+            (local, _) => local.is_unspecified(),
         }
 }

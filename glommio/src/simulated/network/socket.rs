@@ -20,9 +20,7 @@ const DEFAULT_BUFFER: usize = 212_992;
 pub(super) struct Options {
     pub(super) reuse_address: bool,
     pub(super) reuse_port: bool,
-    pub(super) v6_only: bool,
     pub(super) broadcast: bool,
-    pub(super) dont_fragment: bool,
     /// `SO_LINGER` with a time of zero: closing resets the connection.
     pub(super) resets_on_close: bool,
     pub(super) send_buffer: usize,
@@ -38,9 +36,7 @@ impl Options {
         Self {
             reuse_address: false,
             reuse_port: false,
-            v6_only: false,
             broadcast: false,
-            dont_fragment: false,
             resets_on_close: false,
             send_buffer: default,
             receive_buffer: default,

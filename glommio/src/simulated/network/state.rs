@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use super::address::{Errno, NodeId, Passed, Result, SocketId, Time};
-use super::log::{Entry, Log};
+use super::address::{NodeId, Passed, Result, SocketId, Time};
+use super::log::Entry;
 use super::node::Node;
 use super::packet::Packet;
 use super::ports::Ports;
@@ -30,7 +30,7 @@ pub(crate) struct Network {
     pub(super) changed: Vec<SocketId>,
     /// Descriptors on their way that nothing will receive.
     pub(super) lost_passed: Vec<Passed>,
-    pub(super) log: Log,
+    pub(super) log: Vec<Entry>,
     /// Longest queue of a Unix socket of datagrams, `net.unix.max_dgram_qlen`.
     pub(super) unix_queue: usize,
 }
@@ -59,20 +59,9 @@ impl Network {
             local: VecDeque::new(),
             changed: Vec::new(),
             lost_passed: Vec::new(),
-            log: Log::default(),
+            log: Vec::new(),
             unix_queue: 10,
         }
-    }
-
-    /// The time of the last [`advance`](Self::advance).
-    pub(crate) fn now(&self) -> Time {
-        self.now
-    }
-
-    /// How many sockets there are, with connections that are not accepted yet, closed ones that
-    /// still deliver data, and those in TIME_WAIT.
-    pub(crate) fn len(&self) -> usize {
-        self.sockets.len()
     }
 
     /// When the next packet arrives or the next time-out passes.
@@ -123,14 +112,14 @@ impl Network {
         self.sockets
             .get(&id)
             .filter(|socket| !socket.is_closed)
-            .ok_or(Errno(libc::EBADF))
+            .ok_or(libc::EBADF)
     }
 
     pub(super) fn get_mut(&mut self, id: SocketId) -> Result<&mut Socket> {
         self.sockets
             .get_mut(&id)
             .filter(|socket| !socket.is_closed)
-            .ok_or(Errno(libc::EBADF))
+            .ok_or(libc::EBADF)
     }
 
     pub(super) fn insert(&mut self, socket: Socket) -> SocketId {
@@ -151,23 +140,8 @@ impl Network {
         Some(socket)
     }
 
-    /// A number of all that has happened to packets so far: the same for the same calls and seed.
-    pub(crate) fn digest(&self) -> u64 {
-        self.log.digest
-    }
-
-    /// Whether what happens is kept for [`take_log`](Self::take_log), which is off at first.
-    pub(crate) fn keep_log(&mut self, is_kept: bool) {
-        self.log.is_kept = is_kept;
-    }
-
-    /// What has happened lately.
-    pub(crate) fn latest(&self) -> impl Iterator<Item = &Entry> {
-        self.log.latest.iter()
-    }
-
-    /// What has happened since the last call.
+    /// What has happened to packets since this was last called.
     pub(crate) fn take_log(&mut self) -> Vec<Entry> {
-        std::mem::take(&mut self.log.entries)
+        std::mem::take(&mut self.log)
     }
 }

@@ -1,6 +1,6 @@
 //! Data goes in and comes out.
 
-use super::address::{Address, Errno, Passed, Received, Result, SocketId};
+use super::address::{Address, Passed, Received, Result, SocketId};
 use super::socket::Body;
 use super::state::Network;
 
@@ -39,7 +39,7 @@ impl Network {
             Body::Tcp(_) => self.step(id, |connection, now, output| {
                 connection.send(bytes, now, output)
             })?,
-            Body::Listener(_) => Err(Errno(libc::EPIPE)),
+            Body::Listener(_) => Err(libc::EPIPE),
             Body::Udp(_) => self.udp_send(id, bytes, address),
             Body::Unix(_) => self.unix_send(id, bytes, address),
         };
@@ -97,7 +97,7 @@ impl Network {
                     connection.receive(buffer, peek, now, output)
                 })?
                 .map(Received::bytes),
-            Body::Listener(_) => Err(Errno(libc::ENOTCONN)),
+            Body::Listener(_) => Err(libc::ENOTCONN),
             Body::Udp(_) => self.udp_receive(id, buffer, peek),
             Body::Unix(_) => self.unix_receive(id, buffer, peek),
         };

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::address::{Errno, NodeId, SocketId, Time, loopback};
+use super::address::{NodeId, SocketId, Time, loopback};
 use super::kind::Protocol;
 use super::log::Happening;
 use super::packet::{Packet, Payload, TCP_HEADER};
@@ -138,13 +138,13 @@ impl Network {
         let is_lost = (0..fragments).any(|_| happens(link.loss));
         let is_late = happens(link.reorder);
         let is_doubled = happens(link.duplicate);
-        let mut arrives = leaves + link.latency.draw(&mut self.random);
+        let mut arrives = leaves + link.draw_latency(&mut self.random);
         if follows {
-            arrives += link.latency.draw(&mut self.random);
+            arrives += link.draw_latency(&mut self.random);
         }
-        let second = is_doubled.then(|| arrives + link.latency.draw(&mut self.random));
+        let second = is_doubled.then(|| arrives + link.draw_latency(&mut self.random));
         if is_late {
-            arrives += link.latency.draw(&mut self.random);
+            arrives += link.draw_latency(&mut self.random);
         }
         if is_lost {
             self.record(&packet, Happening::Lost);
@@ -177,7 +177,7 @@ impl Network {
             Payload::Udp(_) => Protocol::Udp,
             Payload::Icmp(..) => return,
         };
-        let payload = Payload::Icmp(protocol, Errno(libc::EHOSTUNREACH));
+        let payload = Payload::Icmp(protocol, libc::EHOSTUNREACH);
         let packet = Packet {
             from: node,
             to: node,
@@ -191,15 +191,14 @@ impl Network {
     }
 
     pub(super) fn record(&mut self, packet: &Packet, happening: Happening) {
-        let now = self.now;
-        self.log.add(|| packet.entry(now, happening));
+        self.log.push(packet.entry(self.now, happening));
     }
 
     /// A packet has come to its node.
     pub(super) fn arrive(&mut self, packet: Packet) {
         if self.routes.is_parted(packet.from, packet.to) {
             self.record(&packet, Happening::Partitioned);
-        } else if !self.nodes[packet.to.0 as usize].is_up {
+        } else if !self.nodes[packet.to.0].is_up {
             self.record(&packet, Happening::NoPower);
         } else {
             match packet.payload {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::address::{
-    Address, Errno, NodeId, Received, Result, SocketId, canonical, is_broadcast, shown, unspecified,
+    Address, NodeId, Received, Result, SocketId, canonical, is_broadcast, shown, unspecified,
 };
 use super::kind::{Kind, Protocol};
 use super::log::Happening;
@@ -19,7 +19,7 @@ impl Network {
     fn udp(&mut self, id: SocketId) -> Result<&mut Udp> {
         match &mut self.get_mut(id)?.body {
             Body::Udp(udp) => Ok(udp),
-            _ => Err(Errno(libc::EOPNOTSUPP)),
+            _ => Err(libc::EOPNOTSUPP),
         }
     }
 
@@ -38,23 +38,9 @@ impl Network {
         Ok(())
     }
 
-    /// Connects to nothing again, as `connect` does with the family `AF_UNSPEC`.
-    pub(crate) fn disconnect(&mut self, id: SocketId) -> Result<()> {
-        let socket = self.get_mut(id)?;
-        if !matches!(socket.body, Body::Udp(_)) {
-            return Err(Errno(libc::EAFNOSUPPORT));
-        }
-        socket.peer = None;
-        if !socket.was_bound {
-            self.unbind(id);
-            self.get_mut(id)?.local = None;
-        }
-        Ok(())
-    }
-
     fn check_broadcast(&self, id: SocketId, peer: SocketAddr) -> Result<()> {
         if is_broadcast(peer.ip()) && !self.get(id)?.options.broadcast {
-            return Err(Errno(libc::EACCES));
+            return Err(libc::EACCES);
         }
         Ok(())
     }
@@ -73,24 +59,24 @@ impl Network {
         }
         let socket = self.get(id)?;
         if bytes.len() > LARGEST_PACKET {
-            return Err(Errno(libc::EMSGSIZE));
+            return Err(libc::EMSGSIZE);
         }
         let given = address
             .map(|address| self.udp_address(socket.kind, address))
             .transpose()?;
         if given.is_some_and(|address| address.port() == 0) {
-            return Err(Errno(libc::EINVAL));
+            return Err(libc::EINVAL);
         }
-        let target = given.or(socket.peer).ok_or(Errno(libc::EDESTADDRREQ))?;
+        let target = given.or(socket.peer).ok_or(libc::EDESTADDRREQ)?;
         let (source, target) = self.ends(id, &Address::Ip(shown(target, is_v6)))?;
         self.check_broadcast(id, target)?;
-        self.check_len(id, bytes.len(), target)?;
+        Self::check_len(bytes.len(), target)?;
         let udp = self.udp(id)?;
         if let Some(error) = udp.error.take() {
             return Err(error);
         }
         if udp.write_shut {
-            return Err(Errno(libc::EPIPE));
+            return Err(libc::EPIPE);
         }
         let socket = self.get(id)?;
         let node = socket.node;
@@ -109,19 +95,16 @@ impl Network {
         }
     }
 
-    fn check_len(&self, id: SocketId, len: usize, target: SocketAddr) -> Result<()> {
-        let socket = self.get(id)?;
-        let (all, ip_header) = match target {
-            SocketAddr::V4(_) => (len + 20 + UDP_HEADER as usize, 20),
+    fn check_len(len: usize, target: SocketAddr) -> Result<()> {
+        let all = match target {
+            SocketAddr::V4(_) => len + 20 + UDP_HEADER as usize,
             // The length of IPv6 is that of the payload.
-            SocketAddr::V6(_) => (len + UDP_HEADER as usize, 40),
+            SocketAddr::V6(_) => len + UDP_HEADER as usize,
         };
-        let mtu = self.mtu(socket.node, target.ip()) as usize;
-        let is_cut = len + UDP_HEADER as usize + ip_header > mtu;
-        if all > LARGEST_PACKET || (socket.options.dont_fragment && is_cut) {
-            return Err(Errno(libc::EMSGSIZE));
+        match all > LARGEST_PACKET {
+            true => Err(libc::EMSGSIZE),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) fn udp_receive(
@@ -135,7 +118,7 @@ impl Network {
         if let Some(error) = udp.error.take() {
             return Err(error);
         }
-        let (data, from) = udp.next(peek).ok_or(Errno(libc::EAGAIN))?;
+        let (data, from) = udp.next(peek).ok_or(libc::EAGAIN)?;
         let len = data.len().min(buffer.len());
         buffer[..len].copy_from_slice(&data[..len]);
         Ok(Received {
@@ -148,7 +131,7 @@ impl Network {
     pub(super) fn datagram_arrives(&mut self, packet: Packet) {
         let Some(id) = self.find_udp(packet.to, packet.destination, packet.source) else {
             self.record(&packet, Happening::Refused);
-            let refusal = Payload::Icmp(Protocol::Udp, Errno(libc::ECONNREFUSED));
+            let refusal = Payload::Icmp(Protocol::Udp, libc::ECONNREFUSED);
             self.transmit(None, packet.to, packet.destination, packet.source, refusal);
             return;
         };
@@ -186,8 +169,7 @@ impl Network {
             let socket = self.sockets.get(&id)?;
             let bound: IpAddr = socket.local?.ip();
             let is_connected = socket.peer == Some(peer);
-            let fits = covers(bound, socket.options.v6_only, local.ip())
-                && (is_connected || socket.peer.is_none());
+            let fits = covers(bound, local.ip()) && (is_connected || socket.peer.is_none());
             fits.then_some((
                 is_connected,
                 !bound.is_unspecified(),
@@ -205,8 +187,8 @@ impl Network {
     }
 
     /// Only connected sockets hear of refusals.
-    pub(super) fn udp_error(&mut self, packet: &Packet, error: Errno) {
-        if error != Errno(libc::ECONNREFUSED) {
+    pub(super) fn udp_error(&mut self, packet: &Packet, error: i32) {
+        if error != libc::ECONNREFUSED {
             return;
         }
         let Some(id) = self.find_udp(packet.to, packet.destination, packet.source) else {

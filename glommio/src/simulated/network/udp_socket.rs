@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use super::address::Errno;
 use super::readiness::{FAILED, HANG_UP, PEER_CLOSED, READABLE, WRITABLE_BAND};
 
 /// What a datagram takes of a buffer beyond its data, also one of a Unix socket.
@@ -14,7 +13,7 @@ pub(super) struct Udp {
     pub(super) queue: VecDeque<(Vec<u8>, SocketAddr)>,
     /// Bytes of `queue`, with what the kernel adds to each.
     pub(super) queued: usize,
-    pub(super) error: Option<Errno>,
+    pub(super) error: Option<i32>,
     pub(super) read_shut: bool,
     pub(super) write_shut: bool,
 }

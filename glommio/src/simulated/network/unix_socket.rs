@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::address::{Errno, Passed, Result, SocketId, UnixName};
-use super::kind::Kind;
+use super::address::{Passed, SocketId, UnixName};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
@@ -23,7 +22,7 @@ pub(super) struct Unix {
     pub(super) queue: VecDeque<Message>,
     /// What others have in their queues from this socket.
     pub(super) outstanding: usize,
-    pub(super) error: Option<Errno>,
+    pub(super) error: Option<i32>,
     pub(super) read_shut: bool,
     pub(super) write_shut: bool,
     pub(super) backlog: usize,
@@ -63,18 +62,6 @@ impl Default for Unix {
 }
 
 impl Unix {
-    pub(super) fn unread(&self, kind: Kind) -> Result<usize> {
-        if self.state == State::Listening {
-            return Err(Errno(libc::EINVAL));
-        }
-        let mut lengths = self.queue.iter().map(|message| message.data.len());
-        Ok(if kind == Kind::UnixDatagram {
-            lengths.next().unwrap_or(0)
-        } else {
-            lengths.sum()
-        })
-    }
-
     /// A quarter of the send buffer, so that writers are not woken for every byte.
     pub(super) fn has_space(&self, send_buffer: usize) -> bool {
         self.outstanding * 4 <= send_buffer

@@ -56,7 +56,7 @@ impl World {
     pub(crate) fn start_node(&self, node: NodeId) {
         let ended = self.nodes.borrow_mut()[node.0].ended.take();
         if ended == Some(End::Power) {
-            self.with_network(|network| network.power_on(node.into()));
+            self.with_network(|network| network.power_on(node));
         }
         let state = &mut self.nodes.borrow_mut()[node.0];
         state.starts += 1;
@@ -85,17 +85,15 @@ impl World {
         self.nodes.borrow_mut()[node.0].ended = Some(end);
         // What they capture may be dropped with nothing borrowed only.
         drop(self.take_calls(node));
-        self.descriptors.borrow_mut().forget_node(node);
-        self.numbers_of.borrow_mut().forget_node(node);
+        let sockets = self.descriptors.borrow_mut().forget_node(node);
         self.passed.borrow_mut().retain(|_, (of, _)| *of != node);
-        let sockets = self.sockets.borrow_mut().forget_node(node);
         let mut nodes = self.nodes.borrow_mut();
         let disk = &mut nodes[node.0].disk;
         match end {
             End::Power => {
                 disk.power_cut();
                 drop(nodes);
-                self.with_network(|network| network.cut(node.into()));
+                self.with_network(|network| network.cut(node));
             }
             End::Processes => {
                 disk.close_all();

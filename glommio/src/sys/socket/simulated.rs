@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, TcpKeepalive, Type};
 
-use crate::simulated::network::{self, Address, Errno, Kind, Network, SocketId, UnixName};
+use crate::simulated::network::{self, Address, Kind, Network, SocketId, UnixName};
 use crate::simulated::{self, SimulatedSocket};
 use crate::sys::door::{closing, is_simulated, may_open, missing};
 
@@ -122,7 +122,7 @@ impl Socket {
         match simulated::socket(self.as_raw_fd()) {
             Some(socket) => {
                 let error = socket.with(|network, id| network.take_error(id))?;
-                Ok(error.map(|Errno(number)| io::Error::from_raw_os_error(number)))
+                Ok(error.map(io::Error::from_raw_os_error))
             }
             None => self.kernel().take_error(),
         }
@@ -325,7 +325,6 @@ fn kind_of(domain: Domain, kind: Type) -> Option<Kind> {
         (Domain::IPV6, Type::DGRAM) => Some(Kind::UdpV6),
         (Domain::UNIX, Type::STREAM) => Some(Kind::UnixStream),
         (Domain::UNIX, Type::DGRAM) => Some(Kind::UnixDatagram),
-        (Domain::UNIX, Type::SEQPACKET) => Some(Kind::UnixSeqpacket),
         _ => None,
     }
 }
@@ -334,7 +333,6 @@ fn kind_type(kind: Kind) -> Type {
     match kind {
         Kind::TcpV4 | Kind::TcpV6 | Kind::UnixStream => Type::STREAM,
         Kind::UdpV4 | Kind::UdpV6 | Kind::UnixDatagram => Type::DGRAM,
-        Kind::UnixSeqpacket => Type::SEQPACKET,
     }
 }
 

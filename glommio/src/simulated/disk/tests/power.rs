@@ -19,7 +19,7 @@ fn outcomes_of(disk: impl Fn(u64) -> Disk, work: impl Fn(&mut Disk)) -> BTreeSet
         let mut disk = disk(seed);
         work(&mut disk);
         disk.power_cut();
-        assert_eq!(disk.open_files(), 0);
+        assert_eq!(disk.open.len(), 0);
         content(&mut disk, b"f").ok()
     });
     outcomes.collect()
@@ -27,10 +27,7 @@ fn outcomes_of(disk: impl Fn(u64) -> Disk, work: impl Fn(&mut Disk)) -> BTreeSet
 
 fn write(disk: &mut Disk, path: &[u8], flags: i32, offset: u64, bytes: &[u8]) -> FileId {
     let file = disk.open(None, path, flags, 0o600).unwrap();
-    assert_eq!(
-        disk.write(file, Some(offset), bytes, false),
-        Ok(bytes.len())
-    );
+    assert_eq!(disk.write(file, Some(offset), bytes), Ok(bytes.len()));
     file
 }
 
@@ -49,7 +46,7 @@ fn a_disk_that_loses_nothing_keeps_all() {
     let keeps = |seed| disk(seed, |settings| settings.torn_writes = true);
     let found = outcomes_of(keeps, |disk| {
         write(disk, b"g", CREATE, 0, &[7; 5000]);
-        disk.rename(None, b"g", None, b"f", 0).unwrap();
+        disk.rename(None, b"g", None, b"f").unwrap();
     });
     assert_eq!(found, only([Some(vec![7; 5000])]));
 }
@@ -168,7 +165,7 @@ fn a_lost_truncation_takes_what_was_written_after_it_along() {
         let file = write(disk, b"f", READ_WRITE, PAGE_BYTES, &[1; PAGE]);
         let sync = disk.begin_sync(file).unwrap();
         disk.truncate(file, 0).unwrap();
-        disk.write(file, Some(0), &[2; PAGE], false).unwrap();
+        disk.write(file, Some(0), &[2; PAGE]).unwrap();
         disk.end_sync(sync).unwrap();
     }));
 }
@@ -189,9 +186,9 @@ fn check_lost_truncation(found: BTreeSet<Option<Vec<u8>>>) {
 fn nothing_is_left_of_what_a_durable_truncation_cut_off() {
     let found = outcomes(|disk| {
         durable(disk, b"f", &[1; 3 * PAGE]);
-        let file = write(disk, b"f", READ_WRITE | libc::O_TRUNC, 0, &[2; 3 * PAGE]);
+        write(disk, b"f", READ_WRITE | libc::O_TRUNC, 0, &[2; 3 * PAGE]);
         // Brings along the size, but not the other pages.
-        disk.write(file, Some(0), &[3; 10], true).unwrap();
+        write(disk, b"f", READ_WRITE | libc::O_DSYNC, 0, &[3; 10]);
     });
     for bytes in found.iter().flatten() {
         assert_eq!(bytes.len(), 3 * PAGE);
@@ -209,7 +206,7 @@ fn a_file_is_replaced_in_whole_if_it_was_synced_before() {
         if syncs {
             disk.sync(file).unwrap();
         }
-        disk.rename(None, b"new", None, b"f", 0).unwrap();
+        disk.rename(None, b"new", None, b"f").unwrap();
     };
     let found = outcomes(|disk| replace(disk, true));
     assert_eq!(found, only([Some(vec![1; 1000]), Some(vec![2; 1000])]));
@@ -224,11 +221,10 @@ fn a_file_is_replaced_in_whole_if_it_was_synced_before() {
 
 #[test]
 fn writes_that_are_to_be_durable_are() {
-    for (flags, is_durable) in [(libc::O_DSYNC, false), (libc::O_SYNC, false), (0, true)] {
+    for flags in [libc::O_DSYNC, libc::O_SYNC] {
         let found = outcomes(|disk| {
             durable(disk, b"f", &[1; 100]);
-            let file = disk.open(None, b"f", READ_WRITE | flags, 0).unwrap();
-            assert_eq!(disk.write(file, Some(50), &[2; PAGE], is_durable), Ok(PAGE));
+            write(disk, b"f", READ_WRITE | flags, 50, &[2; PAGE]);
         });
         let expected = [vec![1; 50], vec![2; PAGE]].concat();
         assert_eq!(found, only([Some(expected)]));
@@ -244,7 +240,7 @@ fn direct_writes_are_not_durable() {
             .unwrap();
         let mut buf = vec![2; 2 * PAGE];
         let buf = system::aligned(&mut buf, PAGE);
-        assert_eq!(disk.write(file, Some(0), buf, false), Ok(PAGE));
+        assert_eq!(disk.write(file, Some(0), buf), Ok(PAGE));
     });
     assert!(found.contains(&Some(vec![1; PAGE])));
     assert!(found.len() > 2);
@@ -258,10 +254,10 @@ fn a_sync_is_of_what_was_written_before_it_began() {
         durable(&mut disk, b"f", b"");
         let file = write(&mut disk, b"f", READ_WRITE, 0, &[1; 100]);
         let sync = disk.begin_sync(file).unwrap();
-        disk.write(file, Some(100), &[2; 100], false).unwrap();
+        disk.write(file, Some(100), &[2; 100]).unwrap();
         let root = disk.open(None, b"/", READ, 0).unwrap();
         let names = disk.begin_sync(root).unwrap();
-        disk.rename(None, b"f", None, b"g", 0).unwrap();
+        disk.rename(None, b"f", None, b"g").unwrap();
         disk.end_sync(names).unwrap();
         disk.end_sync(sync).unwrap();
         disk.power_cut();
@@ -283,10 +279,10 @@ fn a_sync_that_began_earlier_takes_nothing_back() {
         let file = write(&mut disk, b"f", READ_WRITE, 0, &[2; 100]);
         let earlier = disk.begin_sync(file).unwrap();
         disk.truncate(file, 200).unwrap();
-        disk.write(file, Some(0), &[3; 150], false).unwrap();
+        disk.write(file, Some(0), &[3; 150]).unwrap();
         disk.sync(file).unwrap();
         if seed % 2 == 0 {
-            disk.write(file, Some(0), &[3; 10], false).unwrap();
+            disk.write(file, Some(0), &[3; 10]).unwrap();
         }
         disk.end_sync(earlier).unwrap();
         disk.power_cut();
@@ -307,7 +303,7 @@ fn what_a_failed_sync_was_to_write_is_lost() {
     let file = disk.open(None, b"f", READ_WRITE, 0).unwrap();
     let other = disk.open(None, b"f", READ, 0).unwrap();
     let bytes = [2; PAGE];
-    disk.write(file, Some(0), &bytes, false).unwrap();
+    disk.write(file, Some(0), &bytes).unwrap();
     with_errors(&mut disk, 1.0);
     assert_eq!(disk.sync(file), Err(libc::EIO));
     with_errors(&mut disk, 0.0);
@@ -322,21 +318,18 @@ fn what_a_failed_sync_was_to_write_is_lost() {
         "still in the cache"
     );
     // A page that is written again is written as a whole.
-    disk.write(file, Some(0), &[3], false).unwrap();
+    disk.write(file, Some(0), &[3]).unwrap();
     assert_eq!(disk.sync(file), Ok(()));
-    disk.drop_caches();
     let synced = [vec![3], vec![2; PAGE - 1]].concat();
     assert_eq!(content(&mut disk, b"f").as_ref(), Ok(&synced));
     // One that is not, is not.
-    for forget in [Disk::drop_caches, Disk::power_cut] {
-        let file = write(&mut disk, b"f", READ_WRITE, 0, &[4; PAGE]);
-        with_errors(&mut disk, 1.0);
-        assert_eq!(disk.sync(file), Err(libc::EIO));
-        with_errors(&mut disk, 0.0);
-        assert_eq!(disk.sync(file), Ok(()));
-        forget(&mut disk);
-        assert_eq!(content(&mut disk, b"f").as_ref(), Ok(&synced));
-    }
+    let file = write(&mut disk, b"f", READ_WRITE, 0, &[4; PAGE]);
+    with_errors(&mut disk, 1.0);
+    assert_eq!(disk.sync(file), Err(libc::EIO));
+    with_errors(&mut disk, 0.0);
+    assert_eq!(disk.sync(file), Ok(()));
+    disk.power_cut();
+    assert_eq!(content(&mut disk, b"f").as_ref(), Ok(&synced));
 }
 
 #[test]
@@ -349,9 +342,9 @@ fn a_file_without_a_name_is_gone() {
     let flags = libc::O_TMPFILE | READ_WRITE;
     let temporary = write(&mut disk, b"/", flags, 0, &[1; PAGE]);
     disk.sync(temporary).unwrap();
-    assert_eq!(disk.used_bytes(), 2 * PAGE_BYTES);
+    assert_eq!(used_bytes(&disk), 2 * PAGE_BYTES);
     disk.power_cut();
-    assert_eq!(disk.used_bytes(), 0);
+    assert_eq!(used_bytes(&disk), 0);
     assert_eq!(disk.read(file, Some(0), &mut [0]), Err(libc::EBADF));
     assert_eq!(disk.inodes.len(), 1);
 }
@@ -365,7 +358,7 @@ fn operations_on_names_get_to_the_medium_when_there_are_many() {
         disk.unlink(None, b"f").unwrap();
     }
     assert!(disk.inodes.len() < 5000, "{}", disk.inodes.len());
-    assert_eq!(disk.used_bytes(), 0);
+    assert_eq!(used_bytes(&disk), 0);
     // Or when they are of large files.
     for _ in 0..100 {
         let file = write(&mut disk, b"f", CREATE, 0, &vec![1; 1 << 22]);

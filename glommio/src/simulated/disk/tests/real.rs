@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::{self, AtFlags, FallocateFlags, FcntlArg, OFlag, RenameFlags};
+use nix::fcntl::{self, AtFlags, FallocateFlags, FcntlArg, OFlag};
 use nix::sys::stat::{self, FileStat, Mode};
 use nix::sys::uio;
 use nix::unistd::{self, UnlinkatFlags, Whence};
@@ -117,9 +117,6 @@ impl Real {
                 };
                 return Ok(stated(stat::fstatat(base, &path[..], flags)?));
             }
-            Step::SetMode(number, mode) => {
-                stat::fchmod(file!(number), Mode::from_bits_retain(*mode))?;
-            }
             Step::SetDirect(number, is_direct) => {
                 let file = file!(number);
                 let flags = OFlag::from_bits_retain(fcntl::fcntl(file, FcntlArg::F_GETFL)?);
@@ -145,16 +142,9 @@ impl Real {
                 unistd::unlinkat(base, &path[..], UnlinkatFlags::RemoveDir)?;
             }
             Step::Unlink(path) => unistd::unlinkat(base, &path[..], UnlinkatFlags::NoRemoveDir)?,
-            Step::Rename(from, to, flags) => {
-                let flags = RenameFlags::from_bits_retain(*flags);
-                fcntl::renameat2(base, &from[..], base, &to[..], flags)?;
-            }
-            Step::Link(from, to, follows) => {
-                let flags = match follows {
-                    true => AtFlags::AT_SYMLINK_FOLLOW,
-                    false => AtFlags::empty(),
-                };
-                unistd::linkat(base, &from[..], base, &to[..], flags)?;
+            Step::Rename(from, to) => fcntl::renameat(base, &from[..], base, &to[..])?,
+            Step::Link(from, to) => {
+                unistd::linkat(base, &from[..], base, &to[..], AtFlags::empty())?;
             }
             Step::LinkOpen(number, to) => {
                 let name = format!("/proc/self/fd/{}", file!(number).as_raw_fd());

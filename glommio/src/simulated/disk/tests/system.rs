@@ -18,14 +18,13 @@ pub(super) enum Step {
     Seek(usize, u64),
     Stat(usize),
     StatAt(String, bool),
-    SetMode(usize, u32),
     SetDirect(usize, bool),
     Lock(usize, Option<Lock>),
     MakeDirectory(String),
     RemoveDirectory(String),
     Unlink(String),
-    Rename(String, String, u32),
-    Link(String, String, bool),
+    Rename(String, String),
+    Link(String, String),
     /// Gives an open file a name.
     LinkOpen(usize, String),
     Symlink(String, String),
@@ -119,7 +118,7 @@ impl System for Simulated {
             Step::Write(number, offset, len, value) => {
                 let buf = aligned(&mut self.buf, *len);
                 buf.fill(*value);
-                let written = disk.write(file!(number), *offset, buf, false)?;
+                let written = disk.write(file!(number), *offset, buf)?;
                 return Ok(Outcome::Count(written));
             }
             Step::Truncate(number, size) => disk.truncate(file!(number), *size)?,
@@ -141,7 +140,6 @@ impl System for Simulated {
                     *follows,
                 )?));
             }
-            Step::SetMode(number, mode) => disk.set_mode(file!(number), *mode)?,
             Step::SetDirect(number, is_direct) => {
                 let file = file!(number);
                 let flags = disk.flags(file)? & !libc::O_DIRECT;
@@ -152,11 +150,11 @@ impl System for Simulated {
             Step::MakeDirectory(path) => disk.make_directory(base, path.as_bytes(), 0o700)?,
             Step::RemoveDirectory(path) => disk.remove_directory(base, path.as_bytes())?,
             Step::Unlink(path) => disk.unlink(base, path.as_bytes())?,
-            Step::Rename(from, to, flags) => {
-                disk.rename(base, from.as_bytes(), base, to.as_bytes(), *flags)?;
+            Step::Rename(from, to) => {
+                disk.rename(base, from.as_bytes(), base, to.as_bytes())?;
             }
-            Step::Link(from, to, follows) => {
-                disk.link(base, from.as_bytes(), base, to.as_bytes(), *follows)?;
+            Step::Link(from, to) => {
+                disk.link(base, from.as_bytes(), base, to.as_bytes())?;
             }
             Step::LinkOpen(number, to) => disk.link_open(file!(number), base, to.as_bytes())?,
             Step::Symlink(target, path) => {

@@ -10,19 +10,19 @@ const PAGE: usize = PAGE_BYTES as usize;
 fn a_full_disk_takes_what_fits() {
     let mut disk = disk(1, |settings| settings.full_at = Some(3 * PAGE_BYTES));
     let file = disk.open(None, b"f", CREATE, 0o600).unwrap();
-    assert_eq!(disk.write(file, Some(100), &[1; PAGE], false), Ok(PAGE));
-    assert_eq!(disk.used_bytes(), 2 * PAGE_BYTES);
+    assert_eq!(disk.write(file, Some(100), &[1; PAGE]), Ok(PAGE));
+    assert_eq!(used_bytes(&disk), 2 * PAGE_BYTES);
     assert_eq!(
-        disk.write(file, Some(PAGE_BYTES), &[2; 3 * PAGE], false),
+        disk.write(file, Some(PAGE_BYTES), &[2; 3 * PAGE]),
         Ok(2 * PAGE)
     );
     assert_eq!(
-        disk.write(file, None, &[3; 10], false),
+        disk.write(file, None, &[3; 10]),
         Ok(10),
         "in space that it has"
     );
     assert_eq!(
-        disk.write(file, Some(3 * PAGE_BYTES), &[2; 1], false),
+        disk.write(file, Some(3 * PAGE_BYTES), &[2; 1]),
         Err(libc::ENOSPC)
     );
     assert_eq!(disk.allocate(file, 0, 3 * PAGE_BYTES, 1), Err(libc::ENOSPC));
@@ -35,45 +35,38 @@ fn a_full_disk_takes_what_fits() {
     );
     // What is open lives on, and takes space.
     disk.unlink(None, b"f").unwrap();
-    assert_eq!(
-        disk.write(other, Some(0), &[2; 1], false),
-        Err(libc::ENOSPC)
-    );
+    assert_eq!(disk.write(other, Some(0), &[2; 1]), Err(libc::ENOSPC));
     disk.close(file).unwrap();
-    assert_eq!(disk.used_bytes(), 0);
+    assert_eq!(used_bytes(&disk), 0);
     // What is allocated is there to be written.
     assert_eq!(
         disk.allocate(other, libc::FALLOC_FL_KEEP_SIZE, 0, 2 * PAGE_BYTES),
         Ok(())
     );
     assert_eq!(disk.allocate(other, 0, PAGE_BYTES, 2 * PAGE_BYTES), Ok(()));
-    assert_eq!(disk.used_bytes(), 3 * PAGE_BYTES);
-    assert_eq!(
-        disk.write(other, Some(0), &[2; 3 * PAGE], false),
-        Ok(3 * PAGE)
-    );
-    assert_eq!(disk.used_bytes(), 3 * PAGE_BYTES);
+    assert_eq!(used_bytes(&disk), 3 * PAGE_BYTES);
+    assert_eq!(disk.write(other, Some(0), &[2; 3 * PAGE]), Ok(3 * PAGE));
+    assert_eq!(used_bytes(&disk), 3 * PAGE_BYTES);
     let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     assert_eq!(disk.allocate(other, punch, 1, 2 * PAGE_BYTES), Ok(()));
-    assert_eq!(disk.used_bytes(), 2 * PAGE_BYTES);
+    assert_eq!(used_bytes(&disk), 2 * PAGE_BYTES);
     assert_eq!(disk.truncate(other, 0), Ok(()));
-    assert_eq!(disk.used_bytes(), 0);
+    assert_eq!(used_bytes(&disk), 0);
 }
 
 #[test]
 fn space_is_counted_once() {
     let mut disk = disk(1, |_| {});
     let file = disk.open(None, b"f", CREATE, 0o600).unwrap();
-    disk.write(file, Some(PAGE_BYTES), &[1; 2 * PAGE], false)
-        .unwrap();
+    disk.write(file, Some(PAGE_BYTES), &[1; 2 * PAGE]).unwrap();
     disk.allocate(file, 0, 0, 2 * PAGE_BYTES).unwrap();
-    assert_eq!(disk.used_bytes(), 3 * PAGE_BYTES);
+    assert_eq!(used_bytes(&disk), 3 * PAGE_BYTES);
     disk.allocate(file, 0, PAGE_BYTES, 3 * PAGE_BYTES).unwrap();
-    assert_eq!(disk.used_bytes(), 4 * PAGE_BYTES);
+    assert_eq!(used_bytes(&disk), 4 * PAGE_BYTES);
     disk.truncate(file, 2 * PAGE_BYTES).unwrap();
-    assert_eq!(disk.used_bytes(), 2 * PAGE_BYTES);
+    assert_eq!(used_bytes(&disk), 2 * PAGE_BYTES);
     disk.power_cut();
-    assert_eq!(disk.used_bytes(), 2 * PAGE_BYTES);
+    assert_eq!(used_bytes(&disk), 2 * PAGE_BYTES);
 }
 
 #[test]
@@ -85,11 +78,11 @@ fn huge_ranges_cost_no_time() {
         disk.allocate(file, 0, 0, (1 << 44) - PAGE_BYTES),
         Err(libc::ENOSPC)
     );
-    assert_eq!(disk.write(file, Some(1 << 42), &[1; 10], false), Ok(10));
-    assert_eq!(disk.used_bytes(), 1 << 42);
+    assert_eq!(disk.write(file, Some(1 << 42), &[1; 10]), Ok(10));
+    assert_eq!(used_bytes(&disk), 1 << 42);
     let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     assert_eq!(disk.allocate(file, punch, 0, 1 << 43), Ok(()));
-    assert_eq!(disk.used_bytes(), 0);
+    assert_eq!(used_bytes(&disk), 0);
 }
 
 #[test]
@@ -97,20 +90,15 @@ fn reads_without_waiting_find_what_is_cached() {
     let mut disk = disk(1, |_| {});
     durable(&mut disk, b"f", &[7; 3 * PAGE]);
     let file = disk.open(None, b"f", READ_WRITE, 0).unwrap();
-    let direct = disk.open(None, b"f", READ | libc::O_DIRECT, 0).unwrap();
     let mut buf = [0; 4 * PAGE];
-    assert_eq!(
-        disk.read_cached(file, Some(0), &mut buf),
-        Ok(3 * PAGE),
-        "just written"
-    );
-    disk.drop_caches();
+    let written = disk.read_cached(file, Some(0), &mut buf);
+    assert_eq!(written, Ok(3 * PAGE), "just written");
+    disk.power_cut();
+    let file = disk.open(None, b"f", READ_WRITE, 0).unwrap();
+    let direct = disk.open(None, b"f", READ | libc::O_DIRECT, 0).unwrap();
     assert_eq!(disk.read_cached(file, Some(0), &mut buf), Err(libc::EAGAIN));
-    assert_eq!(
-        disk.read_cached(file, Some(3 * PAGE_BYTES), &mut buf),
-        Ok(0),
-        "the end"
-    );
+    let behind = disk.read_cached(file, Some(3 * PAGE_BYTES), &mut buf);
+    assert_eq!(behind, Ok(0), "the end");
     let mut aligned = vec![0; 2 * PAGE];
     let aligned = system::aligned(&mut aligned, PAGE);
     assert_eq!(disk.read(direct, Some(0), aligned), Ok(PAGE));
@@ -118,18 +106,8 @@ fn reads_without_waiting_find_what_is_cached() {
     assert_eq!(disk.read(file, Some(10), &mut buf[..1]), Ok(1));
     assert_eq!(disk.cached_bytes(file, 10, 2 * PAGE), Ok(PAGE - 10));
     assert_eq!(disk.read_cached(file, Some(10), &mut buf), Ok(PAGE - 10));
-    assert_eq!(disk.write(file, Some(PAGE_BYTES), &[8], false), Ok(1));
-    disk.drop_caches();
-    assert_eq!(disk.read_cached(file, Some(0), &mut buf), Err(libc::EAGAIN));
-    assert_eq!(
-        disk.read_cached(file, Some(PAGE_BYTES), &mut buf),
-        Ok(PAGE),
-        "not synced"
-    );
-    assert_eq!(
-        disk.read_cached(direct, Some(1 << 63), &mut buf),
-        Err(libc::EINVAL)
-    );
+    let beyond = disk.read_cached(direct, Some(1 << 63), &mut buf);
+    assert_eq!(beyond, Err(libc::EINVAL));
 }
 
 #[test]
@@ -182,12 +160,12 @@ fn names_are_listed_once_whatever_is_removed_meanwhile() {
 fn what_is_closed_is_not_open() {
     let mut disk = disk(1, |_| {});
     let file = disk.open(None, b"f", CREATE, 0o600).unwrap();
-    assert_eq!(disk.open_files(), 1);
+    assert_eq!(disk.open.len(), 1);
     let pending = disk.begin_sync(file).unwrap();
     disk.close(file).unwrap();
     assert_eq!(disk.close(file), Err(libc::EBADF));
     assert_eq!(disk.read(file, None, &mut [0]), Err(libc::EBADF));
-    assert_eq!(disk.write(file, None, &[0], false), Err(libc::EBADF));
+    assert_eq!(disk.write(file, None, &[0]), Err(libc::EBADF));
     assert_eq!(disk.sync(file), Err(libc::EBADF));
     assert_eq!(disk.end_sync(pending), Err(libc::EBADF));
     assert_eq!(disk.stat(file), Err(libc::EBADF));
@@ -196,7 +174,7 @@ fn what_is_closed_is_not_open() {
         disk.open(Some(file), b"/f", READ | libc::O_DIRECTORY, 0),
         Err(libc::ENOTDIR)
     );
-    assert_eq!(disk.open_files(), 0);
+    assert_eq!(disk.open.len(), 0);
 }
 
 #[test]
@@ -211,18 +189,18 @@ fn errors_come_as_often_as_they_are_asked_for() {
         (200..300).contains(&failures.count())
     };
     assert!(fails(|disk, file| disk.read(file, Some(0), &mut [0])));
-    assert!(fails(|disk, file| disk.write(file, Some(0), &[0], false)));
+    assert!(fails(|disk, file| disk.write(file, Some(0), &[0])));
     assert!(fails(|disk, file| disk.sync(file).map(|()| 0)));
     assert!(fails(|disk, _| {
         let is_there = disk.stat_at(None, b"f", true).is_ok();
         let (from, to) = if is_there { (b"f", b"g") } else { (b"g", b"f") };
-        disk.rename(None, from, None, to, 0).map(|()| 0)
+        disk.rename(None, from, None, to).map(|()| 0)
     }));
     settings.errors = ErrorRates::default();
     (settings.short_reads, settings.short_writes) = (1.0, 1.0);
     disk.set_settings(settings.clone());
     for _ in 0..100 {
-        let written = disk.write(file, Some(0), &[5; 10], false).unwrap();
+        let written = disk.write(file, Some(0), &[5; 10]).unwrap();
         assert!((1..10).contains(&written));
     }
     disk.truncate(file, 10).unwrap();
@@ -236,7 +214,7 @@ fn errors_come_as_often_as_they_are_asked_for() {
     let mut buf = vec![0; 3 * PAGE];
     for _ in 0..100 {
         let buf = system::aligned(&mut buf, PAGE);
-        let written = disk.write(file, Some(0), buf, false).unwrap();
+        let written = disk.write(file, Some(0), buf).unwrap();
         assert!((512..PAGE).contains(&written) && written % 512 == 0);
     }
 }
@@ -266,7 +244,7 @@ fn operations_take_the_time_that_is_set() {
     assert!(different.len() > 50);
     assert_eq!(disk.duration_of(Operation::Sync, 0), Duration::from_secs(1));
     let mut settings = disk.settings().clone();
-    settings.latency = Latency::none();
+    settings.latency = no_latency();
     settings.latency.stalls = 0.25;
     settings.latency.stall = Duration::from_secs(9)..=Duration::from_secs(9);
     disk.set_settings(settings);
@@ -284,7 +262,7 @@ fn times_are_those_of_the_changes() {
     disk.set_now(at(1));
     let file = disk.open(None, b"f", CREATE, 0o600).unwrap();
     disk.set_now(at(2));
-    disk.write(file, Some(0), &[1], false).unwrap();
+    disk.write(file, Some(0), &[1]).unwrap();
     disk.set_now(at(3));
     disk.set_mode_at(None, b"f", 0o644).unwrap();
     let stat = disk.stat_at(None, b"f", true).unwrap();
@@ -308,9 +286,9 @@ fn sectors_of_other_sizes_are_refused() {
 #[test]
 fn direct_copies_pass_the_page_cache_by() {
     let mut disk = disk(1, |_| {});
-    let from = disk.open(None, b"f", CREATE, 0o600).unwrap();
-    assert_eq!(disk.write(from, None, &[1; PAGE], true), Ok(PAGE));
-    disk.drop_caches();
+    durable(&mut disk, b"f", &[1; PAGE]);
+    disk.power_cut();
+    let from = disk.open(None, b"f", READ_WRITE, 0).unwrap();
     let to = disk.open(None, b"g", CREATE, 0o600).unwrap();
     for file in [from, to] {
         disk.set_flags(file, libc::O_DIRECT).unwrap();

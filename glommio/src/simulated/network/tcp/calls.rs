@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::super::address::{Errno, Result, Time};
+use super::super::address::{Result, Time};
 use super::super::readiness::{FAILED, HANG_UP, PEER_CLOSED, READABLE, WRITABLE};
 use super::connection::{Connection, Output, Progress, State, Timer};
 use super::limits::{INITIAL_TIMEOUT, INITIAL_WINDOW, LINGER};
@@ -75,11 +75,11 @@ impl Connection {
     pub(in super::super) fn may_connect(&mut self) -> Result<bool> {
         match self.progress {
             Progress::Unconnected if self.state == State::Closed => Ok(true),
-            Progress::Unconnected | Progress::Connected => Err(Errno(libc::EISCONN)),
+            Progress::Unconnected | Progress::Connected => Err(libc::EISCONN),
             Progress::Connecting => match self.state {
-                State::SynSent | State::SynReceived => Err(Errno(libc::EALREADY)),
+                State::SynSent | State::SynReceived => Err(libc::EALREADY),
                 State::Closed | State::TimeWait => {
-                    let error = self.error.take().unwrap_or(Errno(libc::ECONNABORTED));
+                    let error = self.error.take().unwrap_or(libc::ECONNABORTED);
                     *self = Self::new(self.send_capacity, self.receive_capacity);
                     Err(error)
                 }
@@ -125,20 +125,20 @@ impl Connection {
         if matches!(self.state, State::SynSent | State::SynReceived) && !self.write_shut {
             return match self.error.take() {
                 Some(error) => Err(error),
-                None => Err(Errno(libc::EAGAIN)),
+                None => Err(libc::EAGAIN),
             };
         }
         if let Some(error) = self.error.take() {
             return Err(error);
         }
         if self.write_shut || !matches!(self.state, State::Established | State::CloseWait) {
-            return Err(Errno(libc::EPIPE));
+            return Err(libc::EPIPE);
         }
         let len = bytes
             .len()
             .min(self.send_capacity.saturating_sub(self.send_queue.len()));
         if len == 0 && !bytes.is_empty() {
-            return Err(Errno(libc::EAGAIN));
+            return Err(libc::EAGAIN);
         }
         self.send_queue.extend(&bytes[..len]);
         self.transmit(now, output);
@@ -177,11 +177,10 @@ impl Connection {
         if self.read_shut {
             return Ok(0);
         }
-        Err(Errno(if self.state.is_closed() {
-            libc::ENOTCONN
-        } else {
-            libc::EAGAIN
-        }))
+        Err(match self.state.is_closed() {
+            true => libc::ENOTCONN,
+            false => libc::EAGAIN,
+        })
     }
 
     pub(in super::super) fn shutdown(
@@ -195,13 +194,13 @@ impl Connection {
         if self.state == State::SynSent {
             // The attempt is given up, as `disconnect` does.
             *self = Self::new(self.send_capacity, self.receive_capacity);
-            self.error = Some(Errno(libc::ECONNRESET));
+            self.error = Some(libc::ECONNRESET);
             return Ok(());
         }
         self.read_shut |= read;
         self.write_shut |= write;
         if self.state.is_closed() {
-            return Err(Errno(libc::ENOTCONN));
+            return Err(libc::ENOTCONN);
         }
         if write {
             self.finish_sending(now, output);
@@ -257,7 +256,7 @@ impl Connection {
     }
 
     /// The connection is over, for the reason `error`. What was received stays readable.
-    pub(super) fn end(&mut self, error: Option<Errno>, output: &mut Output) {
+    pub(super) fn end(&mut self, error: Option<i32>, output: &mut Output) {
         self.state = State::Closed;
         self.error = error.or(self.error);
         self.read_shut = true;
@@ -269,25 +268,20 @@ impl Connection {
     }
 
     /// An ICMP message says that the peer cannot be reached.
-    pub(in super::super) fn unreachable(&mut self, error: Errno, output: &mut Output) {
+    pub(in super::super) fn unreachable(&mut self, error: i32, output: &mut Output) {
         // Connections that stand go on trying (RFC 1122, 4.2.3.9).
         if matches!(self.state, State::SynSent | State::SynReceived) {
             self.end(Some(error), output);
         }
     }
 
-    pub(in super::super) fn take_error(&mut self) -> Option<Errno> {
+    pub(in super::super) fn take_error(&mut self) -> Option<i32> {
         self.error.take()
     }
 
     /// Whether the socket has a peer to name.
     pub(in super::super) fn has_peer(&self) -> bool {
         !self.state.is_closed() && self.state != State::SynSent
-    }
-
-    /// Bytes that can be read at once.
-    pub(in super::super) fn unread(&self) -> usize {
-        self.receive_queue.len()
     }
 
     pub(in super::super) fn set_send_capacity(&mut self, bytes: usize) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::super::address::{Errno, Time};
+use super::super::address::Time;
 use super::segment::Segment;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) enum Timer {
 pub(in super::super) struct Connection {
     pub(in super::super) state: State,
     pub(super) progress: Progress,
-    pub(super) error: Option<Errno>,
+    pub(super) error: Option<i32>,
     /// Nothing more comes in: the peer has sent FIN, or `shutdown`.
     pub(super) read_shut: bool,
     pub(super) write_shut: bool,

@@ -1,6 +1,6 @@
 //! Segments that arrive.
 
-use super::super::address::{Errno, Time};
+use super::super::address::Time;
 use super::connection::{Connection, Output, State, Timer};
 use super::limits::LINGER;
 use super::segment::{Flags, Segment};
@@ -22,7 +22,7 @@ impl Connection {
             return;
         }
         match segment.flags {
-            Flags::Rst if acknowledges => self.end(Some(Errno(libc::ECONNREFUSED)), output),
+            Flags::Rst if acknowledges => self.end(Some(libc::ECONNREFUSED), output),
             Flags::Syn => {
                 self.mss = self.mss.min(u64::from(segment.mss));
                 self.learn_peer(&segment);
@@ -101,7 +101,7 @@ impl Connection {
         } else {
             libc::ECONNRESET
         };
-        self.end(Some(Errno(error)), output);
+        self.end(Some(error), output);
     }
 
     fn repeated_syn(&mut self, segment: &Segment, now: Time, output: &mut Output) {
@@ -198,7 +198,7 @@ impl Connection {
         if is_new && self.state != State::Established && self.read_shut {
             // There is no reader for it (RFC 1122, 4.2.2.13).
             output.segments.extend(segment.refusal());
-            self.end(Some(Errno(libc::ECONNRESET)), output);
+            self.end(Some(libc::ECONNRESET), output);
             return false;
         }
         let is_in_window = end >= self.expected && end <= self.advertised.max(self.expected);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::address::{Errno, Time};
+use super::super::address::Time;
 use super::connection::{Connection, Output, State, Timer};
 use super::limits::{
     LONGEST_TIMEOUT, ORPHAN_SILENCE_LIMIT, SHORTEST_TIMEOUT, SILENCE_LIMIT, SYN_ACK_RETRIES,
@@ -35,7 +35,7 @@ impl Connection {
     fn retransmit_all(&mut self, now: Time, output: &mut Output) {
         let is_starting = matches!(self.state, State::SynSent | State::SynReceived);
         if !is_starting && self.has_given_up(now) {
-            return self.end(Some(Errno(libc::ETIMEDOUT)), output);
+            return self.end(Some(libc::ETIMEDOUT), output);
         }
         self.timeouts += 1;
         match self.state {
@@ -46,7 +46,7 @@ impl Connection {
                     SYN_ACK_RETRIES
                 };
                 if self.timeouts > retries {
-                    self.end(Some(Errno(libc::ETIMEDOUT)), output);
+                    self.end(Some(libc::ETIMEDOUT), output);
                 } else {
                     self.send_syn(now, output);
                 }
@@ -69,7 +69,7 @@ impl Connection {
         // Without an owner it does not wait forever, although the peer answers.
         let is_abandoned = self.is_orphan && self.backed_off() == LONGEST_TIMEOUT;
         if is_abandoned || self.has_given_up(now) {
-            return self.end(Some(Errno(libc::ETIMEDOUT)), output);
+            return self.end(Some(libc::ETIMEDOUT), output);
         }
         self.timeouts += 1;
         let next = self.next;

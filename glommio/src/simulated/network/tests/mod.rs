@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{Address, Errno, Kind, Network, NodeId, SocketId, Time};
+use super::address::{NodeId, Result, Time};
+use super::{Address, Kind, Link, Network, SocketId};
 
 mod conformance;
 mod faults;
@@ -22,6 +23,32 @@ fn address(last: u8, port: u16) -> Address {
     Address::Ip((IpAddr::from([10, 0, 0, last]), port).into())
 }
 
+/// What goes wrong by chance.
+#[derive(Clone, Debug)]
+enum Fault {
+    Links(Link),
+    Partition,
+    Heal,
+    PowerCut(NodeId),
+    PowerOn(NodeId),
+    Pause(NodeId),
+    Resume(NodeId),
+}
+
+impl Fault {
+    fn happens(&self, network: &mut Network) {
+        match self {
+            Fault::Links(link) => network.set_default_link(link.clone()),
+            Fault::Partition => network.partition(&[vec![NodeId(0)], vec![NodeId(1)]]),
+            Fault::Heal => network.heal(),
+            Fault::PowerCut(node) => network.cut(*node),
+            Fault::PowerOn(node) => network.power_on(*node),
+            Fault::Pause(node) => network.pause(*node),
+            Fault::Resume(node) => network.resume(*node),
+        }
+    }
+}
+
 /// A listener of a node, on port 80 of all addresses.
 fn listen(network: &mut Network, node: NodeId) -> SocketId {
     let listener = network.socket(node, Kind::TcpV4);
@@ -37,7 +64,7 @@ fn connect(network: &mut Network, one: NodeId) -> SocketId {
     let client = network.socket(one, Kind::TcpV4);
     assert_eq!(
         network.connect(client, &address(2, 80)),
-        Err(Errno(libc::EINPROGRESS))
+        Err(libc::EINPROGRESS)
     );
     client
 }
@@ -45,7 +72,7 @@ fn connect(network: &mut Network, one: NodeId) -> SocketId {
 fn connected(network: &mut Network, one: NodeId, two: NodeId) -> (SocketId, SocketId) {
     let listener = listen(network, two);
     let client = connect(network, one);
-    network.advance(network.now() + Duration::from_secs(1));
+    network.advance(network.now + Duration::from_secs(1));
     let (server, _) = network.accept(listener).expect("a connection");
     network.close(listener).expect("an open socket");
     (client, server)
@@ -60,10 +87,10 @@ fn advance_to(network: &mut Network, end: Time) {
 }
 
 fn advance_by(network: &mut Network, length: Time) {
-    advance_to(network, network.now() + length);
+    advance_to(network, network.now + length);
 }
 
-fn receive(network: &mut Network, id: SocketId, len: usize) -> Result<Vec<u8>, Errno> {
+fn receive(network: &mut Network, id: SocketId, len: usize) -> Result<Vec<u8>> {
     let mut buffer = vec![0; len];
     let received = network.recv(id, &mut buffer, false)?;
     buffer.truncate(received.len);

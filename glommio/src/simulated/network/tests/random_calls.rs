@@ -7,8 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::ports::Ports;
-use super::super::{Address, Fault, Kind, Latency, Link, Network, NodeId, SocketId, UnixName};
-use super::{address, two_nodes};
+use super::super::{Address, Entry, Kind, Link, Network, SocketId, UnixName};
+use super::{Fault, NodeId, address, two_nodes};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -17,7 +17,6 @@ enum Step {
     Bind(u8, Address),
     Listen(u8, usize),
     Connect(u8, Address),
-    Disconnect(u8),
     Accept(u8),
     Send(u8, usize),
     SendTo(u8, usize, Address),
@@ -30,14 +29,13 @@ enum Step {
     Fault(Fault),
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 6] = [
     Kind::TcpV4,
     Kind::TcpV6,
     Kind::UdpV4,
     Kind::UdpV6,
     Kind::UnixStream,
     Kind::UnixDatagram,
-    Kind::UnixSeqpacket,
 ];
 
 fn any_address() -> impl Strategy<Value = Address> {
@@ -63,9 +61,9 @@ fn any_address() -> impl Strategy<Value = Address> {
 }
 
 fn any_fault() -> impl Strategy<Value = Fault> {
-    let node = || (0u32..3).prop_map(NodeId);
+    let node = || (0usize..2).prop_map(NodeId);
     let bad = Link {
-        latency: Latency::Uniform(Duration::from_millis(1)..Duration::from_millis(300)),
+        latency: Duration::from_millis(1)..Duration::from_millis(300),
         loss: 0.2,
         duplicate: 0.2,
         reorder: 0.2,
@@ -75,8 +73,8 @@ fn any_fault() -> impl Strategy<Value = Fault> {
         mtu: 600,
     };
     prop_oneof![
-        Just(Fault::DefaultLink(bad)),
-        Just(Fault::Partition(vec![vec![NodeId(0)], vec![NodeId(1)]])),
+        Just(Fault::Links(bad)),
+        Just(Fault::Partition),
         Just(Fault::Heal),
         node().prop_map(Fault::PowerCut),
         node().prop_map(Fault::PowerOn),
@@ -95,7 +93,6 @@ fn any_step() -> impl Strategy<Value = Step> {
         6 => (id(), any_address()).prop_map(|(id, address)| Step::Bind(id, address)),
         5 => (id(), 0usize..3).prop_map(|(id, backlog)| Step::Listen(id, backlog)),
         9 => (id(), any_address()).prop_map(|(id, address)| Step::Connect(id, address)),
-        1 => id().prop_map(Step::Disconnect),
         6 => id().prop_map(Step::Accept),
         9 => (id(), 0usize..70_000).prop_map(|(id, len)| Step::Send(id, len)),
         4 => (id(), 0usize..3000, any_address()).prop_map(|(id, len, address)| Step::SendTo(id, len, address)),
@@ -103,7 +100,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         3 => (id(), how).prop_map(|(id, how)| Step::Shutdown(id, how)),
         3 => id().prop_map(Step::Close),
         2 => id().prop_map(Step::TakeError),
-        3 => (id(), 0u8..8).prop_map(|(id, option)| Step::Set(id, option)),
+        3 => (id(), 0u8..6).prop_map(|(id, option)| Step::Set(id, option)),
         6 => (0u64..3_000).prop_map(Step::Pass),
         1 => (0u64..200_000).prop_map(Step::Pass),
         1 => any_fault().prop_map(Step::Fault),
@@ -156,7 +153,6 @@ impl World {
             Step::Bind(id, address) => network.bind(pick(id)?, address).ok()?,
             Step::Listen(id, backlog) => network.listen(pick(id)?, *backlog).ok()?,
             Step::Connect(id, address) => network.connect(pick(id)?, address).ok()?,
-            Step::Disconnect(id) => network.disconnect(pick(id)?).ok()?,
             Step::Send(id, len) => drop(network.send(pick(id)?, &vec![1; *len])),
             Step::SendTo(id, len, address) => {
                 let _ = network.send_to(pick(id)?, &vec![1; *len], address);
@@ -171,17 +167,15 @@ impl World {
                 match option {
                     0 => network.set_reuse_address(id, true),
                     1 => network.set_reuse_port(id, true),
-                    2 => network.set_v6_only(id, true),
-                    3 => network.set_broadcast(id, true),
-                    4 => network.set_dont_fragment(id, true),
-                    5 => network.set_linger(id, Some(Duration::ZERO)),
-                    6 => network.set_send_buffer(id, 3000),
+                    2 => network.set_broadcast(id, true),
+                    3 => network.set_linger(id, Some(Duration::ZERO)),
+                    4 => network.set_send_buffer(id, 3000),
                     _ => network.set_receive_buffer(id, 3000),
                 }
                 .ok()?;
             }
-            Step::Pass(ms) => network.advance(network.now() + Duration::from_millis(*ms)),
-            Step::Fault(fault) => network.apply(fault),
+            Step::Pass(ms) => network.advance(network.now + Duration::from_millis(*ms)),
+            Step::Fault(fault) => fault.happens(network),
         }
         Some(())
     }
@@ -202,7 +196,7 @@ impl World {
     }
 }
 
-fn run(seed: u64, steps: &[Step]) -> u64 {
+fn run(seed: u64, steps: &[Step]) -> Vec<Entry> {
     let (network, ..) = two_nodes(seed);
     let mut world = World {
         network,
@@ -218,15 +212,15 @@ fn run(seed: u64, steps: &[Step]) -> u64 {
         Fault::Resume(NodeId(0)),
         Fault::Resume(NodeId(1)),
     ] {
-        world.network.apply(&fault);
+        fault.happens(&mut world.network);
     }
     for id in std::mem::take(&mut world.ids) {
         // Those of a node without power are gone.
         let _ = world.network.close(id);
     }
     let network = &mut world.network;
-    network.advance(network.now() + Duration::from_secs(7200));
-    assert_eq!(network.len(), 0);
+    network.advance(network.now + Duration::from_secs(7200));
+    assert_eq!(network.sockets.len(), 0);
     assert_eq!(network.next_event(), None);
     assert_eq!(
         format!("{:?}", network.ports),
@@ -239,7 +233,7 @@ fn run(seed: u64, steps: &[Step]) -> u64 {
                 .all(|(name, id)| id.is_none() && matches!(name, UnixName::Path(_)))
         );
     }
-    network.digest()
+    network.take_log()
 }
 
 proptest! {
@@ -247,7 +241,7 @@ proptest! {
 
     #[test]
     fn nothing_is_left_and_changes_are_told(seed: u64, steps in proptest::collection::vec(any_step(), 1..120)) {
-        prop_assert_eq!(run(seed, &steps), run(seed, &steps));
+        prop_assert!(run(seed, &steps) == run(seed, &steps));
     }
 }
 
@@ -270,7 +264,7 @@ fn a_connection_in_time_wait_that_connects_again_leaves_no_address_behind() {
 fn addresses_of_another_node_are_not_local() {
     let (mut network, one, _) = two_nodes(1);
     let socket = network.socket(one, Kind::UdpV4);
-    let error = super::Errno(libc::EADDRNOTAVAIL);
+    let error = libc::EADDRNOTAVAIL;
     assert_eq!(network.bind(socket, &address(2, 80)), Err(error));
     assert_eq!(network.bind(socket, &address(1, 80)), Ok(()));
 }

@@ -1,6 +1,6 @@
 //! Names and connections of Unix sockets.
 
-use super::super::address::{Address, Errno, NodeId, Result, SocketId, UnixName};
+use super::super::address::{Address, NodeId, Result, SocketId, UnixName};
 use super::super::kind::Kind;
 use super::super::socket::{Body, Options, Socket};
 use super::super::state::Network;
@@ -20,44 +20,28 @@ impl Network {
         }
     }
 
-    /// The path is removed from the file system: it names no socket any more.
-    ///
-    /// # Errors
-    ///
-    /// `ENOENT` if no socket has been bound to it.
-    pub(crate) fn unlink(&mut self, node: NodeId, path: &[u8]) -> Result<()> {
-        let node = self
-            .nodes
-            .get_mut(node.0 as usize)
-            .ok_or(Errno(libc::ENOENT))?;
-        node.unix_names
-            .remove(&UnixName::Path(path.to_vec()))
-            .map(|_| ())
-            .ok_or(Errno(libc::ENOENT))
-    }
-
     pub(in super::super) fn unix_bind(&mut self, id: SocketId, address: &Address) -> Result<()> {
         let Address::Unix(name) = address else {
-            return Err(Errno(libc::EINVAL));
+            return Err(libc::EINVAL);
         };
         let (node, kind) = (self.get(id)?.node, self.get(id)?.kind);
         let is_named = self.unix(id)?.name != UnixName::Unnamed;
-        let names = &self.nodes[node.0 as usize].unix_names;
+        let names = &self.nodes[node.0].unix_names;
         let name = match name {
             UnixName::Unnamed if is_named => return Ok(()),
             UnixName::Unnamed => (0..=0xf_ffffu32)
                 .map(|number| UnixName::Abstract(format!("{number:05x}").into_bytes()))
                 .find(|name| !names.contains_key(&known_as(kind, name)))
-                .ok_or(Errno(libc::ENOSPC))?,
+                .ok_or(libc::ENOSPC)?,
             // The file would be made before the socket is looked at.
-            UnixName::Path(_) if names.contains_key(name) => return Err(Errno(libc::EADDRINUSE)),
-            _ if is_named => return Err(Errno(libc::EINVAL)),
+            UnixName::Path(_) if names.contains_key(name) => return Err(libc::EADDRINUSE),
+            _ if is_named => return Err(libc::EINVAL),
             UnixName::Abstract(_) if names.contains_key(&known_as(kind, name)) => {
-                return Err(Errno(libc::EADDRINUSE));
+                return Err(libc::EADDRINUSE);
             }
             name => name.clone(),
         };
-        self.nodes[node.0 as usize]
+        self.nodes[node.0]
             .unix_names
             .insert(known_as(kind, &name), Some(id));
         let unix = self.unix(id)?;
@@ -80,11 +64,11 @@ impl Network {
 
     pub(in super::super) fn unix_listen(&mut self, id: SocketId, backlog: usize) -> Result<()> {
         if self.get(id)?.kind == Kind::UnixDatagram {
-            return Err(Errno(libc::EOPNOTSUPP));
+            return Err(libc::EOPNOTSUPP);
         }
         let unix = self.unix(id)?;
         if unix.name == UnixName::Unnamed || unix.state == State::Established {
-            return Err(Errno(libc::EINVAL));
+            return Err(libc::EINVAL);
         }
         unix.state = State::Listening;
         unix.backlog = backlog;
@@ -95,22 +79,22 @@ impl Network {
     /// The socket that has the name, as `id` sees it.
     pub(super) fn unix_find(&self, id: SocketId, address: &Address) -> Result<SocketId> {
         let Address::Unix(name) = address else {
-            return Err(Errno(libc::EINVAL));
+            return Err(libc::EINVAL);
         };
         let socket = self.get(id)?;
         let missing = match name {
-            UnixName::Unnamed => return Err(Errno(libc::EINVAL)),
+            UnixName::Unnamed => return Err(libc::EINVAL),
             UnixName::Path(_) => libc::ENOENT,
             UnixName::Abstract(_) => libc::ECONNREFUSED,
         };
-        let found = self.nodes[socket.node.0 as usize]
+        let found = self.nodes[socket.node.0]
             .unix_names
             .get(&known_as(socket.kind, name))
-            .ok_or(Errno(missing))?;
-        let found = found.ok_or(Errno(libc::ECONNREFUSED))?;
-        let other = self.sockets.get(&found).ok_or(Errno(libc::ECONNREFUSED))?;
+            .ok_or(missing)?;
+        let found = found.ok_or(libc::ECONNREFUSED)?;
+        let other = self.sockets.get(&found).ok_or(libc::ECONNREFUSED)?;
         if other.kind != socket.kind {
-            return Err(Errno(libc::EPROTOTYPE));
+            return Err(libc::EPROTOTYPE);
         }
         Ok(found)
     }
@@ -123,15 +107,15 @@ impl Network {
         match self.unix_ref(other) {
             Some(unix) if unix.state == State::Listening && !unix.read_shut => {
                 if unix.waiting.len() > unix.backlog {
-                    return Err(Errno(libc::EAGAIN));
+                    return Err(libc::EAGAIN);
                 }
             }
-            _ => return Err(Errno(libc::ECONNREFUSED)),
+            _ => return Err(libc::ECONNREFUSED),
         }
         match self.unix(id)?.state {
             State::Closed => {}
-            State::Established => return Err(Errno(libc::EISCONN)),
-            State::Listening => return Err(Errno(libc::EINVAL)),
+            State::Established => return Err(libc::EISCONN),
+            State::Listening => return Err(libc::EINVAL),
         }
         let socket = self.get(id)?;
         let (node, kind) = (socket.node, socket.kind);
@@ -173,7 +157,7 @@ impl Network {
     /// A socket that has a peer takes datagrams from it alone.
     pub(super) fn unix_may_send(&self, id: SocketId, other: SocketId) -> Result<()> {
         match self.unix_ref(other).and_then(|unix| unix.peer) {
-            Some(peer) if peer != id => Err(Errno(libc::EPERM)),
+            Some(peer) if peer != id => Err(libc::EPERM),
             _ => Ok(()),
         }
     }
@@ -186,7 +170,7 @@ impl Network {
         if let Some(unix) = self.unix_mut(previous) {
             unix.followers.remove(&id);
             if unix.peer == Some(id) && has_lost {
-                unix.error = Some(Errno(libc::ECONNRESET));
+                unix.error = Some(libc::ECONNRESET);
                 self.touch(previous);
             }
         }
@@ -205,13 +189,13 @@ impl Network {
 
     pub(in super::super) fn unix_accept(&mut self, id: SocketId) -> Result<(SocketId, Address)> {
         if self.get(id)?.kind == Kind::UnixDatagram {
-            return Err(Errno(libc::EOPNOTSUPP));
+            return Err(libc::EOPNOTSUPP);
         }
         let unix = self.unix(id)?;
         if unix.state != State::Listening {
-            return Err(Errno(libc::EINVAL));
+            return Err(libc::EINVAL);
         }
-        let end = unix.waiting.pop_front().ok_or(Errno(libc::EAGAIN))?;
+        let end = unix.waiting.pop_front().ok_or(libc::EAGAIN)?;
         let name = self
             .unix_ref(end)
             .and_then(|unix| unix.peer_name.clone())
@@ -263,7 +247,7 @@ impl Network {
                 unix.read_shut = true;
                 unix.write_shut = true;
                 if is_reset {
-                    unix.error = Some(Errno(libc::ECONNRESET));
+                    unix.error = Some(libc::ECONNRESET);
                 }
                 self.touch(peer);
             }
@@ -279,7 +263,7 @@ impl Network {
 
     /// An abstract name goes with its socket; a path stays without one.
     fn unix_release_name(&mut self, node: NodeId, name: &UnixName, id: SocketId) {
-        let names = &mut self.nodes[node.0 as usize].unix_names;
+        let names = &mut self.nodes[node.0].unix_names;
         if names.get(name) != Some(&Some(id)) {
             return;
         }

@@ -1,6 +1,6 @@
 //! Access to Unix sockets, and their readiness.
 
-use super::super::address::{Errno, Result, SocketId};
+use super::super::address::{Result, SocketId};
 use super::super::kind::Kind;
 use super::super::readiness::{FAILED, HANG_UP, PEER_CLOSED, READABLE, WRITABLE_BAND};
 use super::super::socket::{Body, Socket};
@@ -24,7 +24,7 @@ impl Network {
 
     pub(super) fn unix(&mut self, id: SocketId) -> Result<&mut Unix> {
         self.get(id)?;
-        self.unix_mut(id).ok_or(Errno(libc::EINVAL))
+        self.unix_mut(id).ok_or(libc::EINVAL)
     }
 
     /// Whether datagrams of `id` find the queue of `other` full. Those of its own peer are limited
@@ -33,11 +33,6 @@ impl Network {
         self.unix_ref(other).is_some_and(|unix| {
             other != id && unix.peer != Some(id) && unix.queue.len() > self.unix_queue
         })
-    }
-
-    /// Sets `net.unix.max_dgram_qlen`, 10 at first.
-    pub(crate) fn set_unix_queue(&mut self, datagrams: usize) {
-        self.unix_queue = datagrams;
     }
 
     pub(in super::super) fn unix_readiness(

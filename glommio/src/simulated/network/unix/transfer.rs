@@ -1,6 +1,6 @@
 //! Data of Unix sockets.
 
-use super::super::address::{Address, Errno, Passed, Received, Result, SocketId};
+use super::super::address::{Address, Passed, Received, Result, SocketId};
 use super::super::kind::Kind;
 use super::super::state::Network;
 use super::super::udp_socket::DATAGRAM_OVERHEAD;
@@ -15,16 +15,6 @@ impl Network {
     ) -> Result<usize> {
         match self.get(id)?.kind {
             Kind::UnixStream => self.unix_send_stream(id, bytes, address),
-            Kind::UnixSeqpacket => {
-                let unix = self.unix(id)?;
-                if let Some(error) = unix.error.take() {
-                    return Err(error);
-                }
-                if unix.state != State::Established {
-                    return Err(Errno(libc::ENOTCONN));
-                }
-                self.unix_send_datagram(id, bytes, None)
-            }
             _ => self.unix_send_datagram(id, bytes, address),
         }
     }
@@ -36,10 +26,10 @@ impl Network {
         passed: Passed,
     ) -> Result<usize> {
         if self.get(id)?.kind != Kind::UnixStream {
-            return Err(Errno(libc::EINVAL));
+            return Err(libc::EINVAL);
         }
         let sent = self.unix_send_stream(id, bytes, None)?;
-        let peer = self.unix(id)?.peer.ok_or(Errno(libc::ENOTCONN))?;
+        let peer = self.unix(id)?.peer.ok_or(libc::ENOTCONN)?;
         // The bytes are at the end of the queue.
         if sent > 0
             && let Some(message) = self.unix_mut(peer).and_then(|unix| unix.queue.back_mut())
@@ -70,16 +60,14 @@ impl Network {
         let send_buffer = self.get(id)?.options.send_buffer;
         let unix = self.unix(id)?;
         if address.is_some() {
-            let is_connected = unix.state == State::Established;
-            return Err(Errno(if is_connected {
-                libc::EISCONN
-            } else {
-                libc::EOPNOTSUPP
-            }));
+            return Err(match unix.state == State::Established {
+                true => libc::EISCONN,
+                false => libc::EOPNOTSUPP,
+            });
         }
-        let peer = unix.peer.ok_or(Errno(libc::ENOTCONN))?;
+        let peer = unix.peer.ok_or(libc::ENOTCONN)?;
         if unix.write_shut {
-            return Err(Errno(libc::EPIPE));
+            return Err(libc::EPIPE);
         }
         if bytes.is_empty() {
             return Ok(0);
@@ -91,10 +79,10 @@ impl Network {
             .len()
             .min(send_buffer.saturating_sub(unix.outstanding));
         if len == 0 {
-            return Err(Errno(libc::EAGAIN));
+            return Err(libc::EAGAIN);
         }
         if self.unix_ref(peer).is_none_or(|unix| unix.read_shut) {
-            return Err(Errno(libc::EPIPE));
+            return Err(libc::EPIPE);
         }
         self.unix_push(id, peer, &bytes[..len], len);
         Ok(len)
@@ -110,31 +98,31 @@ impl Network {
         let unix = self.unix(id)?;
         let connected = unix.peer;
         if bytes.len() > send_buffer - 32 {
-            return Err(Errno(libc::EMSGSIZE));
+            return Err(libc::EMSGSIZE);
         }
         if let Some(error) = unix.error.take() {
             return Err(error);
         }
         if unix.write_shut {
-            return Err(Errno(libc::EPIPE));
+            return Err(libc::EPIPE);
         }
         if unix.outstanding >= send_buffer {
-            return Err(Errno(libc::EAGAIN));
+            return Err(libc::EAGAIN);
         }
         let other = match address {
             Some(address) => self.unix_find(id, address)?,
-            None => connected.ok_or(Errno(libc::ENOTCONN))?,
+            None => connected.ok_or(libc::ENOTCONN)?,
         };
         if self.unix_ref(other).is_none() {
             self.unix_lose_peer(id);
-            return Err(Errno(libc::ECONNREFUSED));
+            return Err(libc::ECONNREFUSED);
         }
         self.unix_may_send(id, other)?;
         if self.unix_ref(other).is_some_and(|unix| unix.read_shut) {
-            return Err(Errno(libc::EPIPE));
+            return Err(libc::EPIPE);
         }
         if self.unix_queue_is_full(id, other) {
-            return Err(Errno(libc::EAGAIN));
+            return Err(libc::EAGAIN);
         }
         self.unix_push(id, other, bytes, bytes.len() + DATAGRAM_OVERHEAD);
         Ok(bytes.len())
@@ -165,7 +153,7 @@ impl Network {
     ) -> Result<Received> {
         match self.get(id)?.kind {
             Kind::UnixStream => self.unix_receive_stream(id, buffer, peek),
-            kind => self.unix_receive_datagram(id, kind, buffer, peek),
+            _ => self.unix_receive_datagram(id, buffer, peek),
         }
     }
 
@@ -177,7 +165,7 @@ impl Network {
     ) -> Result<Received> {
         let unix = self.unix(id)?;
         if unix.state != State::Established {
-            return Err(Errno(libc::EINVAL));
+            return Err(libc::EINVAL);
         }
         if unix.queue.is_empty() {
             if let Some(error) = unix.error.take() {
@@ -186,7 +174,7 @@ impl Network {
             return if unix.read_shut {
                 Ok(Received::bytes(0))
             } else {
-                Err(Errno(libc::EAGAIN))
+                Err(libc::EAGAIN)
             };
         }
         let (mut len, mut freed, mut passed) = (0, None, None);
@@ -227,23 +215,14 @@ impl Network {
     fn unix_receive_datagram(
         &mut self,
         id: SocketId,
-        kind: Kind,
         buffer: &mut [u8],
         peek: bool,
     ) -> Result<Received> {
         let unix = self.unix(id)?;
-        if kind == Kind::UnixSeqpacket && unix.state != State::Established {
-            return Err(Errno(libc::ENOTCONN));
-        }
         if let Some(error) = unix.error.take() {
             return Err(error);
         }
-        let Some(message) = unix.queue.front() else {
-            if kind == Kind::UnixSeqpacket && unix.read_shut {
-                return Ok(Received::bytes(0));
-            }
-            return Err(Errno(libc::EAGAIN));
-        };
+        let message = unix.queue.front().ok_or(libc::EAGAIN)?;
         let len = message.data.len().min(buffer.len());
         for (place, byte) in buffer.iter_mut().zip(&message.data) {
             *place = *byte;

@@ -123,6 +123,9 @@ fn padded(bytes: &[u8], cut: usize, range: std::ops::Range<usize>) -> Vec<u8> {
 fn make(mut disk: Disk, changes: &[Change]) -> (Disk, Model) {
     durable(&mut disk, b"f", b"");
     let file = disk.open(None, b"f", READ_WRITE, 0).unwrap();
+    let durable = disk
+        .open(None, b"f", READ_WRITE | libc::O_DSYNC, 0)
+        .unwrap();
     let mut model = Model {
         states: vec![Vec::new()],
         ..Model::default()
@@ -134,7 +137,8 @@ fn make(mut disk: Disk, changes: &[Change]) -> (Disk, Model) {
             Change::Write(at, len) | Change::DurableWrite(at, len) => {
                 let is_durable = matches!(change, Change::DurableWrite(..));
                 let bytes = vec![value; len];
-                assert_eq!(disk.write(file, Some(at), &bytes, is_durable), Ok(len));
+                let to = if is_durable { durable } else { file };
+                assert_eq!(disk.write(to, Some(at), &bytes), Ok(len));
                 let range = at as usize..at as usize + len;
                 model.write(range.start, len, value);
                 if is_durable {

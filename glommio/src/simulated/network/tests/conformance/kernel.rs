@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{MsgFlags, recv};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::super::super::{Address, Errno, Kind, Received, Result, UnixName};
+use super::super::super::{Address, Kind, Received, Result, UnixName};
 use super::{Setting, Sockets};
 
 #[derive(Default)]
@@ -18,8 +18,8 @@ pub(super) struct Kernel {
     sockets: Vec<(Option<Socket>, Kind)>,
 }
 
-fn errno(error: io::Error) -> Errno {
-    Errno(error.raw_os_error().expect("an error of the system"))
+fn errno(error: io::Error) -> i32 {
+    error.raw_os_error().expect("an error of the system")
 }
 
 fn domain_and_type(kind: Kind) -> (Domain, Type) {
@@ -30,7 +30,6 @@ fn domain_and_type(kind: Kind) -> (Domain, Type) {
         Kind::UdpV6 => (Domain::IPV6, Type::DGRAM),
         Kind::UnixStream => (Domain::UNIX, Type::STREAM),
         Kind::UnixDatagram => (Domain::UNIX, Type::DGRAM),
-        Kind::UnixSeqpacket => (Domain::UNIX, Type::SEQPACKET),
     }
 }
 
@@ -140,14 +139,8 @@ impl Sockets for Kernel {
         };
         flags.set(MsgFlags::MSG_PEEK, peek);
         let capacity = buffer.len();
-        let full =
-            recv(self.get(id).as_raw_fd(), buffer, flags).map_err(|error| Errno(error as i32))?;
+        let full = recv(self.get(id).as_raw_fd(), buffer, flags).map_err(|error| error as i32)?;
         let from = from.as_ref().map(from_kernel);
-        // The end of a connection comes from no sender.
-        let is_end = kind == Kind::UnixSeqpacket
-            && full == 0
-            && from == Some(Address::Unix(UnixName::Unnamed));
-        let from = from.filter(|_| !is_end);
         Ok(Received {
             len: full.min(capacity),
             full,
@@ -163,7 +156,7 @@ impl Sockets for Kernel {
         self.sockets[id].0.take().expect("an open socket");
     }
 
-    fn take_error(&mut self, id: usize) -> Result<Option<Errno>> {
+    fn take_error(&mut self, id: usize) -> Result<Option<i32>> {
         self.get(id)
             .take_error()
             .map(|error| error.map(errno))
@@ -189,7 +182,6 @@ impl Sockets for Kernel {
         match setting {
             Setting::ReuseAddress => socket.set_reuse_address(true),
             Setting::ReusePort => socket.set_reuse_port(true),
-            Setting::V6Only => socket.set_only_v6(true),
             Setting::Broadcast => socket.set_broadcast(true),
             Setting::ResetOnClose => socket.set_linger(Some(Duration::ZERO)),
             Setting::SendBuffer(bytes) => socket.set_send_buffer_size(bytes),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno as Name;
 
-use super::super::{Address, Errno, Kind, Received, Result, UnixName};
+use super::super::{Address, Kind, Received, Result, UnixName};
 
 /// Calls in their order, each of the socket before the colon.
 macro_rules! calls {
@@ -40,7 +40,7 @@ pub(super) trait Sockets {
     fn receive(&mut self, id: usize, buffer: &mut [u8], peek: bool) -> Result<Received>;
     fn shutdown(&mut self, id: usize, how: Shutdown) -> Result<()>;
     fn close(&mut self, id: usize);
-    fn take_error(&mut self, id: usize) -> Result<Option<Errno>>;
+    fn take_error(&mut self, id: usize) -> Result<Option<i32>>;
     fn local_addr(&mut self, id: usize) -> Result<Address>;
     fn peer_addr(&mut self, id: usize) -> Result<Address>;
     fn set(&mut self, id: usize, option: Setting) -> Result<()>;
@@ -53,7 +53,6 @@ pub(super) trait Sockets {
 pub(super) enum Setting {
     ReuseAddress,
     ReusePort,
-    V6Only,
     Broadcast,
     ResetOnClose,
     SendBuffer(usize),
@@ -127,7 +126,7 @@ impl Run {
     fn result<T: Debug>(&mut self, what: &str, result: Result<T>) -> Option<T> {
         let text = match &result {
             Ok(value) => format!("{value:?}"),
-            Err(error) => format!("{:?}", Name::from_raw(error.0)),
+            Err(error) => format!("{:?}", Name::from_raw(*error)),
         };
         self.note(format!("{what}: {text}"));
         result.ok()
@@ -185,7 +184,7 @@ impl Run {
         let result = self.sockets.accept(id);
         let line = match &result {
             Ok((_, address)) => self.address(address),
-            Err(error) => format!("{:?}", Name::from_raw(error.0)),
+            Err(error) => format!("{:?}", Name::from_raw(*error)),
         };
         self.note(format!("accept: {line}"));
         result.ok().map(|(id, _)| id)
@@ -213,7 +212,7 @@ impl Run {
                 let text = String::from_utf8_lossy(&buffer[..received.len]).into_owned();
                 format!("{text:?} of {} from {from}", received.full)
             }
-            Err(error) => format!("{:?}", Name::from_raw(error.0)),
+            Err(error) => format!("{:?}", Name::from_raw(error)),
         };
         self.note(format!("receive: {line}"));
     }
@@ -237,8 +236,8 @@ impl Run {
 
     pub(super) fn take_error(&mut self, id: usize) {
         let line = match self.sockets.take_error(id) {
-            Ok(error) => format!("{:?}", error.map(|error| Name::from_raw(error.0))),
-            Err(error) => format!("{:?}", Name::from_raw(error.0)),
+            Ok(error) => format!("{:?}", error.map(Name::from_raw)),
+            Err(error) => format!("{:?}", Name::from_raw(error)),
         };
         self.note(format!("error: {line}"));
     }
@@ -259,7 +258,7 @@ impl Run {
     pub(super) fn peer(&mut self, id: usize) {
         let line = match self.sockets.peer_addr(id) {
             Ok(address) => self.address(&address),
-            Err(error) => format!("{:?}", Name::from_raw(error.0)),
+            Err(error) => format!("{:?}", Name::from_raw(error)),
         };
         self.note(format!("peer: {line}"));
     }
@@ -318,7 +317,7 @@ impl Run {
             match self.sockets.receive(id, &mut buffer, false) {
                 Ok(Received { len: 0, .. }) => break,
                 Ok(Received { len, .. }) => received += len,
-                Err(Errno(libc::EAGAIN)) => self.sockets.pass(Duration::from_millis(1)),
+                Err(libc::EAGAIN) => self.sockets.pass(Duration::from_millis(1)),
                 Err(error) => {
                     self.result::<()>("drain", Err(error));
                     break;

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Shutdown};
 use std::time::Duration;
 
-use super::super::super::{Address, Errno, Kind, Network, NodeId, Received, Result, SocketId};
+use super::super::super::address::NodeId;
+use super::super::super::{Address, Kind, Network, Received, Result, SocketId, UnixName};
 use super::{Setting, Sockets};
 
 pub(super) struct Simulated {
@@ -20,7 +21,7 @@ impl Simulated {
             .ok()
             .and_then(|text| text.trim().parse().ok())
         {
-            network.set_unix_queue(limit);
+            network.unix_queue = limit;
         }
         Self {
             network,
@@ -82,7 +83,7 @@ impl Sockets for Simulated {
         self.network.close(self.ids[id]).expect("an open socket");
     }
 
-    fn take_error(&mut self, id: usize) -> Result<Option<Errno>> {
+    fn take_error(&mut self, id: usize) -> Result<Option<i32>> {
         self.network.take_error(self.ids[id])
     }
 
@@ -99,7 +100,6 @@ impl Sockets for Simulated {
         match setting {
             Setting::ReuseAddress => network.set_reuse_address(id, true),
             Setting::ReusePort => network.set_reuse_port(id, true),
-            Setting::V6Only => network.set_v6_only(id, true),
             Setting::Broadcast => network.set_broadcast(id, true),
             Setting::ResetOnClose => network.set_linger(id, Some(Duration::ZERO)),
             Setting::SendBuffer(bytes) => network.set_send_buffer(id, bytes),
@@ -112,10 +112,13 @@ impl Sockets for Simulated {
     }
 
     fn unlink(&mut self, path: &[u8]) {
-        self.network.unlink(self.node, path).expect("a name");
+        let names = &mut self.network.nodes[self.node.0].unix_names;
+        names
+            .remove(&UnixName::Path(path.to_vec()))
+            .expect("a name");
     }
 
     fn pass(&mut self, time: Duration) {
-        self.network.advance(self.network.now() + time);
+        self.network.advance(self.network.now + time);
     }
 }

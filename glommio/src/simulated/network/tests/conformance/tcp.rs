@@ -180,13 +180,6 @@ fn unspecified_addresses_and_both_families(run: &mut Run) {
         let server = run.accept(listener).expect("a connection");
         calls! { run, server: local(), peer(); }
     }
-    let only = run.socket(Kind::TcpV6);
-    calls! { run,
-        only: set(Setting::V6Only), connect(&ip(V4.to_ipv6_mapped(), address.port())),
-            bind(&ip(V4.to_ipv6_mapped(), 0)), bind(&ip(V6, 0)), set(Setting::V6Only);
-    }
-    let v4 = run.socket(Kind::TcpV4);
-    run.set(v4, Setting::V6Only);
 }
 
 #[run_test(compare)]

@@ -167,27 +167,6 @@ fn ports_that_are_taken() {
             }
         }
     }
-    for (first, second) in [(any4(), any6()), (any6(), any4())] {
-        for settings in [&[][..], &[Setting::ReuseAddress]] {
-            compare(|run| {
-                let one = run.socket(first.0);
-                let two = run.socket(second.0);
-                for setting in settings {
-                    calls! { run, one: set(*setting); two: set(*setting); }
-                }
-                let v6 = if first.0 == Kind::TcpV6 { one } else { two };
-                calls! { run, v6: set(Setting::V6Only); one: bind(&first.1); }
-                let Address::Ip(address) = run.local(one) else {
-                    unreachable!()
-                };
-                let Address::Ip(mut other) = second.1 else {
-                    unreachable!()
-                };
-                other.set_port(address.port());
-                calls! { run, two: bind(&Address::Ip(other)); one: listen(4); two: listen(4); }
-            });
-        }
-    }
 }
 
 #[test]

@@ -141,11 +141,7 @@ fn both_families_of_datagrams(run: &mut Run) {
     run.receive(v4, 16);
     run.send_to(v4, b"x", &ip(V6, address.port()));
     run.connect(v4, &ip(V6, address.port()));
-    let only = run.socket(Kind::UdpV6);
     calls! { run,
-        only: set(Setting::V6Only), send_to(b"x", &Address::Ip(v4_address)),
-            send_to(b"x", &ip(V4.to_ipv6_mapped(), v4_address.port())),
-            connect(&ip(V4.to_ipv6_mapped(), v4_address.port()));
         any: connect(&ip(V4.to_ipv6_mapped(), v4_address.port())), local(), peer();
     }
 }

@@ -5,11 +5,10 @@ use std::net::Shutdown;
 use super::super::super::{Address, Kind, UnixName};
 use super::{Run, Setting, compare};
 
-const CONNECTED: [Kind; 2] = [Kind::UnixStream, Kind::UnixSeqpacket];
-const ALL: [Kind; 3] = [Kind::UnixStream, Kind::UnixSeqpacket, Kind::UnixDatagram];
+const ALL: [Kind; 2] = [Kind::UnixStream, Kind::UnixDatagram];
 
-fn listener(run: &mut Run, kind: Kind, backlog: usize) -> (usize, Address) {
-    let listener = run.socket(kind);
+fn listener(run: &mut Run, backlog: usize) -> (usize, Address) {
+    let listener = run.socket(Kind::UnixStream);
     let path = run.path("listener");
     calls! { run, listener: bind(&path), listen(backlog); }
     (listener, path)
@@ -84,62 +83,56 @@ fn names() {
     });
 }
 
-#[test]
-fn connections() {
-    for kind in CONNECTED {
-        compare(|run| {
-            let (listener, path) = listener(run, kind, 4);
-            calls! { run,
-                listener: ready(), accept(), receive(1), send(b"x"), peer(), connect(&path),
-                    bind(&path);
-            }
-            let client = run.socket(kind);
-            calls! { run,
-                client: connect(&path), ready();
-                listener: ready();
-                client: connect(&path), listen(1), local(), peer(), send(b"early");
-            }
-            let server = run.accept(listener).expect("a connection");
-            calls! { run,
-                listener: ready();
-                server: local(), peer(), ready(), peek(3), receive(3), receive(8), receive(8),
-                    send(b"one"), send(b"two"), send(b"");
-                client: receive(0), receive(4), receive(4), receive(4), send_to(b"x", &path);
-                listener: close(); client: connect(&path);
-            }
-            let late = run.socket(kind);
-            run.connect(late, &path);
-            run.unlink(&path);
-            run.connect(late, &path);
-        });
+#[run_test(compare)]
+fn connections(run: &mut Run) {
+    let (listener, path) = listener(run, 4);
+    calls! { run,
+        listener: ready(), accept(), receive(1), send(b"x"), peer(), connect(&path),
+            bind(&path);
     }
+    let client = run.socket(Kind::UnixStream);
+    calls! { run,
+        client: connect(&path), ready();
+        listener: ready();
+        client: connect(&path), listen(1), local(), peer(), send(b"early");
+    }
+    let server = run.accept(listener).expect("a connection");
+    calls! { run,
+        listener: ready();
+        server: local(), peer(), ready(), peek(3), receive(3), receive(8), receive(8),
+            send(b"one"), send(b"two"), send(b"");
+        client: receive(0), receive(4), receive(4), receive(4), send_to(b"x", &path);
+        listener: close(); client: connect(&path);
+    }
+    let late = run.socket(Kind::UnixStream);
+    run.connect(late, &path);
+    run.unlink(&path);
+    run.connect(late, &path);
 }
 
-#[test]
-fn a_full_backlog_of_unix_sockets() {
-    for kind in CONNECTED {
-        compare(|run| {
-            let (listener, path) = listener(run, kind, 1);
-            let clients: Vec<_> = (0..3).map(|_| run.socket(kind)).collect();
-            for client in &clients {
-                run.connect(*client, &path);
-                run.ready(*client);
-            }
-            run.accept(listener);
-            run.connect(clients[2], &path);
-            run.send(clients[1], b"x");
-            calls! { run, listener: shutdown(Shutdown::Read), ready(); }
-            let late = run.socket(kind);
-            calls! { run, late: connect(&path); listener: accept(), accept(), accept(); }
-        });
-        compare(|run| {
-            let (listener, path) = listener(run, kind, 4);
-            let client = run.socket(kind);
-            calls! { run,
-                client: connect(&path); listener: close();
-                client: ready(), receive(8), receive(8), send(b"x"), peer();
-            }
-        });
+#[run_test(compare)]
+fn a_full_backlog_of_unix_sockets(run: &mut Run) {
+    let (listener, path) = listener(run, 1);
+    let clients: Vec<_> = (0..3).map(|_| run.socket(Kind::UnixStream)).collect();
+    for client in &clients {
+        run.connect(*client, &path);
+        run.ready(*client);
+    }
+    run.accept(listener);
+    run.connect(clients[2], &path);
+    run.send(clients[1], b"x");
+    calls! { run, listener: shutdown(Shutdown::Read), ready(); }
+    let late = run.socket(Kind::UnixStream);
+    calls! { run, late: connect(&path); listener: accept(), accept(), accept(); }
+}
+
+#[run_test(compare)]
+fn a_listener_is_closed_before_it_accepts(run: &mut Run) {
+    let (listener, path) = listener(run, 4);
+    let client = run.socket(Kind::UnixStream);
+    calls! { run,
+        client: connect(&path); listener: close();
+        client: ready(), receive(8), receive(8), send(b"x"), peer();
     }
 }
 
@@ -245,36 +238,26 @@ fn a_full_queue_of_datagrams(run: &mut Run) {
     }
 }
 
-#[test]
-fn lengths_of_datagrams() {
-    for kind in [Kind::UnixDatagram, Kind::UnixSeqpacket] {
-        compare(|run| {
-            let (one, two) = run.pair(kind);
-            run.set(one, Setting::SendBuffer(8192));
-            for len in [16384 - 33, 16384 - 32, 16384 - 31, 16384, 100_000] {
-                calls! { run, one: send(&vec![b'a'; len]); two: receive(2); }
-            }
-        });
+#[run_test(compare)]
+fn lengths_of_datagrams(run: &mut Run) {
+    let (one, two) = run.pair(Kind::UnixDatagram);
+    run.set(one, Setting::SendBuffer(8192));
+    for len in [16384 - 33, 16384 - 32, 16384 - 31, 16384, 100_000] {
+        calls! { run, one: send(&vec![b'a'; len]); two: receive(2); }
     }
 }
 
-#[test]
-fn full_buffers_of_streams() {
-    compare(|run| {
-        let (one, two) = run.pair(Kind::UnixStream);
-        let sent = run.fill(one, 4096);
-        assert!(sent > 100_000, "only {sent} bytes fit");
-        calls! { run,
-            one: ready();
-            two: ready(), drain(sent);
-            one: ready(); two: ready(); one: fill(4096); two: shutdown(Shutdown::Read);
-            one: ready(), send(b"x");
-            two: close();
-            one: ready(), receive(1), receive(1);
-        }
-    });
-    compare(|run| {
-        let (one, two) = run.pair(Kind::UnixSeqpacket);
-        calls! { run, one: fill(4096), ready(); two: receive(1), close(); one: ready(); }
-    });
+#[run_test(compare)]
+fn full_buffers_of_streams(run: &mut Run) {
+    let (one, two) = run.pair(Kind::UnixStream);
+    let sent = run.fill(one, 4096);
+    assert!(sent > 100_000, "only {sent} bytes fit");
+    calls! { run,
+        one: ready();
+        two: ready(), drain(sent);
+        one: ready(); two: ready(); one: fill(4096); two: shutdown(Shutdown::Read);
+        one: ready(), send(b"x");
+        two: close();
+        one: ready(), receive(1), receive(1);
+    }
 }

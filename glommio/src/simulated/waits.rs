@@ -1,19 +1,16 @@
-//! Which descriptor is which socket, and what waits for sockets.
+//! What waits for sockets.
 //!
 //! A wait is an operation of a ring: a poll, an accept, a connect. It is looked at whenever its socket
 //! has changed, and its end is told to the ring.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::RawFd;
 
-use super::ids::{NodeId, RingId};
+use super::ids::RingId;
 use super::network::{Network, SocketId};
 
-/// The sockets of all nodes.
+/// The waits of all nodes.
 #[derive(Default)]
-pub(super) struct Sockets {
-    by_fd: BTreeMap<RawFd, (NodeId, SocketId)>,
-    descriptors: BTreeMap<SocketId, usize>,
+pub(super) struct Waits {
     waits: BTreeMap<(RingId, u64), Wait>,
     of_sockets: BTreeMap<SocketId, BTreeSet<(RingId, u64)>>,
 }
@@ -38,37 +35,7 @@ impl Wait {
     }
 }
 
-impl Sockets {
-    pub(super) fn get(&self, fd: RawFd) -> Option<(NodeId, SocketId)> {
-        self.by_fd.get(&fd).copied()
-    }
-
-    pub(super) fn add(&mut self, fd: RawFd, node: NodeId, socket: SocketId) {
-        self.by_fd.insert(fd, (node, socket));
-        *self.descriptors.entry(socket).or_default() += 1;
-    }
-
-    /// A descriptor is closed. The socket, if it was its last.
-    pub(super) fn forget(&mut self, fd: RawFd) -> Option<SocketId> {
-        let (_, socket) = self.by_fd.remove(&fd)?;
-        let count = self.descriptors.get_mut(&socket)?;
-        *count -= 1;
-        if *count > 0 {
-            return None;
-        }
-        self.descriptors.remove(&socket);
-        Some(socket)
-    }
-
-    /// All descriptors of a node are gone. The sockets that had some.
-    pub(super) fn forget_node(&mut self, node: NodeId) -> Vec<SocketId> {
-        let gone: Vec<_> = (self.by_fd.iter())
-            .filter(|(_, (of, _))| *of == node)
-            .map(|(fd, _)| *fd)
-            .collect();
-        gone.into_iter().filter_map(|fd| self.forget(fd)).collect()
-    }
-
+impl Waits {
     pub(super) fn wait(&mut self, ring: RingId, user_data: u64, wait: Wait) {
         self.waits.insert((ring, user_data), wait);
         let waits = self.of_sockets.entry(wait.socket).or_default();

@@ -1,24 +1,10 @@
 //! Faults come and go: links, partitions, power and pauses.
 
 use super::address::{NodeId, SocketId, UnixName};
-use super::fault::{Fault, Link};
+use super::routes::Link;
 use super::state::{Event, Network};
 
 impl Network {
-    /// Applies a fault now. Nodes that do not exist are ignored.
-    pub(crate) fn apply(&mut self, fault: &Fault) {
-        match fault {
-            Fault::DefaultLink(link) => self.set_default_link(link.clone()),
-            Fault::Link { from, to, link } => self.set_link(*from, *to, link.clone()),
-            Fault::Partition(groups) => self.partition(groups),
-            Fault::Heal => self.heal(),
-            Fault::PowerCut(node) => self.cut(*node),
-            Fault::PowerOn(node) => self.power_on(*node),
-            Fault::Pause(node) => self.pause(*node),
-            Fault::Resume(node) => self.resume(*node),
-        }
-    }
-
     pub(crate) fn set_default_link(&mut self, link: Link) {
         self.routes.default = link;
     }
@@ -52,9 +38,7 @@ impl Network {
     /// The node loses its power. Its sockets vanish without a word to their peers, and packets to
     /// it are lost. Paths of its Unix sockets stay.
     pub(crate) fn cut(&mut self, node: NodeId) {
-        let Some(record) = self.nodes.get_mut(node.0 as usize) else {
-            return;
-        };
+        let record = &mut self.nodes[node.0];
         record.is_up = false;
         record.is_paused = false;
         record.held.clear();
@@ -73,24 +57,19 @@ impl Network {
     /// The node runs again after a power cut. Packets to sockets that it had are answered with a
     /// reset, or with an ICMP message.
     pub(crate) fn power_on(&mut self, node: NodeId) {
-        if let Some(node) = self.nodes.get_mut(node.0 as usize) {
-            node.is_up = true;
-        }
+        self.nodes[node.0].is_up = true;
     }
 
     /// The node stands still, as a virtual machine that is paused: packets to it and the timers of
     /// its sockets wait.
     pub(crate) fn pause(&mut self, node: NodeId) {
-        if let Some(node) = self.nodes.get_mut(node.0 as usize) {
-            node.is_paused = node.is_up;
-        }
+        let node = &mut self.nodes[node.0];
+        node.is_paused = node.is_up;
     }
 
     /// What has waited happens now, in order; [`advance`](Network::advance) delivers it.
     pub(crate) fn resume(&mut self, node: NodeId) {
-        let Some(record) = self.nodes.get_mut(node.0 as usize) else {
-            return;
-        };
+        let record = &mut self.nodes[node.0];
         record.is_paused = false;
         for packet in std::mem::take(&mut record.held) {
             self.schedule(self.now, Event::Arrival(packet));
