@@ -113,11 +113,16 @@ fn memory_is_registered_by_the_first_direct_io() {
     assert_eq!(count.unwrap_err().raw_os_error(), Some(libc::EFAULT));
 }
 
-/// The kernel registers no more than a gigabyte at once.
+/// Older kernels register no more than a gigabyte at once.
 #[test]
 fn memory_that_cannot_be_registered_is_used_all_the_same() {
     let reactor = reactor_with_memory(2 << 30);
     let buffer = reactor.allocate_dma_buffer(BYTES);
+    if reactor.is_registered(&buffer) {
+        return eprintln!(
+            "skipped: memory_that_cannot_be_registered: this kernel registers two gigabytes"
+        );
+    }
     for _ in 0..2 {
         assert!(!reactor.is_registered(&buffer));
         assert!(state(&reactor).contains("Failed"));
