@@ -255,7 +255,7 @@ async fn multicasts_are_sent_on_the_interface_that_was_chosen() {
         || socket.multicast_if_v4(),
         &values,
     )?;
-    let nowhere = Ipv4Addr::new(192, 0, 2, 1);
+    let nowhere = Ipv4Addr::new(203, 0, 113, 1);
     let error = socket.set_multicast_if_v4(&nowhere).expect_err("no such");
     assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
     let Ok(socket) = UdpSocket::bind("[::1]:0") else {
