@@ -16,7 +16,7 @@ macro_rules! counters {
             /// Futures handed to the timer queue and not dropped yet. Signed: one that is dropped twice shows as a
             /// negative number instead of a huge one.
             pub(crate) live_timers: AtomicI64,
-            /// Messages published and not settled now, as the broker sees it.
+            /// Messages published and not settled now, as their clients see it.
             pub(crate) in_flight: AtomicU64,
             /// Connections that are still to be opened. They take memory, which is judged later.
             pub(crate) quic_connections_to_come: AtomicU64,

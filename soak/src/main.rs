@@ -15,7 +15,7 @@
 //!     wire thread:  is told by the monitor when the process was stopped
 //! ```
 //!
-//! Every timer an executor arms is also entered into a sorted map of our own ([`check::model`]);
+//! Every timer a workload arms is also entered into a sorted map of our own ([`check::model`]);
 //! every firing, cancellation and re-arming is held against that map, so a timer that is early,
 //! late, lost, doubled or cancelled with another one shows up as a violation with its numbers. How
 //! late timers are is judged in the seconds in which the machine was quiet, against what the noise

@@ -131,15 +131,6 @@ impl Outbox {
         self.waiting.borrow().len() + self.sending.borrow().len() - self.sent.get()
     }
 
-    /// Waits until there is something to be sent. In place of [`send`](Self::send), which waits, too.
-    pub async fn filled(&self) {
-        poll_fn(|cx| match self.len() {
-            0 => wait(&self.sender, cx),
-            _ => Poll::Ready(()),
-        })
-        .await
-    }
-
     /// Sends some bytes; waits for them if there are none.
     ///
     /// # Errors

@@ -1,8 +1,12 @@
-//! The protocol of the example `broker`, from the connection up to what the frames mean.
+//! A message queue over TCP: topics, groups of consumers, acks with deadlines, dead letters.
 //!
-//! The soak test has frames of its own on the same connections: its messages are in flight for as
-//! long as each of them says.
+//! The example `broker` runs one, the soak test holds it to its word, and the load generator of the
+//! benches speaks its protocol.
 
+mod client;
 pub mod frames;
 pub mod link;
 pub mod protocol;
+mod queues;
+
+pub use queues::{Broker, Counts, Limits};

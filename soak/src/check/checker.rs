@@ -120,7 +120,7 @@ impl Checker {
             return false;
         };
         bump(&self.stats.gauges.timers_cancelled);
-        self.judge_overdue(key, due);
+        self.judge_overdue(due, || format!("timer {}", key.0));
         self.passed(Invariant::CancelsHold);
         true
     }
@@ -212,7 +212,7 @@ impl Checker {
             for _ in 0..SWEEP_MAX {
                 let lost = self.model.borrow_mut().write_off(limit, now);
                 let Some((key, due)) = lost else { break };
-                self.judge_overdue(key, due);
+                self.judge_overdue(due, || format!("timer {}", key.0));
             }
             for _ in 0..SWEEP_MAX {
                 let stuck = self.model.borrow_mut().overdue_return(limit);
@@ -265,7 +265,7 @@ impl Checker {
 
     /// Overdue is counted up to the last sweep, not up to now: at the sweep the executor has looked
     /// at its timers for certain, while between the two the machine may have stopped it for long.
-    fn judge_overdue(&self, key: Key, due: Instant) {
+    pub(crate) fn judge_overdue(&self, due: Instant, what: impl FnOnce() -> String) {
         let (last, patience) = (self.last_sweep.get(), self.control.patience());
         let is_within = |overdue: Duration| overdue <= patience;
         let waited = last.saturating_duration_since(due);
@@ -277,7 +277,7 @@ impl Checker {
             nanos(waited)
         };
         self.check(Invariant::NothingLost, overdue, || {
-            format!("timer {} was {overdue} ns overdue and had not fired", key.0)
+            format!("{} was {overdue} ns overdue and had not fired", what())
         });
     }
 

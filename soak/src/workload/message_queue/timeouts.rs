@@ -7,7 +7,6 @@
 
 use glommio::timer::timeout;
 
-use super::link::judge_timeout;
 use crate::workload::ping::pair;
 use crate::workload::prelude::*;
 
@@ -23,6 +22,14 @@ pub(crate) async fn run(checker: Rc<Checker>, seed: u64) {
     for (what, conversation) in names.into_iter().zip(conversations) {
         checker.ended(Invariant::Deliveries, what, conversation.await);
     }
+}
+
+/// Enters a timeout of a socket: it may not come before its time.
+pub(crate) fn judge_timeout(checker: &Checker, began: Instant, timeout: Duration) {
+    let early = nanos(timeout.saturating_sub(clock::since(began)));
+    checker.check(Invariant::SocketTimeouts, early, || {
+        format!("a timeout of {timeout:?} came {early} ns early")
+    });
 }
 
 async fn reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {

@@ -10,20 +10,36 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 
-use examples::broker::frames::NAME_BYTES_MAX;
-use examples::broker::link::Outbox;
-use examples::broker::protocol::Reply;
+use clap::Args;
 use glommio::sync::CancellationToken;
 use glommio::timer::DelayQueue;
 use glommio::timer::delay_queue::Key;
 use glommio::yield_if_needed;
 use slab::Slab;
 
-use crate::Options;
+use super::frames::NAME_BYTES_MAX;
+use super::link::Outbox;
+use super::protocol::Reply;
+
+/// What a broker allows, as options of a program.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Limits {
+    /// Time that a consumer has to acknowledge a message.
+    #[arg(long, default_value = "30s")]
+    pub ack_deadline: humantime::Duration,
+
+    /// Deliveries without an ack after which a message becomes a dead letter.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub attempts: u16,
+
+    /// Messages that may wait for a consumer; more are refused.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub waiting_max: usize,
+}
 
 /// All that one executor brokers.
 pub struct Broker {
-    options: Options,
+    limits: Limits,
     state: RefCell<State>,
     in_flight: DelayQueue<InFlight>,
     settled: CancellationToken,
@@ -77,7 +93,7 @@ struct InFlight {
 }
 
 /// A subscription.
-pub struct Consumer {
+pub(super) struct Consumer {
     group: usize,
     outbox: Rc<Outbox>,
     credit: Cell<u32>,
@@ -92,9 +108,9 @@ impl Consumer {
 
 impl Broker {
     /// An empty one, for the executor of this thread.
-    pub fn new(options: Options) -> Broker {
+    pub fn new(limits: Limits) -> Broker {
         Broker {
-            options,
+            limits,
             state: RefCell::default(),
             in_flight: DelayQueue::new(),
             settled: CancellationToken::new(),
@@ -102,9 +118,9 @@ impl Broker {
     }
 
     /// Takes a message. False if it was refused.
-    pub fn publish(&self, topic: &str, payload: &[u8]) -> bool {
+    pub(super) fn publish(&self, topic: &str, payload: &[u8]) -> bool {
         let state = &mut *self.state.borrow_mut();
-        let has_space = !state.is_ending && state.waiting < self.options.waiting_max;
+        let has_space = !state.is_ending && state.waiting < self.limits.waiting_max;
         let Some(topic) = has_space.then(|| state.topic(topic)).flatten() else {
             state.counts.refused += 1;
             return false;
@@ -116,7 +132,7 @@ impl Broker {
 
     /// Adds a consumer to a group, and the group and the topic if there are none of these names.
     /// `None` if there are too many.
-    pub fn subscribe(
+    pub(super) fn subscribe(
         &self,
         topic: &str,
         group: &str,
@@ -137,7 +153,7 @@ impl Broker {
     }
 
     /// Nothing more is delivered to it. What it holds is delivered again at its deadline.
-    pub fn unsubscribe(&self, consumer: &Rc<Consumer>) {
+    pub(super) fn unsubscribe(&self, consumer: &Rc<Consumer>) {
         let state = &mut *self.state.borrow_mut();
         consumer.credit.set(0);
         consumer.is_listed.set(true);
@@ -146,7 +162,7 @@ impl Broker {
     }
 
     /// Delivers to a consumer whose outbox has become shorter.
-    pub fn resume(&self, consumer: &Rc<Consumer>) {
+    pub(super) fn resume(&self, consumer: &Rc<Consumer>) {
         if !consumer.is_listed.get() {
             self.offer(&mut self.state.borrow_mut(), consumer);
         }
@@ -154,7 +170,7 @@ impl Broker {
 
     /// Takes an ack that came with the connection of `outbox`, and answers it, ahead of what is
     /// delivered now that the consumer has credit again.
-    pub fn ack(&self, delivery: u64, outbox: &Rc<Outbox>) {
+    pub(super) fn ack(&self, delivery: u64, outbox: &Rc<Outbox>) {
         let state = &mut *self.state.borrow_mut();
         let (slot, number) = (delivery as u32 as usize, (delivery >> 32) as u32);
         let named = state
@@ -186,7 +202,7 @@ impl Broker {
         let InFlight { slot, message } = overdue;
         let group = state.deliveries[slot].consumer.group;
         let topic = state.groups[group].topic;
-        let dead = if message.attempts >= self.options.attempts {
+        let dead = if message.attempts >= self.limits.attempts {
             state.dead_letters_of(topic)
         } else {
             None
@@ -284,7 +300,7 @@ impl Broker {
             let in_flight = InFlight { slot, message };
             entry.insert(Delivery {
                 number,
-                key: self.in_flight.insert(in_flight, *self.options.ack_deadline),
+                key: self.in_flight.insert(in_flight, *self.limits.ack_deadline),
                 consumer: Rc::clone(&consumer),
             });
             group.ready.push_back(consumer);
@@ -370,6 +386,10 @@ impl State {
 
 /// What a broker has done, and has yet to do.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    missing_docs,
+    reason = "they are counts of messages, acks and deliveries"
+)]
 pub struct Counts {
     pub published: u64,
     pub refused: u64,
