@@ -29,6 +29,7 @@ pub const COUNTS: [Unit; 4] = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 /// assert_eq!(number(1234.5), "1234");
 /// assert_eq!(number(12.345), "12.3");
 /// assert_eq!(number(0.0456), "0.046");
+/// assert_eq!(number(0.00012), "1.2e-4");
 /// ```
 pub fn number(value: f64) -> String {
     match value.abs() {
@@ -49,6 +50,7 @@ pub fn number(value: f64) -> String {
 /// use support::numbers::{COUNTS, scaled};
 ///
 /// assert_eq!(scaled(12_345.0, &COUNTS), "12.3k");
+/// assert_eq!(scaled(974.0, &COUNTS), "974");
 /// ```
 pub fn scaled(value: f64, units: &[Unit]) -> String {
     let (size, suffix) = unit_of(value.abs(), units);
@@ -68,7 +70,8 @@ pub fn scaled(value: f64, units: &[Unit]) -> String {
 /// ```
 /// use support::numbers::{COUNTS, round};
 ///
-/// assert_eq!([250.0, 1e4, 1e6].map(|count| round(count, &COUNTS)), ["250", "10k", "1M"]);
+/// assert_eq!([250.0, 1e4, 1.5e6].map(|count| round(count, &COUNTS)), ["250", "10k", "1.5M"]);
+/// assert_eq!([0.3, -0.0].map(|count| round(count, &COUNTS)), ["0.3", "0"]);
 /// ```
 pub fn round(value: f64, units: &[Unit]) -> String {
     let (size, suffix) = unit_of(value.abs(), units);
@@ -82,7 +85,16 @@ pub fn unit_of(value: f64, units: &[Unit]) -> Unit {
     units.iter().find(fills).copied().unwrap_or(last)
 }
 
-/// Three digits and a unit: `12.3 ms`.
+/// Three digits and a unit.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use support::numbers::duration;
+///
+/// let durations = [999, 45_200, 123_456_789].map(Duration::from_nanos);
+/// assert_eq!(durations.map(duration), ["999 ns", "45.2 µs", "123 ms"]);
+/// ```
 pub fn duration(duration: Duration) -> String {
     nanoseconds(duration.as_nanos() as f64)
 }
@@ -97,49 +109,4 @@ pub fn without_dust(value: f64) -> f64 {
     let rounded = (value * 1e6).round() / 1e6;
     // Not minus zero, which would be written with its sign.
     rounded + 0.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_two_or_three_digits() {
-        let numbers = [0.0, 0.00012, 0.0012, 0.055, 0.5, 5.5, 55.5, 555.5, -5.5];
-        let texts = [
-            "0", "1.2e-4", "0.0012", "0.055", "0.50", "5.50", "55.5", "556", "-5.50",
-        ];
-        assert_eq!(numbers.map(number), texts);
-    }
-
-    #[test]
-    fn durations_in_three_digits() {
-        for (ns, text) in [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1_500, "1.50 µs"),
-            (45_200, "45.2 µs"),
-            (123_456_789, "123 ms"),
-            (2_000_000_000, "2.00 s"),
-        ] {
-            assert_eq!(duration(Duration::from_nanos(ns)), text);
-        }
-        assert_eq!(nanoseconds(0.123), "0.12 ns");
-    }
-
-    #[test]
-    fn counts_and_bytes() {
-        let rates = [2.5e9, 1.07e6, 976e3, 974.0, 0.0];
-        let texts = ["2.50G", "1.07M", "976k", "974", "0"];
-        assert_eq!(rates.map(|rate| scaled(rate, &COUNTS)), texts);
-        assert_eq!(scaled(1_572_864.0, &BYTES), "1.50 MiB");
-        assert_eq!(unit_of(5.0, &[]), (1.0, ""));
-    }
-
-    #[test]
-    fn round_numbers_have_the_digits_that_they_need() {
-        assert_eq!(round(3.0 * 0.1, &COUNTS), "0.3");
-        assert_eq!(round(1_500_000.0, &COUNTS), "1.5M");
-        assert_eq!(round(-0.0, &COUNTS), "0");
-    }
 }

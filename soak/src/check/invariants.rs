@@ -239,22 +239,3 @@ struct Tally {
 
 /// Per invariant. A broken wheel breaks promises by the thousand; the first words tell the story.
 const FIRST_VIOLATIONS_MAX: u64 = 3;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_bounded() {
-        let ledger = Ledger::new();
-        for _ in 0..1_000 {
-            ledger.holds(Invariant::NothingTwice, false, || "again".to_owned());
-        }
-        ledger.holds(Invariant::Deliveries, false, || "once".to_owned());
-        assert_eq!(
-            ledger.first_violations().len() as u64,
-            FIRST_VIOLATIONS_MAX + 1
-        );
-        assert_eq!(ledger.count(Invariant::NothingTwice).violations, 1_000);
-    }
-}

@@ -169,33 +169,3 @@ impl Visit for Fields {
 }
 
 const COMPLAINTS_KEPT: usize = 8;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is heard while `f` runs.
-    fn hearing(f: impl FnOnce()) -> Heard {
-        let listener = Arc::new(Listener::default());
-        tracing::subscriber::with_default(Arc::clone(&listener), f);
-        std::mem::take(&mut *listener.heard())
-    }
-
-    #[test]
-    fn the_first_complaints_are_kept() {
-        let heard = hearing(|| {
-            tracing::error!(target: "glommio", errno = %"EIO", "broken");
-            for _ in 0..20 {
-                tracing::warn!(target: "glommio::mailbox", "not today");
-            }
-            tracing::info!(target: "glommio::ring::setup", "no complaint");
-            tracing::error!(target: "glommios", "of another library");
-        });
-        assert_eq!(heard.complaints.len(), COMPLAINTS_KEPT);
-        assert_eq!(
-            heard.complaints[..2],
-            ["error: broken errno=EIO", "warn: not today"]
-        );
-        assert!(heard.rings.is_empty());
-    }
-}

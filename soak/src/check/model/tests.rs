@@ -15,46 +15,11 @@ fn armed(base: Instant, timers: &[(u64, u64)]) -> DeadlineModel {
     model
 }
 
-/// The deadline of a timer that was meant to fire.
-fn fired(model: &mut DeadlineModel, key: u64, now: Instant) -> Option<Instant> {
-    match model.fire(Key(key), now) {
-        Firing::Expected { deadline, .. } => Some(deadline),
-        _ => None,
-    }
-}
-
 fn place(model: &mut DeadlineModel, key: u64, now: Instant) -> Place {
     match model.fire(Key(key), now) {
         Firing::Expected { place, .. } => place,
         other => panic!("{key}: {other:?}"),
     }
-}
-
-#[test]
-fn tells_firings_apart() {
-    let base = Instant::now();
-    let mut model = armed(base, &[(1, 10), (2, 20)]);
-    assert_eq!(fired(&mut model, 1, base), Some(at(base, 10)));
-    assert_eq!(model.fire(Key(1), base), Firing::Again);
-    assert_eq!(model.cancel(Key(2), base), Some(at(base, 20)));
-    assert_eq!(model.fire(Key(2), base), Firing::Cancelled);
-    assert_eq!(model.fire(Key(3), base), Firing::Unknown);
-    assert_eq!(model.len(), 0);
-}
-
-/// The wait for a timer armed for a past moment begins when it is armed.
-#[test]
-fn no_timer_is_overdue_before_it_was_armed() {
-    let base = Instant::now();
-    let mut model = DeadlineModel::default();
-    model.arm(Key(1), base, at(base, 100));
-    assert_eq!(model.write_off(at(base, 50), at(base, 100)), None);
-    assert!(model.rearm(Key(1), base, at(base, 200)));
-    assert_eq!(model.write_off(at(base, 200), at(base, 200)), None);
-    assert_eq!(
-        model.write_off(at(base, 201), at(base, 201)),
-        Some((Key(1), at(base, 200)))
-    );
 }
 
 #[test]
@@ -93,28 +58,4 @@ fn latecomers_do_not_overtake() {
     model.join_lane(Key(2), Lane(0), at(base, 10));
     assert_eq!(place(&mut model, 2, at(base, 11)), Place::NoLane);
     assert_eq!(place(&mut model, 1, at(base, 11)), Place::First);
-}
-
-#[test]
-fn futures_that_outlive_their_timers_are_found() {
-    let base = Instant::now();
-    let mut model = armed(base, &[(1, 10), (2, 10), (3, 90), (4, 90)]);
-    assert_eq!(model.held(), 4);
-    assert!(fired(&mut model, 1, at(base, 10)).is_some());
-    assert!(fired(&mut model, 2, at(base, 11)).is_some());
-    model.returned(Key(1));
-    model.returned(Key(4));
-    model.cancel(Key(4), at(base, 12));
-    assert_eq!(
-        model.held(),
-        2,
-        "2 has not ended, 3 is armed, 4 left nothing"
-    );
-    assert_eq!(model.overdue_return(at(base, 11)), None);
-    assert_eq!(
-        model.overdue_return(at(base, 20)),
-        Some((Key(2), at(base, 11)))
-    );
-    assert_eq!(model.overdue_return(at(base, 20)), None);
-    assert_eq!(model.held(), 1);
 }
