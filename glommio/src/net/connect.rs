@@ -8,9 +8,7 @@ mod tests;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::ToSocketAddrs;
-use std::pin::pin;
 use std::rc::Weak;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, Type};
@@ -18,9 +16,9 @@ use socket2::{Domain, SockAddr, Type};
 use super::addr;
 use super::time_limit::pause;
 use crate::clock;
-use crate::noted::{Awaited, waits_for};
-use crate::reactor::{Connect, Reactor, TimerEntry, budget, executor_is_gone};
+use crate::reactor::{Connect, Reactor, budget, executor_is_gone};
 use crate::sys::socket::Socket;
+use crate::timer::{Limit, Limited, Timeout};
 
 /// What is done to a new socket before it connects.
 pub(super) type Prepare = fn(&Socket) -> io::Result<()>;
@@ -38,7 +36,7 @@ pub(super) async fn tcp(
     deadline: Option<Instant>,
     prepare: Prepare,
 ) -> io::Result<Socket> {
-    let addresses = until(reactor, deadline, addr::all(reactor, host)).await;
+    let addresses = until(deadline, addr::all(reactor, host)).await;
     let addresses = budget::checked(addresses).await?;
     let mut last_error = addr::empty();
     let mut left = addresses.clone().count() as u32;
@@ -98,7 +96,7 @@ async fn stream(
         let connect = Connect { socket, address };
         let running = reactor.upgrade();
         let submitted = running.ok_or_else(executor_is_gone)?.submit(connect);
-        match until(reactor, deadline, submitted).await {
+        match until(deadline, submitted).await {
             // With a new socket: the interrupted attempt goes on in the old one.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
@@ -113,28 +111,14 @@ pub(super) fn plain(_: &Socket) -> io::Result<()> {
 
 /// What `future` gives if it is ready by `deadline`, else an error. It is polled once at least.
 async fn until<T>(
-    reactor: &Weak<Reactor>,
     deadline: Option<Instant>,
     future: impl Future<Output = io::Result<T>>,
 ) -> io::Result<T> {
     let Some(deadline) = deadline else {
         return future.await;
     };
-    let mut future = pin!(future);
-    let mut timer = TimerEntry::new(reactor.clone());
-    poll_fn(|cx| {
-        if let Poll::Ready(result) = future.as_mut().poll(cx) {
-            return Poll::Ready(result);
-        }
-        if clock::now() >= deadline {
-            return Poll::Ready(Err(timed_out()));
-        }
-        if !timer.set_waker(cx.waker()) {
-            timer.arm(deadline, cx.waker());
-        }
-        waits_for(Poll::Pending, || Awaited::Deadline(deadline))
-    })
-    .await
+    let in_time = |limited: Limited<_>| limited.unwrap_or_else(|_| Err(timed_out()));
+    Timeout::new(future, Limit::At(deadline), in_time).await
 }
 
 fn timed_out() -> io::Error {
