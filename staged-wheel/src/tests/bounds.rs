@@ -75,6 +75,34 @@ fn one_poll_ends_a_stall_of_any_length() {
     every_wheel!(law);
 }
 
+/// After a sleep, few timers of many slots make one bucket.
+#[test]
+#[cfg_attr(small_wheel, ignore = "it is about levels of the usual size")]
+fn few_timers_of_any_slots_take_a_move_each() {
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    (1..=50).for_each(|n| _ = pair.arm(n * 600 * TICK));
+    assert_eq!(pair.poll(50 * 600 * TICK, usize::MAX), (50, false));
+    // And the memory of a chunk to each bucket, which would be 248 if each slot had one.
+    assert!(pair.queue.moves_of_last_poll() < 50 + 150);
+}
+
+/// A burst that nothing has made ready does not go through the levels when it is due.
+#[test]
+#[cfg_attr(small_wheel, ignore = "it is about levels of the usual size")]
+fn a_burst_is_moved_once_after_an_idle_period() {
+    const BURST: u64 = 30_000;
+    for idle_bits in [10, 16, 26] {
+        let mut pair = Pair::<StagedWheel<usize>>::wheel();
+        let now_ns = (TICK << idle_bits) + 2 * TICK;
+        (0..BURST).for_each(|n| _ = pair.arm(now_ns - n * 7_919 % BURST * 40));
+        let polls = (1..).find(|_| pair.poll(now_ns, 256).0 > 0);
+        // A quarter for the buckets and their memory.
+        assert!(polls <= Some(BURST as usize / MOVES_PER_POLL * 5 / 4));
+        pair.poll_all(now_ns, 256);
+        assert!(pair.queue.is_empty());
+    }
+}
+
 /// With nothing but the moves of a single record to a poll, everything still fires, in order.
 #[test]
 fn one_move_a_poll_is_enough() {

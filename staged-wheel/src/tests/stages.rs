@@ -23,7 +23,6 @@ fn gathered_and_cancelled(survivors: usize) -> Pair<StagedWheel<usize>> {
             pair.cancel(id);
         }
     }
-    pair.check();
     pair
 }
 
@@ -33,6 +32,7 @@ fn gathered_and_cancelled(survivors: usize) -> Pair<StagedWheel<usize>> {
 fn a_burst_cancelled_after_it_was_gathered_leaves_no_keys_behind() {
     for survivors in [100, 20_001] {
         let mut pair = gathered_and_cancelled(survivors);
+        pair.check();
         assert!(pair.queue.dead_keys() <= 2 * pair.queue.len());
         let left = pair.queue.len();
         assert_eq!(pair.poll(51 * TICK, usize::MAX), (left, false));
@@ -54,6 +54,18 @@ fn a_poll_passes_no_more_keys_of_cancelled_timers_than_it_may_move_records() {
     // A chunk's last ones cost nothing.
     assert!(polls > dead / 20, "{polls} polls for {dead} keys");
     assert_eq!(pair.queue.len(), 0);
+    pair.check();
+}
+
+/// Nor more of the chunks that they have left empty.
+#[test]
+fn a_poll_drops_no_more_chunks_than_it_may_move_records() {
+    // The last of all is left.
+    let mut pair = gathered_and_cancelled(11_047);
+    assert_eq!(pair.queue.len(), 1);
+    pair.bound_moves(10);
+    let polls = (1..).find(|_| pair.poll(51 * TICK, usize::MAX).0 > 0);
+    assert!(polls > Some(20_000 / 512 / 10), "{polls:?} polls");
     pair.check();
 }
 

@@ -18,7 +18,7 @@ impl CurrentTick {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
         CurrentTick {
-            run: Run::new(),
+            run: Run::default(),
             heap: NearHeap::new(),
         }
     }

@@ -15,15 +15,15 @@
 //! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
 //! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
 //! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
-//! standing one tick short of it; the next slot of level 0 is gathered the same way. So the
-//! invariants hold at every moment, a poll may stop in the middle of any slot, and a timer armed
-//! meanwhile for an earlier moment still goes first.
+//! standing one tick short of it; the next slot of level 0 is gathered the same way, and so are few
+//! timers of any slot, and all that are due. So the invariants hold at every moment, a poll may stop
+//! in the middle of any slot, and a timer armed meanwhile for an earlier moment still goes first.
 //!
 //! A burst is brought down even earlier, while the executor is idle (`hierarchy/presort.rs`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
-//! cursor's tick and of slots that were gathered ahead of it, in part or as a whole, or that lie in the
-//! past; the heap holds timers of the cursor's tick or earlier ones; what the run holds of later ticks
+//! cursor's tick and of slots that were gathered when it came to them or before, in part or as a
+//! whole; the heap holds timers of the cursor's tick or earlier ones; what the run holds of later ticks
 //! fires when the cursor comes to these; no timer is due before `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most

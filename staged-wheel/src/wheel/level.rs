@@ -266,16 +266,12 @@ impl Levels {
         Tick::first_of(at.number, tick_bits(at.level))
     }
 
-    /// The last tick of a slot.
-    #[inline]
-    pub(super) fn last(at: Position) -> Tick {
-        Self::start(at).last_of_slot(tick_bits(at.level))
-    }
-
     /// The first and the last nanosecond of a slot.
     #[inline]
     pub(super) fn interval(at: Position) -> (u64, u64) {
-        (Self::start(at).begin_ns(), Self::last(at).last_ns())
+        let start = Self::start(at);
+        let last = start.last_of_slot(tick_bits(at.level));
+        (start.begin_ns(), last.last_ns())
     }
 
     /// Whether no slot lies between this one and the cursor's.

@@ -69,6 +69,11 @@ impl Pace {
         moves.saturating_mul(steps) >> STEPS_BITS
     }
 
+    /// Whether polls come less than once a tick.
+    pub(super) fn is_rare(&self) -> bool {
+        self.steps > 1 << STEPS_BITS
+    }
+
     /// When the next step begins.
     pub(super) fn next_ns(&self) -> u64 {
         begin_ns(self.cascaded_at + 1, STEP_BITS)
@@ -96,6 +101,9 @@ pub(super) const PUT_OFF_NS: u64 = 4 << STEP_BITS;
 
 /// Fewer timers are gathered when their tick begins.
 pub(super) const AHEAD_MIN: u32 = if cfg!(any(test, fuzzing)) { 2 } else { 16 };
+
+/// So few timers of a slot leave it all at once.
+pub(super) const FEW: u32 = if cfg!(any(test, fuzzing)) { 4 } else { 128 };
 
 /// Fewer are not worth the look.
 const MOVES_MIN: usize = 8;

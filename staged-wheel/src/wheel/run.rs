@@ -39,7 +39,7 @@ use super::entry::{FiredRecord, Key, NIL, RecordState};
 use super::slab::Slab;
 use crate::peak::Peak;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Run {
     chunks: Vec<Chunk>,
     /// Chunks without keys.
@@ -50,9 +50,9 @@ pub(super) struct Run {
     heads: BinaryHeap<Reverse<(Key, u32)>>,
     /// Records that are in state `InRun`.
     live: usize,
-    /// Keys that all chunks have memory for, and those that have keys.
-    capacity: usize,
-    in_use: usize,
+    /// Chunks that have memory.
+    held: usize,
+    /// Of chunks with keys.
     peak: Peak,
 }
 
@@ -68,20 +68,6 @@ struct Chunk {
 }
 
 impl Run {
-    /// Allocates nothing.
-    pub(super) fn new() -> Self {
-        Run {
-            chunks: Vec::new(),
-            free: Vec::new(),
-            buckets: Default::default(),
-            heads: BinaryHeap::new(),
-            live: 0,
-            capacity: 0,
-            in_use: 0,
-            peak: Peak::default(),
-        }
-    }
-
     /// Timers in here.
     #[inline]
     pub(super) fn live(&self) -> usize {
@@ -151,15 +137,9 @@ impl Run {
         let is_open = |chunk: &Chunk| chunk.bucket_ns == Some(bucket.begin_ns);
         let mut at = bucket.chunk;
         if !self.chunks.get(at).is_some_and(is_open) {
-            if self.free.is_empty() {
-                self.free.push(self.chunks.len() as u32);
-                self.chunks.push(Chunk::default());
-            }
-            at = self.free.pop().expect("there is one") as usize;
-            bucket.chunk = at;
             let begin_ns = bucket.begin_ns;
-            let added = self.open_bucket(at, begin_ns, self.buckets[kind].room());
-            *moves_left = moves_left.saturating_sub(added / KEYS_PER_MOVE);
+            at = self.open_bucket(begin_ns, moves_left);
+            self.buckets[kind].bucket(deadline_ns).chunk = at;
         }
         slab.link_mut(index).next = at as u32;
         let chunk = &mut self.chunks[at];
@@ -171,37 +151,29 @@ impl Run {
         chunk.live += 1;
         self.live += 1;
         if chunk.keys.len() == chunk.keys.capacity() {
-            // Now: a poll would have to sort all that begin alike before it fired the first. Small ones are sorted as
-            // seldom as they fill.
-            if chunk.keys.len() >= CHUNK {
-                *moves_left = moves_left.saturating_sub(CHUNK / 4);
-            }
+            // Now: a poll would have to sort all that begin alike before it fired the first.
+            *moves_left = moves_left.saturating_sub(CHUNK / 4);
             chunk.close();
         }
     }
 
-    /// A chunk, which has no keys, becomes that of a bucket. Returns for how many keys there is new memory.
+    /// Finds a bucket a chunk without keys.
     #[cold]
-    fn open_bucket(&mut self, at: usize, begin_ns: u64, room: usize) -> usize {
-        let chunk = &mut self.chunks[at];
+    fn open_bucket(&mut self, begin_ns: u64, moves_left: &mut usize) -> usize {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk::default());
+            self.chunks.len() as u32 - 1
+        });
+        self.heads.push(Reverse((Key::first_at(begin_ns), at)));
+        self.peak.note(self.heads.len());
+        let chunk = &mut self.chunks[at as usize];
         chunk.bucket_ns = Some(begin_ns);
-        let held = chunk.keys.capacity();
-        chunk.keys.reserve_exact(room);
-        let capacity = chunk.keys.capacity();
-        self.capacity += capacity - held;
-        self.in_use += capacity;
-        self.peak.note(self.in_use);
-        self.heads
-            .push(Reverse((Key::first_at(begin_ns), at as u32)));
-        capacity - held
-    }
-
-    /// The list that was gathered from has ended: sorts what is to fire first.
-    #[inline]
-    pub(super) fn end_list<T>(&mut self, slab: &Slab<T>) {
-        if self.live > 0 {
-            self.front(slab);
+        if chunk.keys.capacity() == 0 {
+            chunk.keys.reserve_exact(CHUNK);
+            self.held += 1;
+            *moves_left = moves_left.saturating_sub(MEMORY_MOVES);
         }
+        at as usize
     }
 
     /// Whether the first timer is in a bucket that is not sorted, for more may come: then
@@ -223,7 +195,9 @@ impl Run {
     #[inline]
     pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
         while self.live > 0 {
-            let chunk = self.front(slab);
+            let Some(chunk) = self.front(slab, moves_left) else {
+                return false;
+            };
             if is_current(slab, &chunk.keys[chunk.next]) {
                 return true;
             }
@@ -255,21 +229,17 @@ impl Run {
         moves_left: &mut usize,
         hand_out: &mut impl FnMut(FiredRecord<T>),
     ) -> usize {
-        let (mut fired, mut is_stuck) = (0, false);
-        while self.live > 0 && fired < budget && !is_stuck {
-            if self.heads.peek().is_some_and(|head| head.0.0 > last) {
-                break;
+        let mut fired = 0;
+        while fired < budget && self.peek().is_some_and(|first| first <= last) {
+            if self.front(slab, moves_left).is_none() {
+                return fired;
             }
-            self.front(slab);
             // As long as the other chunks' keys are behind: of all but the heap's first entry, its
             // second or third is the smallest.
             let heads = self.heads.as_slice();
             let others = heads[1..].iter().take(2);
             let chunk_end = others.fold(last, |end, head| end.min(head.0.0));
-            let Reverse((first, at)) = heads[0];
-            if first > last {
-                break;
-            }
+            let Reverse((_, at)) = heads[0];
             let chunk = &mut self.chunks[at as usize];
             let keys = &chunk.keys[chunk.next..];
             for (position, &key) in keys.iter().enumerate() {
@@ -287,8 +257,7 @@ impl Run {
                 } else if *moves_left > 0 {
                     *moves_left -= 1;
                 } else {
-                    is_stuck = true;
-                    break;
+                    return fired;
                 }
                 chunk.next += 1;
             }
@@ -314,24 +283,28 @@ impl Run {
     /// Forgets all keys, whose timers are long gone, and keeps the memory.
     fn clear(&mut self) {
         debug_assert_eq!(self.live, 0);
-        while let Some(Reverse((_, at))) = self.heads.pop() {
-            self.release(at as usize);
+        let mut heads = std::mem::take(&mut self.heads).into_vec();
+        for Reverse((_, at)) in heads.drain(..) {
+            self.release(at);
         }
+        self.heads = heads.into();
     }
 
     /// A chunk has no keys any more. Keeps its memory.
-    fn release(&mut self, at: usize) {
-        let chunk = &mut self.chunks[at];
-        chunk.clear();
-        self.in_use -= chunk.keys.capacity();
-        self.free.push(at as u32);
+    fn release(&mut self, at: u32) {
+        let chunk = &mut self.chunks[at as usize];
+        let mut keys = std::mem::take(&mut chunk.keys);
+        keys.clear();
+        *chunk = Chunk::default();
+        chunk.keys = keys;
+        self.free.push(at);
     }
 
     #[inline]
     pub(super) fn has_excess(&self) -> bool {
-        // Chunks of cancelled timers are in use until the next poll that looks at them.
-        let in_use = if self.live > 0 { self.in_use } else { 0 };
-        self.capacity > 2 * in_use + SPARE_KEYS
+        // Chunks of cancelled timers have keys until the next poll that looks at them.
+        let in_use = if self.live > 0 { self.heads.len() } else { 0 };
+        self.held > 2 * in_use + SPARE_CHUNKS
     }
 
     /// Gives back memory that two windows have not used.
@@ -339,28 +312,26 @@ impl Run {
         if self.live == 0 {
             self.clear();
         }
-        let keep = self.peak.roll(self.in_use);
-        let most = 2 * keep + SPARE_KEYS;
-        if self.live == 0 && self.capacity > most {
+        let most = 2 * self.peak.roll(self.heads.len()) + SPARE_CHUNKS;
+        if self.live == 0 && self.held > most {
             // The tables of the chunks as well.
-            self.chunks = Vec::new();
-            self.free = Vec::new();
-            self.heads = BinaryHeap::new();
-            self.buckets = Default::default();
-            self.capacity = 0;
+            let peak = self.peak;
+            *self = Run::default();
+            self.peak = peak;
         }
         for &at in &self.free {
-            if self.capacity <= most {
+            if self.held <= most {
                 break;
             }
             let keys = std::mem::take(&mut self.chunks[at as usize].keys);
-            self.capacity -= keys.capacity();
+            self.held -= usize::from(keys.capacity() > 0);
         }
     }
 
-    /// The chunk with the smallest key, while a timer stands.
+    /// The chunk with the smallest key, while a timer stands. To drop one before it, of which none does, takes a
+    /// move; `None` if they are spent before that.
     #[inline]
-    fn front<T>(&mut self, slab: &Slab<T>) -> &mut Chunk {
+    fn front<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> Option<&mut Chunk> {
         loop {
             let mut head = self.heads.peek_mut().expect("a chunk with keys has a head");
             let Reverse((key, number)) = *head;
@@ -375,12 +346,13 @@ impl Run {
             match waiting.filter(|_| chunk.live > 0) {
                 Some(&first) if first == key => {
                     drop(head);
-                    return &mut self.chunks[at];
+                    return Some(&mut self.chunks[at]);
                 }
                 Some(&first) => *head = Reverse((first, number)),
                 None => {
+                    *moves_left = moves_left.checked_sub(1)?;
                     PeekMut::pop(head);
-                    self.release(at);
+                    self.release(number);
                 }
             }
         }
@@ -393,13 +365,6 @@ impl Chunk {
         if self.bucket_ns.take().is_some() {
             self.keys.sort_unstable();
         }
-    }
-
-    /// Keeps the memory.
-    fn clear(&mut self) {
-        self.keys.clear();
-        self.next = 0;
-        self.bucket_ns = None;
     }
 }
 
@@ -419,9 +384,9 @@ fn is_current<T>(slab: &Slab<T>, key: &Key) -> bool {
 }
 
 /// Memory that is not worth giving back.
-const SPARE_KEYS: usize = 512;
-/// Memory for so many keys, which may be new to the process, takes as long as a move.
-const KEYS_PER_MOVE: usize = 64;
+const SPARE_CHUNKS: usize = 2;
+/// The memory of a chunk, which may be new to the process, takes as long as so many moves.
+const MEMORY_MOVES: usize = CHUNK / 64;
 /// How many keys ahead of the one that fires a record is asked for: it may be long since it was
 /// gathered. Expiring 100,000 timers at once takes 10 to 19 % more processor time without.
 const RECORDS_AHEAD: usize = 8;

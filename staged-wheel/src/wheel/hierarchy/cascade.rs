@@ -5,7 +5,7 @@
 
 use super::{MOVES_BUSY, Wheel};
 use crate::wheel::level::{Levels, Position};
-use crate::wheel::pace::{AHEAD_MIN, Cascade, PUT_OFF_NS};
+use crate::wheel::pace::{AHEAD_MIN, Cascade, FEW, PUT_OFF_NS};
 use crate::wheel::slab::Slab;
 
 impl Wheel {
@@ -118,7 +118,8 @@ impl Wheel {
             return None;
         }
         let at = self.levels.first_slot(level, self.cursor);
-        Levels::is_next(at, self.cursor).then_some(at)
+        let is_left = self.pace.is_rare() && self.levels.slot(at).len <= FEW;
+        (Levels::is_next(at, self.cursor) && !is_left).then_some(at)
     }
 
     /// The next tick's slot, if it has so many timers that it is worth the while, and not so many that

@@ -8,6 +8,7 @@ use super::{Due, Wheel};
 use crate::wheel::current_tick::CurrentTick;
 use crate::wheel::entry::{Key, NIL};
 use crate::wheel::level::{Levels, Position, RATIO_BITS};
+use crate::wheel::pace::FEW;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::Tick;
 
@@ -52,21 +53,34 @@ impl Wheel {
     }
 
     /// Moves the cursor to the tick of `now_ns`, or to one before it up to which there are timers near,
-    /// and gathers those. False if the moves are spent first: the next call goes on from there.
+    /// and gathers what is due. False if the moves are spent first: the next call goes on from there.
     fn advance<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) -> bool {
         let to = Tick::of(now_ns);
+        let (mut few_ns, mut few_left) = (0, 0);
         while let Some((at, start)) = self.first_slot().filter(|&(_, start)| start <= to) {
             // Nothing lies between, and from one tick short of the slot its records can move.
             self.cursor = start.previous();
-            if Tick::of(self.tick.next_ns()) <= self.cursor {
+            let slot = *self.levels.slot(at);
+            let is_few = slot.len <= FEW && slot.len as usize <= *moves_left;
+            if !is_few && Tick::of(self.tick.next_ns()) <= self.cursor {
                 return true;
             }
-            if at.level == 0 || Levels::last(at) < to {
-                // After a stall few timers come from far up, and would else go through all levels,
-                // each nearly alone in its slots.
-                self.gather(slab, at, moves_left);
+            let (begin_ns, last_ns) = Levels::interval(at);
+            let is_late = now_ns - begin_ns > (last_ns - begin_ns) / 8;
+            if is_few {
+                // So few of several slots are one bucket.
+                if few_left < slot.len {
+                    (few_ns, few_left) = (begin_ns, FEW);
+                }
+                few_left -= slot.len;
+                self.gather_within(slab, at, (few_ns, last_ns), moves_left);
+            } else if at.level == 0 {
+                self.gather_within(slab, at, (begin_ns, last_ns), moves_left);
+            } else if is_late && slot.min_ns <= now_ns {
+                // What is due skips the levels below.
+                let interval = (slot.min_ns, last_ns.min(to.last_ns()));
+                self.gather_within(slab, at, interval, moves_left);
             } else {
-                let slot = self.levels.slot(at);
                 if slot.len as usize > self.moves_per_poll {
                     self.ready_until_ns = self.ready_until_ns.max(slot.min_ns);
                 }
@@ -94,14 +108,9 @@ impl Wheel {
                 return Some((at, tick));
             }
         }
-        let mut first: Option<(Position, Tick)> = None;
-        for at in self.levels.first_slots(self.cursor) {
-            let start = Levels::start(at);
-            if first.is_none_or(|(_, first_start)| start < first_start) {
-                first = Some((at, start));
-            }
-        }
-        first
+        let slots = self.levels.first_slots(self.cursor);
+        let slots = slots.map(|at| (at, Levels::start(at)));
+        slots.min_by_key(|&(_, start)| start)
     }
 
     /// Moves records of the next slot of a coarse level to where they belong now.
@@ -137,8 +146,11 @@ impl Wheel {
 
     /// Takes as much of a slot, which may lie in the past as a whole, into the run as the moves allow.
     pub(super) fn gather<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
-        let interval = Levels::interval(at);
-        self.gather_within(slab, at, interval, moves_left);
+        self.gather_within(slab, at, Levels::interval(at), moves_left);
+        if self.levels.slot(at).is_empty() {
+            // What is to fire first is sorted.
+            self.tick.run.clean(slab, moves_left);
+        }
     }
 
     /// The same with those due in `interval`, before which none is. The others move down.
@@ -155,10 +167,12 @@ impl Wheel {
             let gathered = self.tick.run.gather(slab, interval, ends, len, moves_left);
             self.levels
                 .cut(slab, at, gathered.visited as u32, gathered.rest);
-            self.link_all(slab, gathered.strays);
-        }
-        if self.levels.slot(at).is_empty() {
-            self.tick.run.end_list(slab);
+            let mut stray = gathered.strays;
+            while stray != NIL {
+                let next = slab.link(stray).next;
+                self.levels.link(slab, stray, self.cursor);
+                stray = next;
+            }
         }
     }
 
@@ -166,15 +180,6 @@ impl Wheel {
     #[inline]
     pub(super) fn last_before_coarse(&self) -> Tick {
         self.cursor.last_of_slot(RATIO_BITS)
-    }
-
-    /// Links records, of which each names the next, to where they belong.
-    fn link_all<T>(&mut self, slab: &mut Slab<T>, mut index: u32) {
-        while index != NIL {
-            let next = slab.link(index).next;
-            self.levels.link(slab, index, self.cursor);
-            index = next;
-        }
     }
 
     /// The time before which a poll has nothing to do, given that nothing is due.

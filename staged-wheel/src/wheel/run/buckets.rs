@@ -6,8 +6,6 @@ pub(super) struct Buckets {
     in_order: Vec<Bucket>,
     /// Buckets to a nanosecond, times 2^64.
     per_ns: u64,
-    /// Keys that a chunk has memory for.
-    room: usize,
 }
 
 /// Timers of a slot from a deadline on up to the next bucket's.
@@ -26,7 +24,6 @@ impl Buckets {
         self.in_order.clear();
         // Where there is but one, no offset comes to a whole bucket.
         self.per_ns = 0;
-        self.room = timers.next_power_of_two().clamp(ROOM_MIN, CHUNK);
         let mut bucket = |offset_ns| {
             self.in_order.push(Bucket {
                 begin_ns: begin_ns + offset_ns,
@@ -37,16 +34,9 @@ impl Buckets {
         if count > 1 {
             // Less than one: there are at least two nanoseconds.
             self.per_ns = ((u128::from(count) << 64) / (u128::from(span_ns) + 1)) as u64;
-            self.room = CHUNK;
             let offset_ns = |nth| (u128::from(nth) << 64) / u128::from(self.per_ns);
             (1..count).for_each(|nth| bucket(offset_ns(nth) as u64));
         }
-    }
-
-    /// For how many keys a chunk of one of them has memory.
-    #[inline]
-    pub(super) fn room(&self) -> usize {
-        self.room
     }
 
     /// Whether the first of them begins there.
@@ -70,8 +60,6 @@ impl Buckets {
 
 /// Keys of a chunk at most: what sorting and rebuilding may take at a time.
 pub(super) const CHUNK: usize = 512;
-/// The smallest chunk.
-const ROOM_MIN: usize = 16;
 /// Timers in a bucket where they are evenly spread: so few that its chunk seldom overflows.
 const BUCKET: usize = 320;
 /// Those of a larger burst have more.
