@@ -17,16 +17,16 @@ use crate::row::{Aim, Row};
 /// What the page shows.
 pub fn page(bench: &Bench, rows: &[Row], figures: &Figures) -> String {
     let mut text = figures.setting.clone();
-    let of_rounds = if bench.has_ranges {
-        " (smallest–largest)"
-    } else {
-        ""
+    let of_rounds = match bench.has_ranges {
+        true => " (smallest–largest)",
+        false => "",
     };
     let of_yardstick = match bench.yardstick {
         _ if !has_yardstick(bench, figures) => String::new(),
         name => format!(", after × the median of the ratios to {name} within the rounds"),
     };
-    let _ = writeln!(text, "\nMedians{of_rounds}{of_yardstick}.{}", bench.preface);
+    let about = format!("Medians{of_rounds}{of_yardstick}. {}", bench.preface);
+    let _ = writeln!(text, "\n{}", about.trim_end());
     for rows in rows.chunk_by(|one, other| one.section == other.section) {
         let columns = figures.columns.iter().map(String::as_str);
         let is_measured = |column: &&str| {
