@@ -61,7 +61,7 @@ impl Wheel {
             // Nothing lies between, and from one tick short of the slot its records can move.
             self.cursor = start.previous();
             let slot = *self.levels.slot(at);
-            let is_few = slot.len <= FEW && slot.len as usize <= *moves_left;
+            let is_few = slot.len <= FEW;
             if !is_few && Tick::of(self.tick.next_ns()) <= self.cursor {
                 return true;
             }
