@@ -22,10 +22,10 @@ use std::time::Instant;
 use super::completion::Completion;
 use super::operation::Operation;
 use super::{Features, QueueFull, Submission, TimeoutCell, Wait};
-use crate::simulated::disk::PendingSync;
 use crate::simulated::{Due, Event, PlannedAt, RingId, World};
 use crate::stats::{RingCounts, SharedCounts};
 use crate::sys::fork_detect::Origin;
+use simulated_kernel::disk::PendingSync;
 
 /// See the module.
 pub(crate) struct SimulatedRing {

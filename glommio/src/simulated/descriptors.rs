@@ -11,9 +11,9 @@ use std::rc::Rc;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::disk::FileId;
 use super::ids::NodeId;
-use super::network::SocketId;
+use simulated_kernel::disk::FileId;
+use simulated_kernel::network::SocketId;
 
 /// Lets the process have as many descriptors as it may without privileges.
 pub(crate) fn raise_descriptor_limit() {

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 use super::current::current;
-use super::disk::{Disk, FileId, Result};
 use super::ids::NodeId;
 use super::world::World;
+use simulated_kernel::disk::{Disk, FileId, Result};
 
 /// An open file of a node's disk, by one of its descriptors.
 #[derive(Clone)]

@@ -11,9 +11,10 @@
 //!   network                          a disk for each node
 //! ```
 //!
-//! This module owns what is the same for all nodes: the simulated time, the generator that all
-//! chance comes from, and what happens when. It knows neither executors nor tasks, and nothing of
-//! the memory that operations point to: that is the ring's.
+//! Network and disks are the crate `simulated-kernel`. This module owns what is the same for all
+//! nodes: the simulated time, the generator that all chance comes from, and what happens when. It
+//! knows neither executors nor tasks, and nothing of the memory that operations point to: that is
+//! the ring's.
 //!
 //! Invariants:
 //!
@@ -27,12 +28,10 @@ mod blocked;
 mod chance;
 mod current;
 mod descriptors;
-pub(crate) mod disk;
 mod files;
 mod generator;
 mod ids;
 mod moments;
-pub(crate) mod network;
 mod node;
 mod passed;
 mod socket;

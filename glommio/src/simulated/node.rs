@@ -11,9 +11,9 @@ use std::rc::Rc;
 use std::{io, vec};
 
 use super::current::current;
-use super::disk::{Disk, Result};
 use super::ids::NodeId;
 use super::world::World;
+use simulated_kernel::disk::{Disk, Result};
 
 /// A node of the simulation on this thread.
 pub(crate) struct SimulatedNode {

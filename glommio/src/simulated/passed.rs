@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use super::ids::NodeId;
-use super::network::Passed;
 use super::world::World;
+use simulated_kernel::network::Passed;
 
 impl World {
     /// Duplicates of `fds` are on their way from one process of a node to another.

@@ -6,11 +6,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use super::current::current;
-use super::disk;
 use super::ids::{NodeId, Time};
 use super::moments::Moment;
-use super::network::{self, Address, Kind, Network, Received, SocketId};
 use super::world::World;
+use simulated_kernel::disk;
+use simulated_kernel::network::{self, Address, Kind, Network, Received, SocketId};
 
 /// A socket of a node, by one of its descriptors.
 #[derive(Clone)]

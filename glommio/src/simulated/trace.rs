@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::ids::NodeId;
-use super::network::Entry;
+use simulated_kernel::network::Entry;
 
 /// So many events are kept, the latest.
 const KEPT: usize = 200;

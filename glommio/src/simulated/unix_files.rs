@@ -4,8 +4,8 @@
 #![forbid(unsafe_code)]
 
 use super::ids::{NodeId, Result};
-use super::network::{Address, SocketId, UnixName};
 use super::world::World;
+use simulated_kernel::network::{Address, SocketId, UnixName};
 
 /// The name of a socket in the network.
 fn name_of(ino: u64, path: &[u8]) -> Vec<u8> {

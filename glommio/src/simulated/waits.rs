@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ids::RingId;
-use super::network::{Network, SocketId};
+use simulated_kernel::network::{Network, SocketId};
 
 /// The waits of all nodes.
 #[derive(Default)]

@@ -14,15 +14,15 @@ use fastrand::Rng;
 
 use super::blocked::BlockingCalls;
 use super::descriptors::{Descriptors, Of};
-use super::disk::{self, Disk, FileId};
 use super::generator::generator;
 use super::ids::{End, NodeId, RingId, Time};
 use super::moments::Moments;
-use super::network::{self, Network, Passed, SocketId};
 use super::trace::{Event, Named, Trace};
 use super::used_up::UsedUp;
 use super::waits::{Wait, Waits};
 use crate::clock;
+use simulated_kernel::disk::{self, Disk, FileId};
+use simulated_kernel::network::{self, Network, Passed, SocketId};
 
 /// What clocks that tell the date say at the start: in the year 2020.
 const EPOCH: Duration = Duration::from_secs(1_577_836_800);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::simulated::disk::{DiskSettings, ErrorRates};
+use simulated_kernel::disk::{DiskSettings, ErrorRates};
 
 /// What the disk of a node is like; see [`SimulationBuilder::disk`](super::SimulationBuilder::disk).
 ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::simulated::network::Link;
+use simulated_kernel::network::Link;
 
 /// What the network between nodes is like, or one direction of one link; see
 /// [`SimulationBuilder::network`](super::SimulationBuilder::network).

@@ -8,8 +8,8 @@ use super::spec::{Main, NodeSpec};
 use crate::clock::{self, Clock};
 use crate::executor::{LocalExecutor, LocalExecutorBuilder, Task};
 use crate::panic;
-use crate::simulated::disk::DiskSettings;
 use crate::simulated::{End, NodeId, Time, World};
+use simulated_kernel::disk::DiskSettings;
 
 pub(super) struct Node {
     pub(super) id: NodeId,

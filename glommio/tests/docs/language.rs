@@ -145,8 +145,7 @@ fn pages_keep_to_the_rules_of_language() {
 /// The sources of the crates that programs use.
 fn sources() -> Vec<PathBuf> {
     let mut sources = Vec::new();
-    let packages =
-        "glommio glommio-hyper glommio-h3 glommio-quic glommio-tokio staged-wheel timelog";
+    let packages = "glommio glommio-hyper glommio-h3 glommio-quic glommio-tokio simulated-kernel staged-wheel timelog";
     for package in packages.split(' ') {
         files_below(&root().join(package).join("src"), "rs", &mut sources).expect("it is there");
     }

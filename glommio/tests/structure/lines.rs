@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::workspace;
 
 /// The areas in the order of `lines.txt`: what they are called there, and the folders that they consist of.
-const AREAS: [(&str, &[&str]); 8] = [
+const AREAS: [(&str, &[&str]); 9] = [
     ("the library", &["glommio/src"]),
     ("tests of the library", &["glommio/tests"]),
     (
@@ -22,6 +22,7 @@ const AREAS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("staged-wheel", &["staged-wheel"]),
+    ("simulated-kernel", &["simulated-kernel"]),
     ("soak", &["soak"]),
     (
         "benches with peers",

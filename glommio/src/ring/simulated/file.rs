@@ -8,9 +8,9 @@ use std::slice;
 
 use super::{Asked, InFlight, SimulatedRing, What};
 use crate::ring::operation::{Operation, Path};
-use crate::simulated::disk::{self, FileId, Result};
 use crate::simulated::{Moment, NodeId, Time};
 use crate::sys::file::Statx;
+use simulated_kernel::disk::{self, FileId, Result};
 
 impl SimulatedRing {
     /// Begins an operation on a file, which takes some time.

@@ -9,9 +9,9 @@ use socket2::SockAddr;
 
 use super::{Asked, InFlight, SimulatedRing, What};
 use crate::ring::operation::Operation;
-use crate::simulated::network::SocketId;
 use crate::simulated::{NodeId, Wait};
 use crate::sys::socket::simulated::{placeholder, simulated_address};
+use simulated_kernel::network::SocketId;
 
 impl SimulatedRing {
     pub(super) fn begin_socket(&self, asked: Asked, fd: RawFd) {

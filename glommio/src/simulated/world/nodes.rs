@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use super::super::disk::{Disk, DiskSettings};
 use super::super::ids::{End, NodeId};
 use super::{Node, Planned, World};
+use simulated_kernel::disk::{Disk, DiskSettings};
 
 /// Nodes have the addresses after this one: 10.0.0.1 and so on.
 const FIRST_ADDRESS: u32 = 0x0A00_0000;

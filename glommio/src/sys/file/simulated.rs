@@ -12,7 +12,7 @@ use nix::unistd::UnlinkatFlags;
 
 use super::{Flock, Statx};
 use crate::simulated::SimulatedFile;
-use crate::simulated::disk::{Lock, Stat};
+use simulated_kernel::disk::{Lock, Stat};
 
 impl SimulatedFile {
     pub(super) fn statx(&self) -> io::Result<Statx> {

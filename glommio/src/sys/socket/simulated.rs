@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, TcpKeepalive, Type};
 
-use crate::simulated::network::{self, Address, Kind, Network, SocketId, UnixName};
 use crate::simulated::{self, SimulatedSocket};
 use crate::sys::door::{closing, is_simulated, may_open, missing};
+use simulated_kernel::network::{self, Address, Kind, Network, SocketId, UnixName};
 
 /// A socket: of the kernel, or of a simulated network, as the module has it. What is not among its own methods is
 /// asked of the kernel's.

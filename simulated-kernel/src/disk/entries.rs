@@ -9,18 +9,20 @@ use super::state::{Disk, Result};
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) ino: u64,
+pub struct Entry {
+    /// The number of its inode.
+    pub ino: u64,
     /// Where the next name is: what `d_off` says.
-    pub(crate) cookie: u64,
+    pub cookie: u64,
     /// `DT_REG` and the like.
-    pub(crate) kind: u8,
-    pub(crate) name: Vec<u8>,
+    pub kind: u8,
+    /// Without a zero byte at the end.
+    pub name: Vec<u8>,
 }
 
 impl Entry {
     /// How many bytes it takes as a `struct linux_dirent64`.
-    pub(crate) fn record_bytes(&self) -> usize {
+    pub fn record_bytes(&self) -> usize {
         // What comes before the name, and the byte at its end.
         (19 + self.name.len() + 1).next_multiple_of(8)
     }
@@ -32,12 +34,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `mkdirat(2)` has them.
-    pub(crate) fn make_directory(
-        &mut self,
-        from: Option<FileId>,
-        path: &[u8],
-        mode: u32,
-    ) -> Result<()> {
+    pub fn make_directory(&mut self, from: Option<FileId>, path: &[u8], mode: u32) -> Result<()> {
         let place = self.place(from, path, Follow::Never)?;
         let name = place.name(libc::EEXIST)?;
         self.check_free(&place, true)?;
@@ -54,12 +51,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `symlinkat(2)` has them.
-    pub(crate) fn symlink(
-        &mut self,
-        target: &[u8],
-        from: Option<FileId>,
-        path: &[u8],
-    ) -> Result<()> {
+    pub fn symlink(&mut self, target: &[u8], from: Option<FileId>, path: &[u8]) -> Result<()> {
         match target.len() {
             0 => return Err(libc::ENOENT),
             MAX_PATH_BYTES.. => return Err(libc::ENAMETOOLONG),
@@ -74,7 +66,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `mknodat(2)` has them.
-    pub(crate) fn make_socket(&mut self, from: Option<FileId>, path: &[u8]) -> Result<Ino> {
+    pub fn make_socket(&mut self, from: Option<FileId>, path: &[u8]) -> Result<Ino> {
         self.make_node(Node::Socket, 0o755, from, path)
     }
 
@@ -99,7 +91,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `readlinkat(2)` has them.
-    pub(crate) fn read_link(&self, from: Option<FileId>, path: &[u8]) -> Result<Vec<u8>> {
+    pub fn read_link(&self, from: Option<FileId>, path: &[u8]) -> Result<Vec<u8>> {
         let ino = self.lookup(from, path, Follow::No)?;
         match &self.inode(ino).node {
             Node::Symlink(target) => Ok(target.clone()),
@@ -112,7 +104,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `linkat(2)` has them.
-    pub(crate) fn link(
+    pub fn link(
         &mut self,
         from: Option<FileId>,
         path: &[u8],
@@ -130,12 +122,7 @@ impl Disk {
     ///
     /// As `linkat(2)` has them; `ENOENT` if it has no name any more, or was opened by `O_TMPFILE`
     /// with `O_EXCL`.
-    pub(crate) fn link_open(
-        &mut self,
-        file: FileId,
-        to_from: Option<FileId>,
-        to: &[u8],
-    ) -> Result<()> {
+    pub fn link_open(&mut self, file: FileId, to_from: Option<FileId>, to: &[u8]) -> Result<()> {
         let ino = self.open_file(file)?.ino;
         self.link_inode(ino, to_from, to)
     }
@@ -145,7 +132,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `unlinkat(2)` has them.
-    pub(crate) fn unlink(&mut self, from: Option<FileId>, path: &[u8]) -> Result<()> {
+    pub fn unlink(&mut self, from: Option<FileId>, path: &[u8]) -> Result<()> {
         let place = self.place(from, path, Follow::Never)?;
         let name = place.name(libc::EISDIR)?;
         let ino = place.ino.ok_or(libc::ENOENT)?;
@@ -166,7 +153,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `unlinkat(2)` has them with `AT_REMOVEDIR`.
-    pub(crate) fn remove_directory(&mut self, from: Option<FileId>, path: &[u8]) -> Result<()> {
+    pub fn remove_directory(&mut self, from: Option<FileId>, path: &[u8]) -> Result<()> {
         let place = self.place(from, path, Follow::Never)?;
         let name = match &place.last {
             Last::Name(name) => name,
@@ -192,7 +179,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `renameat(2)` has them.
-    pub(crate) fn rename(
+    pub fn rename(
         &mut self,
         from: Option<FileId>,
         path: &[u8],
@@ -239,7 +226,7 @@ impl Disk {
     ///
     /// `ENOTDIR` if it is none, `ENOENT` if it was removed, `EINVAL` if not one name fits, `EBADF` if
     /// it is not open.
-    pub(crate) fn read_directory(&mut self, file: FileId, bytes: usize) -> Result<Vec<Entry>> {
+    pub fn read_directory(&mut self, file: FileId, bytes: usize) -> Result<Vec<Entry>> {
         let open = self.usable(file)?;
         let (ino, position) = (open.ino, open.position);
         let directory = self.directory(ino)?;
@@ -286,7 +273,7 @@ impl Disk {
     ///
     /// `EINVAL` beyond what files or directories may have; `EBADF` if it is not open, or by `O_PATH`
     /// only.
-    pub(crate) fn set_position(&mut self, file: FileId, position: u64) -> Result<()> {
+    pub fn set_position(&mut self, file: FileId, position: u64) -> Result<()> {
         let ino = self.usable(file)?.ino;
         let most = match self.inode(ino).is_directory() {
             true => i64::MAX.cast_unsigned(),

@@ -14,7 +14,7 @@ impl Network {
     /// # Panics
     ///
     /// If there is no such node.
-    pub(crate) fn socket(&mut self, node: NodeId, kind: Kind) -> SocketId {
+    pub fn socket(&mut self, node: NodeId, kind: Kind) -> SocketId {
         assert!(
             node.0 < self.nodes.len(),
             "{node:?} was not added to this network"
@@ -32,7 +32,7 @@ impl Network {
     /// # Errors
     ///
     /// `EOPNOTSUPP` for sockets that are not of Unix.
-    pub(crate) fn pair(&mut self, node: NodeId, kind: Kind) -> Result<(SocketId, SocketId)> {
+    pub fn pair(&mut self, node: NodeId, kind: Kind) -> Result<(SocketId, SocketId)> {
         if kind.protocol() != Protocol::Unix {
             return Err(libc::EOPNOTSUPP);
         }
@@ -45,7 +45,7 @@ impl Network {
     ///
     /// `EINVAL` if it is bound already, `EADDRINUSE`, `EADDRNOTAVAIL` for an address of another
     /// node, `EAFNOSUPPORT`.
-    pub(crate) fn bind(&mut self, id: SocketId, address: &Address) -> Result<()> {
+    pub fn bind(&mut self, id: SocketId, address: &Address) -> Result<()> {
         let socket = self.get(id)?;
         if socket.kind.protocol() == Protocol::Unix {
             return self.unix_bind(id, address);
@@ -72,7 +72,7 @@ impl Network {
     /// # Errors
     ///
     /// `ENOTCONN`, after which a socket of datagrams is shut down nevertheless.
-    pub(crate) fn shutdown(&mut self, id: SocketId, how: Shutdown) -> Result<()> {
+    pub fn shutdown(&mut self, id: SocketId, how: Shutdown) -> Result<()> {
         let read = matches!(how, Shutdown::Read | Shutdown::Both);
         let write = matches!(how, Shutdown::Write | Shutdown::Both);
         let result = match &mut self.get_mut(id)?.body {
@@ -102,7 +102,7 @@ impl Network {
 
     /// Closes a socket. What a connection has not delivered yet is delivered in the background,
     /// unless data was left unread: then the peer gets a reset.
-    pub(crate) fn close(&mut self, id: SocketId) -> Result<()> {
+    pub fn close(&mut self, id: SocketId) -> Result<()> {
         let socket = self.get_mut(id)?;
         let resets = socket.options.resets_on_close;
         match socket.body {
@@ -154,7 +154,8 @@ impl Network {
         self.touch(id);
     }
 
-    pub(crate) fn local_addr(&self, id: SocketId) -> Result<Address> {
+    /// The address of the socket: `getsockname(2)`.
+    pub fn local_addr(&self, id: SocketId) -> Result<Address> {
         let socket = self.get(id)?;
         if let Body::Unix(unix) = &socket.body {
             return Ok(Address::Unix(unix.name.clone()));
@@ -170,10 +171,12 @@ impl Network {
         }))
     }
 
+    /// The address of its peer: `getpeername(2)`.
+    ///
     /// # Errors
     ///
     /// `ENOTCONN`
-    pub(crate) fn peer_addr(&self, id: SocketId) -> Result<Address> {
+    pub fn peer_addr(&self, id: SocketId) -> Result<Address> {
         let socket = self.get(id)?;
         let has_peer = match &socket.body {
             Body::Tcp(connection) => connection.has_peer(),

@@ -11,17 +11,12 @@ impl Network {
     ///
     /// `EAGAIN`, `EPIPE`, `ENOTCONN` or `EDESTADDRREQ`, `EMSGSIZE`, or the pending error of the
     /// socket.
-    pub(crate) fn send(&mut self, id: SocketId, bytes: &[u8]) -> Result<usize> {
+    pub fn send(&mut self, id: SocketId, bytes: &[u8]) -> Result<usize> {
         self.send_with(id, bytes, None)
     }
 
     /// Sends to an address, which connections of TCP ignore.
-    pub(crate) fn send_to(
-        &mut self,
-        id: SocketId,
-        bytes: &[u8],
-        address: &Address,
-    ) -> Result<usize> {
+    pub fn send_to(&mut self, id: SocketId, bytes: &[u8], address: &Address) -> Result<usize> {
         self.send_with(id, bytes, Some(address))
     }
 
@@ -62,18 +57,13 @@ impl Network {
     /// # Errors
     ///
     /// `EINVAL` if it is not a stream of Unix sockets.
-    pub(crate) fn send_passing(
-        &mut self,
-        id: SocketId,
-        bytes: &[u8],
-        passed: Passed,
-    ) -> Result<usize> {
+    pub fn send_passing(&mut self, id: SocketId, bytes: &[u8], passed: Passed) -> Result<usize> {
         self.unix_send_passing(id, bytes, passed)
     }
 
     /// As [`recv`](Self::recv), with the descriptors that were sent with the bytes. Never goes beyond the
     /// bytes of one send with descriptors.
-    pub(crate) fn recv_passed(
+    pub fn recv_passed(
         &mut self,
         id: SocketId,
         buffer: &mut [u8],
@@ -90,7 +80,7 @@ impl Network {
     /// # Errors
     ///
     /// `EAGAIN`, `ENOTCONN`, or the pending error of the socket.
-    pub(crate) fn recv(&mut self, id: SocketId, buffer: &mut [u8], peek: bool) -> Result<Received> {
+    pub fn recv(&mut self, id: SocketId, buffer: &mut [u8], peek: bool) -> Result<Received> {
         let result = match &self.get(id)?.body {
             Body::Tcp(_) => self
                 .step(id, |connection, now, output| {

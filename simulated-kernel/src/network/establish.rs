@@ -23,7 +23,7 @@ impl Network {
     /// # Errors
     ///
     /// `EOPNOTSUPP`, `EINVAL` for a connected socket, `EADDRINUSE`.
-    pub(crate) fn listen(&mut self, id: SocketId, backlog: usize) -> Result<()> {
+    pub fn listen(&mut self, id: SocketId, backlog: usize) -> Result<()> {
         let backlog = backlog.min(LONGEST_BACKLOG);
         let socket = self.get_mut(id)?;
         match &mut socket.body {
@@ -64,7 +64,7 @@ impl Network {
     /// result, and `EISCONN`. `EADDRNOTAVAIL` if no port is free, `ENETUNREACH`,
     /// `EAFNOSUPPORT`. Unix: `ENOENT`, `ECONNREFUSED`, `EAGAIN` if the backlog is full,
     /// `EPROTOTYPE`.
-    pub(crate) fn connect(&mut self, id: SocketId, address: &Address) -> Result<()> {
+    pub fn connect(&mut self, id: SocketId, address: &Address) -> Result<()> {
         let socket = self.get_mut(id)?;
         let result = match &mut socket.body {
             Body::Listener(_) => Err(libc::EISCONN),
@@ -150,7 +150,7 @@ impl Network {
     /// # Errors
     ///
     /// `EAGAIN` if no connection waits, `EINVAL` if the socket does not listen, `EOPNOTSUPP`.
-    pub(crate) fn accept(&mut self, id: SocketId) -> Result<(SocketId, Address)> {
+    pub fn accept(&mut self, id: SocketId) -> Result<(SocketId, Address)> {
         let socket = self.get_mut(id)?;
         let is_v6 = socket.kind.is_v6();
         let listener = match &mut socket.body {

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-pub(crate) use super::super::ids::Result;
 use super::content::{Content, Loss, PAGE_BYTES};
 use super::inode::{Directory, Ino, Inode, Node};
 use super::names::Names;
 use super::open_file::{FileId, OpenFile};
 use super::settings::{DiskSettings, Operation};
+pub use crate::Result;
 
 /// The disk of a node and the file system on it. It stays when the node's power is cut.
 #[derive(Debug)]
-pub(crate) struct Disk {
+pub struct Disk {
     pub(super) settings: DiskSettings,
     pub(super) rng: Rng,
     /// Of the order of names in directories, which stays the same over power cuts.
@@ -40,7 +40,7 @@ impl Disk {
     /// # Panics
     ///
     /// Panics if the size of a sector is none.
-    pub(crate) fn new(seed: u64, settings: DiskSettings) -> Self {
+    pub fn new(seed: u64, settings: DiskSettings) -> Self {
         assert_sector(&settings);
         let mut rng = Rng::with_seed(seed);
         let mut root = Inode::new(Node::Directory(Directory::new(ROOT)), 0o755, Duration::ZERO);
@@ -61,7 +61,8 @@ impl Disk {
         }
     }
 
-    pub(crate) fn settings(&self) -> &DiskSettings {
+    /// How the disk behaves.
+    pub fn settings(&self) -> &DiskSettings {
         &self.settings
     }
 
@@ -70,18 +71,18 @@ impl Disk {
     /// # Panics
     ///
     /// Panics if the size of a sector is none.
-    pub(crate) fn set_settings(&mut self, settings: DiskSettings) {
+    pub fn set_settings(&mut self, settings: DiskSettings) {
         assert_sector(&settings);
         self.settings = settings;
     }
 
     /// Sets the time that files which change from now on have, since the epoch.
-    pub(crate) fn set_now(&mut self, now: Duration) {
+    pub fn set_now(&mut self, now: Duration) {
         self.now = now;
     }
 
     /// How long an operation takes that moves so many bytes. A new answer each time.
-    pub(crate) fn duration_of(&mut self, operation: Operation, bytes: u64) -> Duration {
+    pub fn duration_of(&mut self, operation: Operation, bytes: u64) -> Duration {
         self.settings
             .latency
             .duration_of(operation, bytes, &mut self.rng)
@@ -97,7 +98,7 @@ impl Disk {
     }
 
     /// The length of the sectors at whose boundaries writes are torn, if they are.
-    pub(crate) fn torn_at(&self) -> Option<u32> {
+    pub fn torn_at(&self) -> Option<u32> {
         match self.loss() {
             Loss::Sectors(bytes) => Some(bytes),
             Loss::Nothing | Loss::Writes => None,

@@ -7,67 +7,78 @@ use std::time::Duration;
 /// How a [`Disk`](super::Disk) behaves. By default nothing fails, nothing is lost, and operations
 /// take the time of an SSD.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DiskSettings {
+pub struct DiskSettings {
     /// What the device writes whole or not at all; direct I/O is aligned to it. A power of two from
     /// 512 to 4096.
-    pub(crate) sector_bytes: u32,
+    pub sector_bytes: u32,
     /// A power cut takes what was not synced, or parts of it. Without this it keeps everything.
-    pub(crate) lost_unsynced: bool,
+    pub lost_unsynced: bool,
     /// What is lost is up to each sector. Without this the unsynced changes of a file are kept or
     /// lost in whole writes, from the last one backwards, apart from those with `O_DSYNC`.
-    pub(crate) torn_writes: bool,
+    pub torn_writes: bool,
     /// The probability that an operation fails with `EIO`.
-    pub(crate) errors: ErrorRates,
+    pub errors: ErrorRates,
     /// The probability that a read returns less than there is. With direct I/O, whole sectors.
-    pub(crate) short_reads: f64,
+    pub short_reads: f64,
     /// The probability that a write takes less than it is given. With direct I/O, whole sectors.
-    pub(crate) short_writes: f64,
+    pub short_writes: f64,
     /// The probability that a read flips a bit of what is stored where it reads.
-    pub(crate) bit_rot: f64,
+    pub bit_rot: f64,
     /// The probability that a write leaves something else in one of its sectors.
-    pub(crate) corrupt_writes: f64,
+    pub corrupt_writes: f64,
     /// The probability that one sector of a write gets to the place of another one of the same file, and not to
     /// its own.
-    pub(crate) misdirected_writes: f64,
+    pub misdirected_writes: f64,
     /// How many bytes fit; then there is `ENOSPC`. Counted in pages of 4096 bytes.
-    pub(crate) full_at: Option<u64>,
-    pub(crate) latency: Latency,
+    pub full_at: Option<u64>,
+    /// How long operations take.
+    pub latency: Latency,
 }
 
 /// The probabilities that operations fail with `EIO`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ErrorRates {
-    pub(crate) read: f64,
-    pub(crate) write: f64,
+pub struct ErrorRates {
+    /// Of reads.
+    pub read: f64,
+    /// Of writes.
+    pub write: f64,
     /// A failed sync loses what it was to make durable, as Linux has it: the pages count as clean.
-    pub(crate) sync: f64,
+    pub sync: f64,
     /// Of changes of names: nothing is changed.
-    pub(crate) names: f64,
+    pub names: f64,
 }
 
 /// How long operations take: a value from the range, evenly distributed, and the time that the
 /// bytes need.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Latency {
-    pub(crate) read: RangeInclusive<Duration>,
-    pub(crate) write: RangeInclusive<Duration>,
-    pub(crate) sync: RangeInclusive<Duration>,
+pub struct Latency {
+    /// Of reads.
+    pub read: RangeInclusive<Duration>,
+    /// Of writes.
+    pub write: RangeInclusive<Duration>,
+    /// Of `fsync` and `fdatasync`.
+    pub sync: RangeInclusive<Duration>,
     /// Of operations on names, attributes and open files.
-    pub(crate) metadata: RangeInclusive<Duration>,
+    pub metadata: RangeInclusive<Duration>,
     /// How fast data gets to the device and back; `None` for no limit.
-    pub(crate) bytes_per_second: Option<u64>,
+    pub bytes_per_second: Option<u64>,
     /// The probability that a read, a write or a sync takes `stall` longer, as when a disk tries again
     /// or cleans up.
-    pub(crate) stalls: f64,
-    pub(crate) stall: RangeInclusive<Duration>,
+    pub stalls: f64,
+    /// How long that is.
+    pub stall: RangeInclusive<Duration>,
 }
 
 /// What an operation is, as far as its duration goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub enum Operation {
+    /// A read.
     Read,
+    /// A write.
     Write,
+    /// `fsync` or `fdatasync`.
     Sync,
+    /// All others.
     Metadata,
 }
 
@@ -91,7 +102,7 @@ impl Default for DiskSettings {
 
 impl ErrorRates {
     /// The same `rate` for all.
-    pub(crate) fn all(rate: f64) -> Self {
+    pub fn all(rate: f64) -> Self {
         ErrorRates {
             read: rate,
             write: rate,

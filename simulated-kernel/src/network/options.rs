@@ -14,38 +14,39 @@ const SMALLEST_SEND_BUFFER: usize = 4608;
 const SMALLEST_RECEIVE_BUFFER: usize = 2304;
 
 impl Network {
-    pub(crate) fn is_datagram(&self, id: SocketId) -> bool {
+    /// Whether it is a socket of datagrams.
+    pub fn is_datagram(&self, id: SocketId) -> bool {
         let kind = self.sockets.get(&id).map(|it| it.kind);
         matches!(kind, Some(Kind::UdpV4 | Kind::UdpV6 | Kind::UnixDatagram))
     }
 
     /// Whether it is a Unix socket.
-    pub(crate) fn is_unix(&self, id: SocketId) -> bool {
+    pub fn is_unix(&self, id: SocketId) -> bool {
         let socket = self.sockets.get(&id);
         socket.is_some_and(|it| it.kind.protocol() == Protocol::Unix)
     }
 
     /// Sets `SO_REUSEADDR`.
-    pub(crate) fn set_reuse_address(&mut self, id: SocketId, reuse: bool) -> Result<()> {
+    pub fn set_reuse_address(&mut self, id: SocketId, reuse: bool) -> Result<()> {
         self.get_mut(id)
             .map(|socket| socket.options.reuse_address = reuse)
     }
 
     /// Sets `SO_REUSEPORT`.
-    pub(crate) fn set_reuse_port(&mut self, id: SocketId, reuse: bool) -> Result<()> {
+    pub fn set_reuse_port(&mut self, id: SocketId, reuse: bool) -> Result<()> {
         self.get_mut(id)
             .map(|socket| socket.options.reuse_port = reuse)
     }
 
     /// Sets `SO_BROADCAST`.
-    pub(crate) fn set_broadcast(&mut self, id: SocketId, allowed: bool) -> Result<()> {
+    pub fn set_broadcast(&mut self, id: SocketId, allowed: bool) -> Result<()> {
         self.get_mut(id)
             .map(|socket| socket.options.broadcast = allowed)
     }
 
     /// Sets `SO_LINGER`. A time of zero makes `close` reset the connection. With another time
     /// `close` does not wait, as it would on Linux.
-    pub(crate) fn set_linger(&mut self, id: SocketId, linger: Option<Duration>) -> Result<()> {
+    pub fn set_linger(&mut self, id: SocketId, linger: Option<Duration>) -> Result<()> {
         self.get_mut(id)
             .map(|socket| socket.options.resets_on_close = linger == Some(Duration::ZERO))
     }
@@ -55,7 +56,7 @@ impl Network {
     /// # Errors
     ///
     /// `ENOPROTOOPT` if it is no connection of TCP.
-    pub(crate) fn set_user_timeout(&mut self, id: SocketId, limit: Option<Duration>) -> Result<()> {
+    pub fn set_user_timeout(&mut self, id: SocketId, limit: Option<Duration>) -> Result<()> {
         let connection = self.get_mut(id)?.connection();
         let connection = connection.ok_or(libc::ENOPROTOOPT)?;
         connection.set_user_timeout(limit.filter(|it| !it.is_zero()));
@@ -63,7 +64,7 @@ impl Network {
     }
 
     /// Sets `SO_SNDBUF`: Linux takes twice the number, within limits.
-    pub(crate) fn set_send_buffer(&mut self, id: SocketId, bytes: usize) -> Result<()> {
+    pub fn set_send_buffer(&mut self, id: SocketId, bytes: usize) -> Result<()> {
         let socket = self.get_mut(id)?;
         socket.options.send_buffer = (bytes.min(LARGEST_BUFFER) * 2).max(SMALLEST_SEND_BUFFER);
         let capacity = socket.options.tcp_buffers().0;
@@ -75,7 +76,7 @@ impl Network {
     }
 
     /// Sets `SO_RCVBUF`: Linux takes twice the number, within limits.
-    pub(crate) fn set_receive_buffer(&mut self, id: SocketId, bytes: usize) -> Result<()> {
+    pub fn set_receive_buffer(&mut self, id: SocketId, bytes: usize) -> Result<()> {
         let socket = self.get_mut(id)?;
         socket.options.receive_buffer =
             (bytes.min(LARGEST_BUFFER) * 2).max(SMALLEST_RECEIVE_BUFFER);
@@ -87,12 +88,12 @@ impl Network {
     }
 
     /// What kind of socket it is.
-    pub(crate) fn kind(&self, id: SocketId) -> Result<Kind> {
+    pub fn kind(&self, id: SocketId) -> Result<Kind> {
         self.get(id).map(|socket| socket.kind)
     }
 
     /// `SO_ERROR`: the pending error, which is not pending any more.
-    pub(crate) fn take_error(&mut self, id: SocketId) -> Result<Option<i32>> {
+    pub fn take_error(&mut self, id: SocketId) -> Result<Option<i32>> {
         Ok(match &mut self.get_mut(id)?.body {
             Body::Tcp(connection) => connection.take_error(),
             Body::Listener(_) => None,
@@ -103,7 +104,7 @@ impl Network {
 
     /// What poll(2) reports: bits of `POLLIN`, `POLLRDNORM`, `POLLOUT`, `POLLWRNORM`, `POLLWRBAND`,
     /// `POLLRDHUP`, `POLLERR` and `POLLHUP`. `POLLNVAL` for a socket that does not exist.
-    pub(crate) fn readiness(&self, id: SocketId) -> i16 {
+    pub fn readiness(&self, id: SocketId) -> i16 {
         let Ok(socket) = self.get(id) else {
             return libc::POLLNVAL;
         };

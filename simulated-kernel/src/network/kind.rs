@@ -4,13 +4,20 @@ use std::net::SocketAddr;
 
 use super::address::{Address, Result, canonical};
 
+/// What a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// TCP over IPv4.
     TcpV4,
+    /// TCP over IPv6, and IPv4 by mapped addresses.
     TcpV6,
+    /// UDP over IPv4.
     UdpV4,
+    /// UDP over IPv6, and IPv4 by mapped addresses.
     UdpV6,
+    /// `SOCK_STREAM` of `AF_UNIX`.
     UnixStream,
+    /// `SOCK_DGRAM` of `AF_UNIX`.
     UnixDatagram,
 }
 

@@ -12,25 +12,25 @@ use super::address::{NodeId, Time};
 /// Packets of one socket to one node arrive in the order in which they were sent, also if their
 /// latencies differ, except for those that `reorder` chooses.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Link {
+pub struct Link {
     /// How long a packet is on its way: every time of the range is as likely as any other.
-    pub(crate) latency: Range<Duration>,
+    pub latency: Range<Duration>,
     /// Probability that a packet is lost. A datagram larger than `mtu` is lost with any of its
     /// fragments.
-    pub(crate) loss: f64,
+    pub loss: f64,
     /// Probability that a packet arrives twice.
-    pub(crate) duplicate: f64,
+    pub duplicate: f64,
     /// Probability that a packet takes another latency longer, so that later ones overtake it.
-    pub(crate) reorder: f64,
+    pub reorder: f64,
     /// Probability that a segment of TCP comes apart, whose second part takes another latency longer, and that a write
     /// takes a part of what it could.
-    pub(crate) split: f64,
+    pub split: f64,
     /// Bytes a second, none for no limit.
-    pub(crate) bandwidth: Option<u64>,
+    pub bandwidth: Option<u64>,
     /// How many bytes wait for a link of limited bandwidth; further packets are dropped.
-    pub(crate) queue_bytes: u64,
+    pub queue_bytes: u64,
     /// The largest packet in bytes, with the headers of IP and above. Less than 576 counts as 576.
-    pub(crate) mtu: u32,
+    pub mtu: u32,
 }
 
 impl Default for Link {

@@ -9,7 +9,7 @@ use super::state::{Disk, ROOT};
 
 impl Disk {
     /// Cuts the power: no file is open any more, and what was not synced is lost, kept or torn.
-    pub(crate) fn power_cut(&mut self) {
+    pub fn power_cut(&mut self) {
         self.open.clear();
         let loss = self.loss();
         let keeping = match loss {

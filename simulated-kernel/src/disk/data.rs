@@ -20,12 +20,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `pread(2)` has them; `EINVAL` also for direct I/O that is not aligned; `EIO` by chance.
-    pub(crate) fn read(
-        &mut self,
-        file: FileId,
-        offset: Option<u64>,
-        buf: &mut [u8],
-    ) -> Result<usize> {
+    pub fn read(&mut self, file: FileId, offset: Option<u64>, buf: &mut [u8]) -> Result<usize> {
         let (ino, at, len) = self.check_read(file, offset, buf.len())?;
         let open = self.open_file(file)?;
         let is_direct = open.is_direct();
@@ -53,7 +48,7 @@ impl Disk {
     /// # Errors
     ///
     /// `EAGAIN` if the first byte is not there; else as `read`, but never `EIO`.
-    pub(crate) fn read_cached(
+    pub fn read_cached(
         &mut self,
         file: FileId,
         offset: Option<u64>,
@@ -81,12 +76,7 @@ impl Disk {
     ///
     /// As `pwrite(2)` has them; `EINVAL` also for direct I/O that is not aligned; `ENOSPC` if
     /// nothing fits; `EIO` by chance, and then some sectors of direct I/O may have been written.
-    pub(crate) fn write(
-        &mut self,
-        file: FileId,
-        offset: Option<u64>,
-        bytes: &[u8],
-    ) -> Result<usize> {
+    pub fn write(&mut self, file: FileId, offset: Option<u64>, bytes: &[u8]) -> Result<usize> {
         let open = self.usable(file)?;
         if !open.is_writable() {
             return Err(libc::EBADF);
@@ -143,7 +133,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `ftruncate(2)` has them.
-    pub(crate) fn truncate(&mut self, file: FileId, size: u64) -> Result<()> {
+    pub fn truncate(&mut self, file: FileId, size: u64) -> Result<()> {
         if i64::try_from(size).is_err() {
             return Err(libc::EINVAL);
         }
@@ -165,13 +155,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `fallocate(2)` has them.
-    pub(crate) fn allocate(
-        &mut self,
-        file: FileId,
-        mode: i32,
-        offset: u64,
-        len: u64,
-    ) -> Result<()> {
+    pub fn allocate(&mut self, file: FileId, mode: i32, offset: u64, len: u64) -> Result<()> {
         const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
         const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
         let open = self.usable(file)?;
@@ -209,7 +193,7 @@ impl Disk {
     /// # Errors
     ///
     /// As `copy_file_range(2)` has them; `EINVAL` also if direct I/O of either is not aligned.
-    pub(crate) fn copy_range(
+    pub fn copy_range(
         &mut self,
         from: FileId,
         from_offset: u64,

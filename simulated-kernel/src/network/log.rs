@@ -7,28 +7,41 @@ use super::address::{NodeId, Time};
 
 /// A packet, and what became of it at a moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Entry {
-    pub(crate) at: Time,
-    pub(crate) from: NodeId,
-    pub(crate) to: NodeId,
-    pub(crate) source: SocketAddr,
-    pub(crate) destination: SocketAddr,
+pub struct Entry {
+    /// The moment.
+    pub at: Time,
+    /// The node that has sent it.
+    pub from: NodeId,
+    /// The node that it is for.
+    pub to: NodeId,
+    /// The address of the sender.
+    pub source: SocketAddr,
+    /// The address of the receiver.
+    pub destination: SocketAddr,
     /// `tcp`, `syn`, `fin`, `rst`, `udp` or `icmp`.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// Bytes of the payload.
-    pub(crate) len: usize,
-    pub(crate) happening: Happening,
+    pub len: usize,
+    /// What became of it.
+    pub happening: Happening,
 }
 
+/// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Happening {
+pub enum Happening {
+    /// It is on its way.
     Sent {
+        /// When it will be there.
         arrives: Time,
     },
+    /// The same packet is on its way once more.
     Duplicated {
+        /// When it will be there.
         arrives: Time,
     },
+    /// The node has it.
     Delivered,
+    /// The link has lost it.
     Lost,
     /// The queue of the link is full.
     Congested,
@@ -44,7 +57,7 @@ pub(crate) enum Happening {
 
 impl Entry {
     /// A line of the trace, with the names of nodes.
-    pub(crate) fn told<N: fmt::Display>(&self, name: impl Fn(NodeId) -> N) -> String {
+    pub fn told<N: fmt::Display>(&self, name: impl Fn(NodeId) -> N) -> String {
         let Self {
             at,
             from,

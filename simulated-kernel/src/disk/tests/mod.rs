@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use super::content::PAGE_BYTES;
 use super::entries::Entry;
-use super::settings::Latency;
 use super::*;
 
 /// A disk that takes no time.

@@ -5,25 +5,26 @@ use super::routes::Link;
 use super::state::{Event, Network};
 
 impl Network {
-    pub(crate) fn set_default_link(&mut self, link: Link) {
+    /// The link between nodes for which none is set.
+    pub fn set_default_link(&mut self, link: Link) {
         self.routes.default = link;
     }
 
     /// All links are as `link`, and all nodes reach each other.
-    pub(crate) fn calm_down(&mut self, link: Link) {
+    pub fn calm_down(&mut self, link: Link) {
         self.routes.links.clear();
         self.set_default_link(link);
         self.heal();
     }
 
     /// The link of one direction.
-    pub(crate) fn set_link(&mut self, from: NodeId, to: NodeId, link: Link) {
+    pub fn set_link(&mut self, from: NodeId, to: NodeId, link: Link) {
         self.routes.links.insert((from, to), link);
     }
 
     /// Packets pass only inside a group, also those that are on their way. Nodes in none of the
     /// groups are one more group.
-    pub(crate) fn partition(&mut self, groups: &[Vec<NodeId>]) {
+    pub fn partition(&mut self, groups: &[Vec<NodeId>]) {
         self.routes.group_of = groups
             .iter()
             .enumerate()
@@ -31,13 +32,14 @@ impl Network {
             .collect();
     }
 
-    pub(crate) fn heal(&mut self) {
+    /// Ends a partition.
+    pub fn heal(&mut self) {
         self.routes.group_of.clear();
     }
 
     /// The node loses its power. Its sockets vanish without a word to their peers, and packets to
     /// it are lost. Paths of its Unix sockets stay.
-    pub(crate) fn cut(&mut self, node: NodeId) {
+    pub fn cut(&mut self, node: NodeId) {
         let record = &mut self.nodes[node.0];
         record.is_up = false;
         record.is_paused = false;
@@ -56,19 +58,19 @@ impl Network {
 
     /// The node runs again after a power cut. Packets to sockets that it had are answered with a
     /// reset, or with an ICMP message.
-    pub(crate) fn power_on(&mut self, node: NodeId) {
+    pub fn power_on(&mut self, node: NodeId) {
         self.nodes[node.0].is_up = true;
     }
 
     /// The node stands still, as a virtual machine that is paused: packets to it and the timers of
     /// its sockets wait.
-    pub(crate) fn pause(&mut self, node: NodeId) {
+    pub fn pause(&mut self, node: NodeId) {
         let node = &mut self.nodes[node.0];
         node.is_paused = node.is_up;
     }
 
     /// What has waited happens now, in order; [`advance`](Network::advance) delivers it.
-    pub(crate) fn resume(&mut self, node: NodeId) {
+    pub fn resume(&mut self, node: NodeId) {
         let record = &mut self.nodes[node.0];
         record.is_paused = false;
         for packet in std::mem::take(&mut record.held) {

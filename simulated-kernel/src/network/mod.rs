@@ -60,8 +60,8 @@ mod unix_socket;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use address::{Address, Passed, Received, Result, SocketId, UnixName};
-pub(crate) use kind::Kind;
-pub(crate) use log::Entry;
-pub(crate) use routes::Link;
-pub(crate) use state::Network;
+pub use address::{Address, Passed, Received, Result, SocketId, UnixName};
+pub use kind::Kind;
+pub use log::{Entry, Happening};
+pub use routes::Link;
+pub use state::Network;

@@ -2,23 +2,29 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-pub(crate) use super::super::ids::{NodeId, Result, Time};
+pub use crate::{NodeId, Result, Time};
 
 /// A socket. Ids are not used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct SocketId(pub(crate) u64);
+pub struct SocketId(pub(super) u64);
 
 /// The name of a Unix socket, without the leading zero byte of an abstract one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum UnixName {
+pub enum UnixName {
+    /// The socket has none.
     Unnamed,
+    /// A path in the file system.
     Path(Vec<u8>),
+    /// A name outside of the file system, which goes when the socket is closed.
     Abstract(Vec<u8>),
 }
 
+/// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Address {
+pub enum Address {
+    /// Of TCP and UDP.
     Ip(SocketAddr),
+    /// Of a Unix socket.
     Unix(UnixName),
 }
 
@@ -34,17 +40,17 @@ impl Address {
 /// The name of descriptors that are passed along with the data of a Unix socket (`SCM_RIGHTS`): what they are,
 /// the owner of the network knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Passed(pub(crate) u64);
+pub struct Passed(pub u64);
 
 /// What a receive has brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Received {
+pub struct Received {
     /// Bytes in the buffer.
-    pub(crate) len: usize,
+    pub len: usize,
     /// Bytes of the datagram: more than `len` if the buffer was too short for it (`MSG_TRUNC`).
-    pub(crate) full: usize,
+    pub full: usize,
     /// The sender of a datagram.
-    pub(crate) from: Option<Address>,
+    pub from: Option<Address>,
 }
 
 impl Received {

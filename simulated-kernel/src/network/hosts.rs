@@ -10,7 +10,7 @@ use super::state::Network;
 impl Network {
     /// Adds a node with an address, in addition to the loopback addresses. A name or an
     /// address that another node has already is the new node's from now on.
-    pub(crate) fn add_node(&mut self, name: &str, address: IpAddr) -> NodeId {
+    pub fn add_node(&mut self, name: &str, address: IpAddr) -> NodeId {
         let id = NodeId(self.nodes.len());
         self.nodes.push(Node {
             addresses: Vec::new(),
@@ -25,7 +25,7 @@ impl Network {
     }
 
     /// Gives a node one more address, of the other family for instance.
-    pub(crate) fn add_address(&mut self, node: NodeId, address: IpAddr) {
+    pub fn add_address(&mut self, node: NodeId, address: IpAddr) {
         let address = address.to_canonical();
         if let Some(previous) = self.addresses.insert(address, node) {
             self.nodes[previous.0]
@@ -37,7 +37,7 @@ impl Network {
 
     /// The address of a name: that of a node, the loopback address for `localhost`, or the one that
     /// the name is the text of.
-    pub(crate) fn resolve(&self, from: NodeId, name: &str) -> Option<IpAddr> {
+    pub fn resolve(&self, from: NodeId, name: &str) -> Option<IpAddr> {
         if name == "localhost" {
             return self.nodes.get(from.0).map(|_| IpAddr::from([127, 0, 0, 1]));
         }

@@ -13,7 +13,7 @@ use super::socket::Socket;
 
 /// See the [module](super).
 #[derive(Debug)]
-pub(crate) struct Network {
+pub struct Network {
     pub(super) now: Time,
     pub(super) random: fastrand::Rng,
     pub(super) nodes: Vec<Node>,
@@ -43,7 +43,8 @@ pub(super) enum Event {
 }
 
 impl Network {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// A network without nodes.
+    pub fn new(seed: u64) -> Self {
         Self {
             now: Time::ZERO,
             random: fastrand::Rng::with_seed(seed),
@@ -65,7 +66,7 @@ impl Network {
     }
 
     /// When the next packet arrives or the next time-out passes.
-    pub(crate) fn next_event(&self) -> Option<Time> {
+    pub fn next_event(&self) -> Option<Time> {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
@@ -80,7 +81,7 @@ impl Network {
     /// first change. A socket is also listed if something new came while it was readable already,
     /// as the kernel wakes those who poll then. It may have been closed meanwhile, or not be
     /// accepted yet.
-    pub(crate) fn take_changed(&mut self) -> Vec<SocketId> {
+    pub fn take_changed(&mut self) -> Vec<SocketId> {
         for id in &self.changed {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.is_changed = false;
@@ -90,12 +91,12 @@ impl Network {
     }
 
     /// Descriptors on their way that nothing will receive, since this was last called.
-    pub(crate) fn take_lost_passed(&mut self) -> Vec<Passed> {
+    pub fn take_lost_passed(&mut self) -> Vec<Passed> {
         std::mem::take(&mut self.lost_passed)
     }
 
     /// Has the socket be among those that have changed, for a new wait.
-    pub(crate) fn look_again(&mut self, id: SocketId) {
+    pub fn look_again(&mut self, id: SocketId) {
         self.touch(id);
     }
 
@@ -141,7 +142,7 @@ impl Network {
     }
 
     /// What has happened to packets since this was last called.
-    pub(crate) fn take_log(&mut self) -> Vec<Entry> {
+    pub fn take_log(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.log)
     }
 }

@@ -57,23 +57,31 @@ pub(super) struct Named {
 
 /// What is known of a file (`statx(2)`). Times are since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub(crate) ino: u64,
+pub struct Stat {
+    /// The number of the inode.
+    pub ino: u64,
     /// The kind (`S_IFREG`, ...) and the permissions.
-    pub(crate) mode: u32,
-    pub(crate) links: u32,
-    pub(crate) size: u64,
+    pub mode: u32,
+    /// How many names it has.
+    pub links: u32,
+    /// In bytes.
+    pub size: u64,
     /// In units of 512 bytes.
-    pub(crate) blocks: u64,
-    pub(crate) block_bytes: u32,
+    pub blocks: u64,
+    /// `st_blksize`
+    pub block_bytes: u32,
     /// What positions and lengths of direct I/O are multiples of; 0 if it is not possible.
-    pub(crate) direct_offset_alignment: u32,
+    pub direct_offset_alignment: u32,
     /// What the memory of direct I/O is aligned to.
-    pub(crate) direct_memory_alignment: u32,
-    pub(crate) accessed: Duration,
-    pub(crate) modified: Duration,
-    pub(crate) changed: Duration,
-    pub(crate) born: Duration,
+    pub direct_memory_alignment: u32,
+    /// As `changed`: reads are not noted.
+    pub accessed: Duration,
+    /// When its content changed last.
+    pub modified: Duration,
+    /// When anything of it changed last.
+    pub changed: Duration,
+    /// When it was made.
+    pub born: Duration,
 }
 
 impl Inode {

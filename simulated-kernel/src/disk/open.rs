@@ -14,7 +14,7 @@ impl Disk {
     /// # Errors
     ///
     /// As the system call has them.
-    pub(crate) fn open(
+    pub fn open(
         &mut self,
         from: Option<FileId>,
         path: &[u8],
@@ -64,7 +64,7 @@ impl Disk {
     /// # Errors
     ///
     /// `EBADF` if it is not open.
-    pub(crate) fn close(&mut self, file: FileId) -> Result<()> {
+    pub fn close(&mut self, file: FileId) -> Result<()> {
         let closed = self.open.remove(&file).ok_or(libc::EBADF)?;
         self.change(closed.ino, |inode| inode.opens -= 1);
         self.commit_excess();
@@ -72,7 +72,7 @@ impl Disk {
     }
 
     /// Closes all files, as the kernel does for a process that has ended.
-    pub(crate) fn close_all(&mut self) {
+    pub fn close_all(&mut self) {
         for file in self.open.keys().copied().collect::<Vec<_>>() {
             self.close(file).expect("it was open just now");
         }
@@ -83,7 +83,7 @@ impl Disk {
     /// # Errors
     ///
     /// `EBADF` if it is not open.
-    pub(crate) fn flags(&self, file: FileId) -> Result<i32> {
+    pub fn flags(&self, file: FileId) -> Result<i32> {
         Ok(self.open_file(file)?.flags)
     }
 
@@ -92,7 +92,7 @@ impl Disk {
     /// # Errors
     ///
     /// `EBADF` if it is not open, or by `O_PATH` only; `EINVAL` for direct I/O of a directory.
-    pub(crate) fn set_flags(&mut self, file: FileId, flags: i32) -> Result<()> {
+    pub fn set_flags(&mut self, file: FileId, flags: i32) -> Result<()> {
         const CHANGEABLE: i32 = libc::O_DIRECT | libc::O_APPEND;
         let ino = self.usable(file)?.ino;
         if flags & libc::O_DIRECT != 0 && self.inode(ino).is_directory() {
@@ -109,7 +109,7 @@ impl Disk {
     ///
     /// `EWOULDBLOCK` if another one is in the way: then the lock that was held is lost, as in the
     /// kernel. `EBADF` if the file is not open, or by `O_PATH` only.
-    pub(crate) fn lock(&mut self, file: FileId, lock: Option<Lock>) -> Result<()> {
+    pub fn lock(&mut self, file: FileId, lock: Option<Lock>) -> Result<()> {
         let open = self.usable(file)?;
         if open.lock == lock {
             return Ok(());
@@ -134,7 +134,7 @@ impl Disk {
     /// # Errors
     ///
     /// `EBADF` if it is not open.
-    pub(crate) fn stat(&self, file: FileId) -> Result<Stat> {
+    pub fn stat(&self, file: FileId) -> Result<Stat> {
         let ino = self.open_file(file)?.ino;
         Ok(self.inode(ino).stat(ino, self.settings.sector_bytes))
     }
@@ -144,7 +144,7 @@ impl Disk {
     /// # Errors
     ///
     /// Those of paths, such as `ENOENT`.
-    pub(crate) fn stat_at(&self, from: Option<FileId>, path: &[u8], follows: bool) -> Result<Stat> {
+    pub fn stat_at(&self, from: Option<FileId>, path: &[u8], follows: bool) -> Result<Stat> {
         let follow = if follows { Follow::Yes } else { Follow::No };
         let ino = self.lookup(from, path, follow)?;
         Ok(self.inode(ino).stat(ino, self.settings.sector_bytes))
@@ -155,12 +155,7 @@ impl Disk {
     /// # Errors
     ///
     /// Those of paths, such as `ENOENT`.
-    pub(crate) fn set_mode_at(
-        &mut self,
-        from: Option<FileId>,
-        path: &[u8],
-        mode: u32,
-    ) -> Result<()> {
+    pub fn set_mode_at(&mut self, from: Option<FileId>, path: &[u8], mode: u32) -> Result<()> {
         let ino = self.lookup(from, path, Follow::Yes)?;
         let now = self.now;
         let inode = self.inode_mut(ino);

@@ -10,7 +10,7 @@ use super::state::{Disk, Result};
 /// A sync that has begun.
 #[derive(Debug)]
 #[must_use = "nothing is durable until it ends"]
-pub(crate) struct PendingSync {
+pub struct PendingSync {
     file: FileId,
     what: What,
 }
@@ -28,7 +28,7 @@ impl Disk {
     /// # Errors
     ///
     /// `EBADF` if it is not open, or by `O_PATH` only.
-    pub(crate) fn begin_sync(&mut self, file: FileId) -> Result<PendingSync> {
+    pub fn begin_sync(&mut self, file: FileId) -> Result<PendingSync> {
         self.begin_sync_of(file, 0..u64::MAX)
     }
 
@@ -36,8 +36,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// As [`sync`](Self::sync); `EBADF` if the file was closed, and then nothing is durable.
-    pub(crate) fn end_sync(&mut self, pending: PendingSync) -> Result<()> {
+    /// `EIO` if it fails by chance; `EBADF` if the file was closed, and then nothing is durable.
+    pub fn end_sync(&mut self, pending: PendingSync) -> Result<()> {
         let PendingSync { file, what } = pending;
         let ino = self.usable(file)?.ino;
         let has_failed = self.happens(self.settings.errors.sync);

@@ -5,7 +5,7 @@ use super::inode::Ino;
 /// An open file description: what one `open` made, whatever number of descriptors there are of it.
 /// None is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct FileId(pub(super) u64);
+pub struct FileId(pub(super) u64);
 
 #[derive(Debug)]
 pub(super) struct OpenFile {
@@ -21,8 +21,10 @@ pub(super) struct OpenFile {
 
 /// A lock of an open file (`flock(2)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lock {
+pub enum Lock {
+    /// `LOCK_SH`
     Shared,
+    /// `LOCK_EX`
     Exclusive,
 }
 

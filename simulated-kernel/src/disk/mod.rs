@@ -18,7 +18,7 @@
 //!   missing. A truncation is lost along with all that came after it in its range, or kept.
 //! - Names whose directory was synced since; a sync of the file itself does nothing for them. Those
 //!   of later operations in any order, but each operation as a whole: a renamed file has the one
-//!   name or the other one. See [`names`].
+//!   name or the other one.
 //! - After a `fsync` that failed, what it was to write counts as clean: a later one does not write it.
 //!   It can be read until a power cut, and is lost then.
 //!
@@ -55,8 +55,8 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use inode::Stat;
-pub(crate) use open_file::{FileId, Lock};
-pub(crate) use settings::{DiskSettings, ErrorRates, Operation};
-pub(crate) use state::{Disk, Result};
-pub(crate) use sync::PendingSync;
+pub use inode::Stat;
+pub use open_file::{FileId, Lock};
+pub use settings::{DiskSettings, ErrorRates, Latency, Operation};
+pub use state::{Disk, Result};
+pub use sync::PendingSync;

@@ -7,7 +7,7 @@ use super::tcp::{Connection, Output, State};
 impl Network {
     /// Moves to `now` and delivers what is due by then, in order of time. An earlier time than the
     /// present one changes nothing.
-    pub(crate) fn advance(&mut self, now: Time) {
+    pub fn advance(&mut self, now: Time) {
         while let Some(first) = self.events.first_entry() {
             if first.key().0 > now {
                 break;
