@@ -28,14 +28,6 @@ async fn never_early_and_says_its_deadline() {
 }
 
 #[run_test]
-async fn zero_is_ready_at_the_first_poll() {
-    let before = Instant::now();
-    let deadline = poll_once(Timer::new(Duration::ZERO)).await;
-    assert!(deadline.is_some_and(|it| before <= it && it <= Instant::now()));
-    assert!(poll_once(sleep(Duration::ZERO)).await.is_some());
-}
-
-#[run_test]
 async fn a_deadline_that_passed_before_the_first_poll_does_not_suspend() {
     // Also where the round lasts for longer than rounds do.
     for duration in [ms(1), ms(10), ms(12), ms(30)] {
@@ -104,14 +96,6 @@ async fn a_sleep_counts_from_its_first_poll() {
     assert!(polled_at.elapsed() >= ms(20));
 }
 
-#[run_test]
-async fn a_timer_counts_from_its_creation() {
-    let timer = Timer::new(ms(20));
-    let latest = Instant::now() + ms(20);
-    Timer::new(ms(30)).await;
-    assert!(timer.await <= latest);
-}
-
 #[test]
 fn a_sleep_that_is_never_polled_needs_no_executor() {
     drop(sleep(ms(1)));
@@ -138,22 +122,6 @@ fn outside_an_executor_there_are_no_timers() {
 
 fn poll_once_blocking<F: Future>(future: F) -> Option<F::Output> {
     futures_lite::future::block_on(poll_once(future))
-}
-
-/// The timer outlives `run` and goes on in the next one.
-#[test]
-fn a_timer_lives_from_run_to_run() {
-    with_watchdog(|| {
-        let local = LocalExecutor::default();
-        let (mut timer, latest) = local.run(async {
-            let mut timer = Timer::new(HOUR);
-            assert!(poll_once(&mut timer).await.is_none());
-            timer.reset(ms(10));
-            (timer, Instant::now() + ms(10))
-        });
-        let deadline = local.run(&mut timer);
-        assert!(deadline <= Instant::now() && deadline <= latest);
-    });
 }
 
 mod auto_traits {

@@ -4,7 +4,7 @@ use glommio::Result;
 use glommio::timer::timeout;
 
 use crate::common::prelude::*;
-use crate::harness::{HOUR, expiry, ms, poll, shared, until};
+use crate::harness::{HOUR, expiry, ms, poll, shared};
 
 /// From what the kernel cannot count, over what a `u64` of nanoseconds cannot, to what an `Instant`
 /// cannot.
@@ -135,23 +135,4 @@ async fn to_and_fro() {
         timer.borrow_mut().reset(wait);
         assert!(poll(&mut timer.borrow_mut(), Waker::noop()).is_pending());
     }
-}
-
-#[run_test]
-async fn a_crowd_of_them_is_no_crowd_of_due_ones() {
-    let (waker, woken) = counting();
-    let mut far: Vec<_> = (0..5000).map(|_| Timer::new(Duration::MAX)).collect();
-    for timer in &mut far {
-        assert!(poll(timer, &waker).is_pending());
-    }
-    sleep(ms(2)).await;
-    for timer in &mut far {
-        timer.reset(Duration::ZERO);
-    }
-    until(|| woken.get() == 5000).await;
-    for timer in &mut far {
-        assert!(poll(timer, &waker).is_ready());
-    }
-    sleep(ms(2)).await;
-    assert_eq!(woken.get(), 5000);
 }

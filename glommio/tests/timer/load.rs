@@ -15,37 +15,6 @@ async fn busy(let_go: impl AsyncFn() + 'static) {
     }
 }
 
-/// With slices of a millisecond the timer's task waits for one turn of each at most.
-#[run_test]
-fn a_sleep_beside_many_that_use_up_their_slices() {
-    let local = crate::common::with_slices_of(ms(1));
-    local.run(async {
-        let load: Vec<_> = (0..30)
-            .map(|_| spawn_local(busy(yield_if_needed)))
-            .collect();
-        for wait in [Duration::from_micros(1), ms(1), ms(10)] {
-            sleep(wait).await;
-        }
-        drop(load);
-    });
-}
-
-/// The busy one is the only one that the executor polls, and asks before it yields.
-#[run_test(run_unpreempted)]
-async fn the_task_that_computes_sees_its_own_timer() {
-    let expired = Rc::new(Cell::new(false));
-    for wait in [Duration::from_micros(1), Duration::from_micros(100), ms(5)] {
-        expired.set(false);
-        let flag = Rc::clone(&expired);
-        drop(TimerActionOnce::do_in(wait, async move { flag.set(true) }));
-        // Its first poll, which arms it.
-        executor().yield_now().await;
-        while !expired.get() {
-            yield_if_needed().await;
-        }
-    }
-}
-
 /// Loops that cannot `.await` on the spot ask, and the answer must turn true without any system
 /// call of theirs.
 #[run_test(run_unpreempted)]

@@ -212,22 +212,3 @@ async fn crossing_the_threshold_with_timers_due() {
         assert_eq!(log.entries(), (0..before + after).collect::<Vec<_>>());
     }
 }
-
-/// The executor sleeps for the earliest deadline in each stage, with nothing else to wake it.
-#[run_test]
-async fn asleep_it_wakes_for_the_earliest_of_any_population() {
-    for count in [1, 255, 256, 257, 3000] {
-        let crowd: Vec<_> = (0..count)
-            .map(|n| {
-                let mut timer = Timer::new(HOUR + ms(n));
-                assert!(poll(&mut timer, Waker::noop()).is_pending());
-                timer
-            })
-            .collect();
-        for wait in [Duration::from_micros(500), ms(3), ms(70)] {
-            let before = Instant::now();
-            assert!(Timer::new(wait).await >= before + wait);
-        }
-        drop(crowd);
-    }
-}

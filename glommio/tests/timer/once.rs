@@ -35,20 +35,6 @@ async fn a_busy_queue_does_not_push_it_back() {
     assert!(ran.get());
 }
 
-/// One turn of the queue is all it takes.
-#[run_test]
-async fn the_past_is_now() {
-    let past = Instant::now() - ms(1);
-    for when in [past, past - HOUR] {
-        let ran = Rc::new(Cell::new(false));
-        let did = Rc::clone(&ran);
-        let _action = TimerActionOnce::do_at(when, async move { did.set(true) });
-        assert!(!ran.get());
-        executor().yield_task_queue_now().await;
-        assert!(ran.get());
-    }
-}
-
 #[run_test]
 async fn the_queue_is_that_of_the_caller() {
     let queue = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "other");
@@ -111,28 +97,6 @@ async fn an_unknown_queue_is_an_error_and_drops_the_action() {
             "{error:?}"
         );
     }
-}
-
-#[run_test]
-async fn without_its_handle_it_still_runs() {
-    let log = Log::default();
-    let made_at = Instant::now();
-    for n in 1..=3 {
-        let ran = log.clone();
-        drop(TimerActionOnce::do_in(
-            ms(10 * n),
-            async move { ran.push(n) },
-        ));
-    }
-    executor().yield_now().await;
-    // One that is first polled when it is over does not wait for those before it.
-    let all_armed = Instant::now() < made_at + ms(10);
-    until(|| log.len() == 3).await;
-    let mut entries = log.entries();
-    if !all_armed {
-        entries.sort_unstable();
-    }
-    assert_eq!(entries, [1, 2, 3]);
 }
 
 /// The output is not taken: it is dropped on the executor.

@@ -110,14 +110,6 @@ mod waiting {
     }
 
     #[run_test]
-    async fn rearmed_to_the_past_it_runs_now() {
-        let action = TimerActionOnce::do_in(HOUR, async { 1 });
-        turns(1).await;
-        action.rearm_at(Instant::now() - ms(1));
-        assert_eq!(action.join().await, Some(1));
-    }
-
-    #[run_test]
     async fn rearmed_all_the_time_it_runs_once() {
         let log = Log::default();
         let action = TimerActionOnce::do_in(HOUR, watchful(&log, None));

@@ -191,23 +191,6 @@ async fn destructors_of_wakers_that_use_timers() {
     }
 }
 
-/// The destructor of one waker drops the next timer, and so on.
-#[run_test(run_in_both_stages)]
-async fn a_chain_of_destructors() {
-    let log = Log::default();
-    let mut first = armed(Waker::noop());
-    for n in 0..200 {
-        let (log, next) = (log.clone(), Cell::new(Some(first)));
-        first = armed(&on_drop(move || {
-            drop(next.take());
-            log.push(n);
-        }));
-    }
-    drop(first);
-    assert_eq!(log.entries(), (0..200).collect::<Vec<_>>());
-    sleep(ms(1)).await;
-}
-
 /// Cloning a waker is code of others, too.
 #[run_test(run_in_both_stages)]
 async fn a_clone_that_uses_timers() {

@@ -4,20 +4,6 @@ use crate::common::hooks::on_drop;
 use crate::common::prelude::*;
 use crate::harness::{HOUR, expiry, ms, poll, shared, until};
 
-/// Nothing else happens in this executor: the reset alone must bring the sleep's end forward.
-#[run_test]
-async fn earlier_while_a_task_waits() {
-    let timer = shared(Timer::new(HOUR));
-    let awaited = Rc::clone(&timer);
-    let waiter = spawn_local(async move { expiry(&awaited).await });
-    let before = Instant::now();
-    timer.borrow_mut().reset(ms(5));
-    let latest = Instant::now() + ms(5);
-    let deadline = waiter.await;
-    assert!(before + ms(5) <= deadline && deadline <= latest);
-    assert!(Instant::now() >= deadline);
-}
-
 /// The executor has slept meanwhile, with the old deadline in mind.
 #[run_test]
 async fn after_a_sleep() {
@@ -146,53 +132,6 @@ async fn woken_and_not_polled() {
             assert!(deadline >= before + ms(20) && deadline <= Instant::now());
         }
     }
-}
-
-/// The same with tasks: two timers fire in one pass, and the task of the first resets the second,
-/// whose task is in the run queue already.
-#[run_test]
-async fn while_its_task_is_in_the_run_queue() {
-    let (first, second) = (shared(Timer::new(HOUR)), shared(Timer::new(HOUR)));
-    let resetting = spawn_local({
-        let (first, second) = (Rc::clone(&first), Rc::clone(&second));
-        async move {
-            expiry(&first).await;
-            let before = Instant::now();
-            second.borrow_mut().reset(ms(20));
-            before + ms(20)
-        }
-    });
-    let waiting = spawn_local({
-        let second = Rc::clone(&second);
-        async move { expiry(&second).await }
-    });
-    first.borrow_mut().reset(Duration::ZERO);
-    second.borrow_mut().reset(Duration::ZERO);
-    let earliest = resetting.await;
-    let deadline = waiting.await;
-    assert!(deadline >= earliest && deadline <= Instant::now());
-}
-
-/// Idle timeouts: pushed ahead again and again, and the task sees only the last deadline.
-#[run_test]
-async fn pushed_ahead_of_the_clock() {
-    let timer = shared(Timer::new(HOUR));
-    let ended = Rc::new(Cell::new(None));
-    let waiter = spawn_local({
-        let (timer, ended) = (Rc::clone(&timer), Rc::clone(&ended));
-        async move { ended.set(Some(expiry(&timer).await)) }
-    });
-    let mut earliest = Instant::now();
-    for _ in 0..50 {
-        if ended.get().is_some() {
-            break;
-        }
-        earliest = Instant::now() + ms(10);
-        timer.borrow_mut().reset(ms(10));
-        Timer::new(Duration::from_micros(500)).await;
-    }
-    waiter.await;
-    assert!(ended.get().is_some_and(|it| it >= earliest));
 }
 
 /// Resets at random, in a crowd that is in the wheel, end with the last deadline of each.

@@ -94,25 +94,6 @@ fn leave_pending(log: &Log<(ThreadId, usize)>) {
     .detach();
 }
 
-/// An action made, moved, and left at once: it has not been polled at all.
-#[run_test]
-fn an_action_that_was_never_scheduled_is_dropped() {
-    let log = Log::default();
-    let guard = OnDrop(log.clone(), "dropped");
-    let local = LocalExecutor::default();
-    let action = local.run(async {
-        let action = TimerActionOnce::do_in(HOUR, async move {
-            drop(guard);
-            unreachable!("its executor is gone");
-        });
-        action.rearm_in(Duration::ZERO);
-        action
-    });
-    drop(local);
-    assert_eq!(log.entries(), ["dropped"]);
-    drop(action);
-}
-
 /// Due, but not looked at since: it is dropped, not run.
 #[run_test]
 fn an_action_that_came_due_while_nothing_ran_does_not_run() {
