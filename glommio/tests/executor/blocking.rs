@@ -24,16 +24,6 @@ pub(crate) fn occupy() -> (impl Future<Output = ()>, Arc<AtomicBool>) {
 }
 
 #[run_test]
-async fn a_call_runs_elsewhere_and_returns_its_value() {
-    let here = thread::current().id();
-    let (there, text) = executor()
-        .spawn_blocking(|| (thread::current().id(), String::from("done")))
-        .await;
-    assert_ne!(there, here);
-    assert_eq!(text, "done");
-}
-
-#[run_test]
 async fn a_call_that_is_never_polled_never_runs() {
     let ran = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&ran);
@@ -121,23 +111,6 @@ async fn a_place_that_a_call_gives_up_goes_to_the_next() {
 }
 
 #[run_test]
-fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
-    let executor = LocalExecutor::default();
-    let message = panic_of(|| {
-        executor.run(async {
-            let call = glommio::executor().spawn_blocking(|| panic!("not caught"));
-            spawn_local(call).detach();
-            std::future::pending::<()>().await;
-        });
-    });
-    assert_eq!(message, "not caught");
-    assert_eq!(
-        executor.run(async { glommio::executor().spawn_blocking(|| 2).await }),
-        2
-    );
-}
-
-#[run_test]
 async fn a_call_dropped_after_the_hand_over_runs_to_its_end_and_its_result_is_dropped() {
     let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     for _ in 0..100 {
@@ -156,82 +129,6 @@ async fn a_call_dropped_after_the_hand_over_runs_to_its_end_and_its_result_is_dr
     assert_eq!(ran.load(Ordering::SeqCst), 100);
 }
 
-#[run_test]
-fn as_many_calls_run_at_once_as_there_are_threads() {
-    let executor = with_threads(4);
-    executor.run(async {
-        // Whether the threads are new, idle or some of both: those that meet must all be running.
-        for meeting in [1, 2, 4, 3, 4, 4] {
-            let barrier = Arc::new(Barrier::new(meeting));
-            let tasks: Vec<_> = (0..meeting)
-                .map(|_| {
-                    let barrier = Arc::clone(&barrier);
-                    let call =
-                        glommio::executor().spawn_blocking(move || barrier.wait().is_leader());
-                    spawn_local(call)
-                })
-                .collect();
-            let mut leaders = 0;
-            for task in tasks {
-                leaders += usize::from(task.await);
-            }
-            assert_eq!(leaders, 1);
-        }
-    });
-}
-
-#[run_test]
-fn never_more_calls_run_at_once_than_there_are_threads() {
-    let executor = with_threads(2);
-    executor.run(async {
-        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let tasks: Vec<_> = (0..200)
-            .map(|_| {
-                let (running, most) = (Arc::clone(&running), Arc::clone(&most));
-                spawn_local(glommio::executor().spawn_blocking(move || {
-                    let now = running.fetch_add(1, Ordering::SeqCst) + 1;
-                    most.fetch_max(now, Ordering::SeqCst);
-                    thread::yield_now();
-                    running.fetch_sub(1, Ordering::SeqCst);
-                }))
-            })
-            .collect();
-        join_all(tasks).await;
-        assert!(most.load(Ordering::SeqCst) <= 2);
-    });
-}
-
-#[test]
-fn a_result_reaches_a_busy_executor() {
-    for latency in [
-        Latency::NotImportant,
-        Latency::Matters(Duration::from_millis(1)),
-    ] {
-        run(async {
-            let queue = executor().create_task_queue(Shares::default(), latency, "waits");
-            let waits = spawn_in(queue, async {
-                executor()
-                    .spawn_blocking(|| thread::sleep(Duration::from_millis(1)))
-                    .await
-            });
-            let mut waits = std::pin::pin!(waits);
-            // Computes without ever awaiting anything but the answer.
-            let mut polls = 0_u64;
-            std::future::poll_fn(|cx| {
-                polls += 1;
-                let answer = waits.as_mut().poll(cx);
-                if answer.is_pending() {
-                    spin_until_preempted();
-                    cx.waker().wake_by_ref();
-                }
-                answer
-            })
-            .await;
-            assert!(polls < 1_000_000);
-        });
-    }
-}
-
 #[run_test(in_child)]
 fn threads_start_at_the_first_call_and_end_with_the_executor() {
     let before = threads();
@@ -242,21 +139,6 @@ fn threads_start_at_the_first_call_and_end_with_the_executor() {
     assert!(threads() > before);
     drop(executor);
     wait_until(|| threads() == before);
-}
-
-#[run_test]
-fn the_pool_serves_while_the_executor_is_not_running() {
-    let executor = LocalExecutor::default();
-    let done = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&done);
-    let task = executor.run(async {
-        spawn_local(glommio::executor().spawn_blocking(move || {
-            set.store(true, Ordering::SeqCst);
-            6
-        }))
-    });
-    wait_until(|| done.load(Ordering::SeqCst));
-    assert_eq!(executor.run(task), 6);
 }
 
 #[run_test]

@@ -98,26 +98,6 @@ fn a_cpu_that_does_not_exist_is_an_error_from_make_and_from_spawn() {
 }
 
 #[run_test]
-fn a_fixed_executor_binds_its_thread() {
-    let handle = LocalExecutorBuilder::new(Placement::Fixed(0))
-        .spawn(|| async { permitted_cpus() })
-        .expect("CPU 0 exists");
-    assert_eq!(handle.join().expect("it ends in good order"), [0]);
-    // `make` binds the calling thread, and it stays bound.
-    thread::spawn(|| {
-        let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
-            .make()
-            .expect("CPU 0 exists");
-        assert_eq!(permitted_cpus(), [0]);
-        assert_eq!(executor.run(work()), 145);
-        drop(executor);
-        assert_eq!(permitted_cpus(), [0]);
-    })
-    .join()
-    .expect("all as promised");
-}
-
-#[run_test]
 fn a_fenced_executor_is_bound_to_the_whole_set() {
     let all = CpuSet::online().expect("sysfs is there");
     let cpus = cpus_of(&all);

@@ -93,41 +93,6 @@ fn a_busy_task_gives_way_to_an_impatient_queue() {
     }
 }
 
-#[run_test]
-async fn a_woken_queue_goes_before_the_next_turn_of_its_neighbour() {
-    let due = Rc::new(Cell::new(None::<Instant>));
-    let passed_over = Rc::new(Cell::new(0));
-    let (sees, counts) = (Rc::clone(&due), Rc::clone(&passed_over));
-    let new_queue = || queue("");
-    let neighbour = async move {
-        loop {
-            if sees.get().is_some_and(|due| due <= Instant::now()) {
-                counts.set(counts.get() + 1);
-            }
-            spin_until_preempted();
-            yield_if_needed().await;
-        }
-    };
-    let _neighbour = spawn_local_into(neighbour, new_queue());
-    let woken = spawn_local_into(
-        async move {
-            let mut least = u32::MAX;
-            for _ in 0..20 {
-                let wait = Duration::from_millis(1);
-                due.set(Some(Instant::now() + wait));
-                sleep(wait).await;
-                due.set(None);
-                // A turn may begin at the very moment at which the timer comes due.
-                least = least.min(passed_over.take());
-            }
-            least
-        },
-        new_queue(),
-    );
-    let least = woken.expect("it was just made").await;
-    assert_eq!(least, 0, "turns between the deadline and the sleeper's own");
-}
-
 #[test]
 fn a_queue_that_becomes_impatient_in_the_middle_of_a_slice_cuts_it_short() {
     let started = Instant::now();

@@ -189,25 +189,6 @@ fn executors_with_blocking_calls_under_way_leave_nothing_either() {
 }
 
 #[run_test(in_child_with(&[KEEP_LITTLE]))]
-fn executors_on_threads_of_their_own_leave_nothing_either() {
-    let live = || {
-        let handle = spawn_executor(|| async {
-            spawn_local(sleep(AN_HOUR)).detach();
-            yield_now().await;
-        });
-        handle.join().expect("it ends in good order");
-    };
-    let threads_before = threads();
-    (0..50).for_each(|_| live());
-    wait_until(|| threads() <= threads_before);
-    let before = (descriptors(), resident_bytes());
-    (0..500).for_each(|_| live());
-    wait_until(|| threads() <= threads_before);
-    assert_eq!(descriptors(), before.0);
-    assert!(resident_bytes().saturating_sub(before.1) < 8 << 20);
-}
-
-#[run_test(in_child_with(&[KEEP_LITTLE]))]
 fn many_tasks_one_after_the_other_leave_nothing_in_a_running_executor() {
     LocalExecutor::default().run(async {
         let live = async |count: u32| {

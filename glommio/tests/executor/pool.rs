@@ -64,22 +64,6 @@ fn every_shard_runs_the_program_on_an_executor_and_a_thread_of_its_own() {
 }
 
 #[run_test]
-fn the_calling_thread_does_not_wait_for_the_shards() {
-    let go_on = Arc::new(AtomicBool::new(false));
-    let wait = Arc::clone(&go_on);
-    let shards = unbound(3)
-        .on_all_shards(move || async move {
-            while !wait.load(Ordering::SeqCst) {
-                sleep(Duration::from_micros(200)).await;
-            }
-        })
-        .expect("threads can be created");
-    assert!(shards.handles().iter().all(|handle| !handle.is_finished()));
-    go_on.store(true, Ordering::SeqCst);
-    outputs(shards);
-}
-
-#[run_test]
 fn dropped_handles_let_the_shards_run_on() {
     let (sender, receiver) = mpsc::channel();
     let shards = unbound(3).on_all_shards(move || async move {

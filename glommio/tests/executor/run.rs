@@ -93,31 +93,6 @@ fn a_run_inside_a_run_panics_and_leaves_the_outer_one_whole() {
     assert_eq!(inner.run(async { executor().id() }), inner.id());
 }
 
-#[run_test]
-fn ids_are_unique_and_never_zero() {
-    let ids: HashSet<usize> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4)
-            .map(|_| {
-                scope.spawn(|| {
-                    (0..20)
-                        .map(|_| LocalExecutor::default())
-                        .map(|it| {
-                            assert_eq!(it.run(async { executor().id() }), it.id());
-                            it.id()
-                        })
-                        .collect::<Vec<_>>()
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .flat_map(|it| it.join().expect("no id is wrong"))
-            .collect()
-    });
-    assert_eq!(ids.len(), 80);
-    assert!(!ids.contains(&0));
-}
-
 #[run_test(in_child)]
 fn an_executor_that_could_not_be_made_has_used_up_its_number() {
     let first = LocalExecutor::default().id();

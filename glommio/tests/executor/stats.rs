@@ -69,33 +69,6 @@ async fn the_executor_polls_between_rounds_and_that_is_counted_too() {
 }
 
 #[test]
-fn the_time_of_a_queue_that_runs_alone_is_its_own() {
-    let started = Instant::now();
-    run(async move {
-        const TURN: Duration = Duration::from_millis(20);
-        let (first, second) = (queue(), queue());
-        reset();
-        for (queue, turns) in [(first, 1), (second, 2), (first, 3)] {
-            let work = async move {
-                for _ in 0..turns {
-                    compute(TURN);
-                    executor().yield_task_queue_now().await;
-                }
-            };
-            spawn_in(queue, work).await;
-        }
-        let stats = executor().executor_stats();
-        let elapsed = started.elapsed();
-        let runtimes = [first, second, TaskQueueHandle::default()].map(runtime_of);
-        assert!(runtimes[0] >= TURN * 4, "{runtimes:?}");
-        assert!(runtimes[1] >= TURN * 2, "{runtimes:?}");
-        let sum: Duration = runtimes.iter().sum();
-        assert_eq!(sum, stats.executor_runtime());
-        assert!(stats.total_runtime() <= elapsed);
-    });
-}
-
-#[test]
 fn the_time_of_queues_that_compete_is_divided_without_a_rest() {
     let started = Instant::now();
     run(async move {

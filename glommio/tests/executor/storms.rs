@@ -134,26 +134,6 @@ async fn a_hundred_thousand_wakes_without_answers_end_in_one_that_counts() {
 }
 
 #[run_test]
-fn two_executors_wake_each_other() {
-    const ROUNDS: usize = 20_000;
-    let (ping, pong) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
-    let (other_ping, other_pong) = (Arc::clone(&ping), Arc::clone(&pong));
-    let other = spawn_executor(move || async move {
-        for round in 0..ROUNDS {
-            poll_fn(|cx| other_ping.poll_beyond(round, cx)).await;
-            other_pong.raise();
-        }
-    });
-    run(async {
-        for round in 0..ROUNDS {
-            ping.raise();
-            poll_fn(|cx| pong.poll_beyond(round, cx)).await;
-        }
-    });
-    other.join().expect("both come to the end");
-}
-
-#[run_test]
 async fn strangers_that_never_stop_waking_do_not_keep_timers_out() {
     let stop = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = (0..4)

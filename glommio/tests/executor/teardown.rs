@@ -269,40 +269,6 @@ fn destructors_at_the_end_belong_to_the_default_queue() {
     assert_eq!(seen.get(), Some(TaskQueueHandle::default()));
 }
 
-#[test]
-fn cycles_of_tasks_over_queues_are_broken() {
-    type Slot = Rc<RefCell<Option<Task<()>>>>;
-    let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
-    let witness = Witness::of(&executor);
-    executor.run(async {
-        let slots: Vec<Slot> = (0..4).map(|_| Slot::default()).collect();
-        for i in 0..4 {
-            // Each owns the slot of the next, and waits for a task that another one owns.
-            let next = Rc::clone(&slots[(i + 1) % 4]);
-            let own = Rc::clone(&slots[i]);
-            let task = spawn_local_into(
-                witness.with_guard(async move {
-                    let _own = own;
-                    yield_now().await;
-                    let task = next.borrow_mut().take();
-                    let waits = task.expect("each is taken once");
-                    waits.await;
-                }),
-                queue("one each"),
-            );
-            *slots[i].borrow_mut() = Some(task.expect("it was just made"));
-        }
-        drop(slots);
-        for _ in 0..20 {
-            glommio::executor().yield_task_queue_now().await;
-        }
-    });
-    assert_eq!(witness.drops.count(), 0, "all wait for one another");
-    drop(executor);
-    assert_eq!(witness.drops.count(), 4);
-}
-
 #[run_test]
 fn handles_that_outlive_the_executor_are_those_of_cancelled_tasks() {
     let executor = LocalExecutor::default();

@@ -145,26 +145,3 @@ fn cells_of_survivors_are_filled_up_first() {
         .chain(survivors)
         .for_each(|cell| cell.free(true));
 }
-
-#[test]
-fn threads_free_while_the_owner_allocates_and_goes() {
-    for _ in 0..50 {
-        let (send, receive) = std::sync::mpsc::channel::<Marked>();
-        let thread = thread::spawn(move || receive.into_iter().for_each(|cell| cell.free(false)));
-        let store = CellStore::new();
-        for number in 0..2_000 {
-            let cell = Marked::new(&store, 200, number as u8);
-            if number % 3 == 0 {
-                cell.free(true);
-            } else {
-                assert!(
-                    send.send(cell).is_ok(),
-                    "the thread receives until we hang up"
-                );
-            }
-        }
-        drop(store);
-        drop(send);
-        thread.join().expect("cells in use were whole");
-    }
-}
