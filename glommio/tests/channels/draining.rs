@@ -78,39 +78,6 @@ fn a_oneshot_can_be_looked_at() {
     check(oneshot::shared);
 }
 
-/// Each value that leaves makes room for one that waits.
-#[test]
-fn looks_wake_those_who_wait_for_room() {
-    let (sender, receiver) = local_channel::new_bounded(2);
-    (0..2).for_each(|number| sender.try_send(number).unwrap());
-    let mut sends: Vec<_> = (2..5)
-        .map(|number| Polled::waiting(sender.send(number)))
-        .collect();
-    assert_eq!(receiver.try_recv().unwrap(), 0);
-    sends[0].finish().unwrap();
-    let mut group = Vec::new();
-    assert_eq!(at_once(receiver.recv_many(&mut group, 8)), 2);
-    assert_eq!(group, [1, 2]);
-    sends[1].finish().unwrap();
-    sends[2].finish().unwrap();
-    drop(sends);
-    assert_eq!(at_once(receiver.recv_many(&mut group, 1)), 1);
-    assert_eq!((group.pop(), receiver.try_recv().ok()), (Some(3), Some(4)));
-
-    let (sender, receiver) = connected(2);
-    (0..2).for_each(|number| sender.try_send(number).unwrap());
-    let mut sends: Vec<_> = (2..5)
-        .map(|number| Polled::waiting(sender.send(number)))
-        .collect();
-    assert_eq!(receiver.try_recv().unwrap(), 0);
-    sends[0].finish().unwrap();
-    group.clear();
-    assert_eq!(at_once(receiver.recv_many(&mut group, 8)), 2);
-    assert_eq!(group, [1, 2]);
-    sends[1].finish().unwrap();
-    sends[2].finish().unwrap();
-}
-
 /// The receiver waits for nothing itself, so that nothing but its looks wakes the sender.
 #[run_test]
 fn looks_wake_a_sender_that_sleeps_on_another_thread() {

@@ -1,8 +1,6 @@
 //! Futures and streams that were woken for a value, and are kept and never polled again: the wake-up
 //! goes on to those who wait.
 
-use glommio::channels::local_channel::LocalReceiver;
-use glommio::task::JoinHandle;
 use proptest::prelude::*;
 
 use crate::common::prelude::*;
@@ -21,46 +19,6 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
         idle().await;
     }
     panic!("{what}");
-}
-
-type Received<T> = Rc<RefCell<Vec<T>>>;
-
-/// Receives one value after the other, each by a new future.
-fn receive_all<T: 'static>(
-    receiver: &Rc<LocalReceiver<T>>,
-    received: &Received<T>,
-) -> JoinHandle<()> {
-    let (receiver, received) = (receiver.clone(), received.clone());
-    spawn_local(async move {
-        while let Some(value) = receiver.recv().await {
-            received.borrow_mut().push(value);
-        }
-    })
-    .detach()
-}
-
-#[run_test]
-async fn a_stream_that_lost_a_select_does_not_keep_the_next_value_from_others() {
-    let (sender, receiver) = local_channel::new_unbounded();
-    let receiver = Rc::new(receiver);
-    let mut stream = receiver.stream();
-    let lost = async {
-        stream.next().await;
-        unreachable!("nothing was sent");
-    };
-    or(lost, idle()).await;
-    let received = Received::default();
-    receive_all(&receiver, &received);
-    for number in 0..3 {
-        sender.try_send(number).unwrap();
-        until("one waits beside a queued value", || sender.is_empty()).await;
-    }
-    assert_eq!(*received.borrow(), [0, 1, 2]);
-    // It is still a stream of the values.
-    let mut next = Box::pin(stream.next());
-    assert!(poll_once(next.as_mut()).await.is_none());
-    drop(sender);
-    assert_eq!(next.await, None);
 }
 
 /// A wake-up that was not answered is passed on once, not with each value anew.

@@ -90,25 +90,6 @@ async fn an_end_that_never_connects_reads_as_gone() {
     assert_eq!(at_once(receiver.recv()), None);
 }
 
-#[run_test]
-async fn giving_up_a_connect_drops_the_end() {
-    for is_polled in [false, true] {
-        let (sender, receiver) = new_bounded::<u8>(1);
-        let mut given_up = Polled::new(sender.connect());
-        assert!(!is_polled || given_up.poll().is_pending());
-        drop(given_up);
-        let receiver = at_once(receiver.connect());
-        assert_eq!(at_once(receiver.recv()), None);
-
-        let (sender, receiver) = new_bounded::<u8>(1);
-        let mut given_up = Polled::new(receiver.connect());
-        assert!(!is_polled || given_up.poll().is_pending());
-        drop(given_up);
-        let sender = at_once(sender.connect());
-        assert!(is_closed_with(sender.try_send(1), 1));
-    }
-}
-
 #[test]
 fn a_blocked_send_gets_its_item_back_when_the_sender_is_closed() {
     let (sender, receiver) = connected(1);

@@ -8,32 +8,6 @@ use glommio::channels::shared_channel::{
 use crate::common::prelude::*;
 use crate::payload::{Alive, Payload};
 
-#[test]
-fn items_arrive_in_order() {
-    let _watchdog = (operations() <= 1_000_000).then(watchdog);
-    for size in [1, 2, 64] {
-        let count = operations() / 10;
-        let (sender, receiver) = new_bounded(size);
-        let producer = spawn_executor(move || async move {
-            let sender = sender.connect().await;
-            for number in 0..count {
-                sender.send(number).await.unwrap();
-            }
-        });
-        let consumer = spawn_executor(move || async move {
-            let receiver = receiver.connect().await;
-            let mut next = 0;
-            while let Some(number) = receiver.recv().await {
-                assert_eq!(number, next);
-                next += 1;
-            }
-            next
-        });
-        producer.join().unwrap();
-        assert_eq!(consumer.join().unwrap(), count);
-    }
-}
-
 /// Both sleep in the kernel whenever it is the other's turn.
 #[test]
 fn items_go_there_and_back() {
@@ -108,37 +82,6 @@ fn a_connect_that_sleeps_is_woken_by_the_other_end_and_by_its_drop() {
     }
 }
 
-/// Tasks that wait hold their ends, and the executor drops them.
-#[test]
-fn an_executor_that_ends_takes_its_ends_along() {
-    let _watchdog = (operations() <= 1_000_000).then(watchdog);
-    let (sender, receiver) = new_bounded::<u8>(1);
-    let (back_sender, back_receiver) = new_bounded(1);
-    let other = spawn_executor(move || async move {
-        let (receiver, sender) = zip(receiver.connect(), back_sender.connect()).await;
-        spawn_local(async move { while receiver.recv().await.is_some() {} }).detach();
-        sender.send(1).await.unwrap();
-        spawn_local(async move {
-            // The second waits for room.
-            sender.send(2).await.unwrap();
-            sender.send(3).await.unwrap();
-        })
-        .detach();
-        executor().yield_now().await;
-    });
-    run(async move {
-        let (sender, receiver) = zip(sender.connect(), back_receiver.connect()).await;
-        let mut expected = 1;
-        while let Some(number) = receiver.recv().await {
-            assert_eq!(number, expected);
-            expected += 1;
-        }
-        assert!(expected > 1, "the first was sent before it ended");
-        while sender.send(1).await.is_ok() {}
-    });
-    other.join().unwrap();
-}
-
 /// Ends that outlive the executor in which they were connected.
 #[test]
 fn an_end_that_outlives_its_executor_still_closes() {
@@ -186,27 +129,6 @@ fn an_executor_that_is_left_owes_no_wake_up() {
         assert_eq!(other.join().unwrap(), Some(2));
         drop(ends);
     }
-}
-
-#[test]
-fn a_foreign_sender_wakes_a_receiver_that_sleeps() {
-    let (sender, receiver) = new_bounded(4);
-    // It even outlives the executor that made it.
-    let foreign = spawn_executor(move || async move { sender.connect().await.into_foreign() });
-    let receiving = spawn_executor(move || async move {
-        let receiver = receiver.connect().await;
-        let first = receiver.recv().await;
-        (first, receiver.recv().await)
-    });
-    let foreign = foreign.join().unwrap();
-    let thread = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(30));
-        foreign.try_send(1).unwrap();
-        thread::sleep(Duration::from_millis(30));
-    });
-    let _watchdog = (operations() <= 1_000_000).then(watchdog);
-    assert_eq!(receiving.join().unwrap(), (Some(1), None));
-    thread.join().unwrap();
 }
 
 #[test]

@@ -10,26 +10,6 @@ fn rounds() -> u64 {
 }
 
 #[run_test]
-async fn an_executor_that_sleeps_is_woken_by_a_thread() {
-    let (reply, answer) = oneshot::shared();
-    let (sender, mut receiver) = watch::shared(0);
-    let (events, mut listener) = broadcast::shared(1);
-    let thread = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(20));
-        reply.send(1).unwrap();
-        thread::sleep(Duration::from_millis(20));
-        sender.send(2).unwrap();
-        thread::sleep(Duration::from_millis(20));
-        events.send(3).unwrap();
-    });
-    assert_eq!(answer.await.unwrap(), 1);
-    receiver.changed().await.unwrap();
-    assert_eq!(receiver.get(), 2);
-    assert_eq!(listener.recv().await, Ok(3));
-    thread.join().unwrap();
-}
-
-#[run_test]
 fn oneshots_lose_nothing_between_threads() {
     let (requests, work) = std::sync::mpsc::channel::<oneshot::SharedSender<u64>>();
     let thread = thread::spawn(move || {

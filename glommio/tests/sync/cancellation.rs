@@ -1,4 +1,3 @@
-use futures_lite::FutureExt;
 use glommio::sync::CancellationToken;
 use proptest::prelude::*;
 
@@ -18,36 +17,6 @@ fn a_select_loop_piles_up_no_wakers() {
         assert!(short_lived.as_mut().poll(&mut cx).is_pending());
     }
     assert_eq!(Arc::strong_count(&kept), 3, "ours, the task's, one entry's");
-}
-
-#[run_test]
-async fn a_select_loop_ends_when_it_is_cancelled() {
-    let token = CancellationToken::new();
-    let counter = spawn_local({
-        let token = token.child_token();
-        async move {
-            let mut rounds = 0;
-            loop {
-                let stop = async {
-                    token.cancelled().await;
-                    true
-                };
-                let work = async {
-                    executor().yield_now().await;
-                    false
-                };
-                if stop.or(work).await {
-                    return rounds;
-                }
-                rounds += 1;
-            }
-        }
-    });
-    for _ in 0..100 {
-        executor().yield_now().await;
-    }
-    token.cancel();
-    assert!(counter.await > 0);
 }
 
 /// Deep enough to overflow the stack if it recursed.

@@ -6,24 +6,6 @@ fn would_block<T>(result: Result<T, GlommioError<()>>) -> bool {
     matches!(result, Err(GlommioError::WouldBlock(ResourceType::RwLock)))
 }
 
-#[run_test]
-async fn guards_are_held_across_awaits() {
-    let lock = Rc::new(RwLock::new(0));
-    let writers: Vec<_> = (0..10)
-        .map(|_| {
-            let lock = Rc::clone(&lock);
-            spawn_local(async move {
-                let mut guard = lock.write().await.unwrap();
-                let before = *guard;
-                executor().yield_now().await;
-                *guard = before + 1;
-            })
-        })
-        .collect();
-    join_all(writers).await;
-    assert_eq!(*lock.read().await.unwrap(), 10);
-}
-
 #[test]
 fn a_held_lock_is_not_closed() {
     let lock = RwLock::new(());

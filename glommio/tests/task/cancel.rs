@@ -1,7 +1,5 @@
 //! Cancelling: by dropping a `Task`, by `Task::cancel`, by `JoinHandle::cancel`.
 
-use glommio::task::JoinHandle;
-
 use crate::common::prelude::*;
 
 /// A task that never ends by itself, and counts its end.
@@ -137,81 +135,6 @@ async fn waiters_hear_of_a_cancellation_after_the_destructor() {
     assert_eq!(waiter.await, (None, 1));
 }
 
-/// A task that holds its own handle, and what it does with it when it is polled again.
-fn holding_itself<T: 'static>(
-    then: impl FnOnce(Rc<RefCell<Option<JoinHandle<T>>>>) -> Poll<T> + 'static,
-    drops: &DropCount,
-) -> Rc<RefCell<Option<JoinHandle<T>>>> {
-    let slot = Rc::new(RefCell::new(None));
-    let own = Rc::clone(&slot);
-    let mut then = Some(then);
-    let (parking, guard) = (Parking::default(), drops.guard());
-    let mut gate = parking.clone();
-    let task = spawn_local(poll_fn(move |cx| {
-        let _guard = &guard;
-        if std::pin::Pin::new(&mut gate).poll(cx).is_pending() {
-            return Poll::Pending;
-        }
-        then.take()
-            .map_or(Poll::Pending, |then| then(Rc::clone(&own)))
-    }));
-    *slot.borrow_mut() = Some(task.detach());
-    parking.open();
-    slot
-}
-
-#[run_test]
-async fn a_task_that_cancels_itself_finishes_the_poll_and_its_output_is_discarded() {
-    let (drops, outputs) = (DropCount::default(), DropCount::default());
-    let output = outputs.guard();
-    let slot = holding_itself(
-        move |own| {
-            own.borrow().as_ref().expect("it was put there").cancel();
-            Poll::Ready(output)
-        },
-        &drops,
-    );
-    yield_now().await;
-    assert_eq!((drops.count(), outputs.count()), (1, 1));
-    let handle = slot.take().expect("it was put there");
-    assert!(handle.await.is_none());
-}
-
-#[run_test]
-async fn a_task_that_cancels_itself_and_waits_is_dropped_right_then() {
-    let drops = DropCount::default();
-    let slot: Rc<RefCell<Option<JoinHandle<()>>>> = holding_itself(
-        |own| {
-            own.borrow().as_ref().expect("it was put there").cancel();
-            Poll::Pending
-        },
-        &drops,
-    );
-    yield_now().await;
-    assert_eq!(drops.count(), 1);
-    let handle = slot.take().expect("it was put there");
-    assert_eq!(handle.await, None);
-}
-
-#[run_test]
-async fn a_task_may_drop_its_own_handle() {
-    let drops = DropCount::default();
-    let done = Rc::new(Cell::new(false));
-    let set = Rc::clone(&done);
-    let slot = holding_itself(
-        move |own| {
-            drop(own.take());
-            set.set(true);
-            Poll::Ready(())
-        },
-        &drops,
-    );
-    yield_now().await;
-    assert!(done.get());
-    assert_eq!(drops.count(), 1);
-    assert!(slot.borrow().is_none());
-}
-
 #[run_test]
 fn a_task_that_owns_its_own_task_ends_with_the_executor() {
     let made = LocalExecutor::default();
@@ -267,25 +190,4 @@ fn a_task_dropped_outside_its_run_is_cancelled_in_the_next() {
         }
     });
     assert_eq!(drops.count(), 2);
-}
-
-#[run_test]
-async fn cancelling_many_tasks_in_any_order() {
-    let drops = DropCount::default();
-    let mut tasks: Vec<_> = (0..1000).map(|_| Some(endless(&drops))).collect();
-    for step in [7, 3, 2, 1] {
-        for task in tasks.iter_mut().step_by(step) {
-            if let Some(task) = task.take() {
-                if step % 2 == 0 {
-                    assert_eq!(task.cancel().await, None);
-                } else {
-                    drop(task);
-                }
-            }
-        }
-    }
-    for _ in 0..3 {
-        yield_now().await;
-    }
-    assert_eq!(drops.count(), 1000);
 }

@@ -55,19 +55,6 @@ async fn an_output_that_is_not_taken_is_dropped_with_the_handle() {
 }
 
 #[run_test]
-async fn the_future_is_gone_before_its_output_is_seen() {
-    let log = Log::default();
-    let (end, made) = (log.clone(), log.clone());
-    let held = on_drop(move || end.note("future dropped"));
-    let task = spawn_local(poll_fn(move |_| {
-        let _held = &held;
-        Poll::Ready(made.clone())
-    }));
-    task.await.note("output seen");
-    assert_eq!(log.take(), ["future dropped", "output seen"]);
-}
-
-#[run_test]
 async fn only_the_last_task_that_polled_a_handle_is_woken() {
     let parking = Parking::default();
     let handle = Rc::new(RefCell::new(spawn_local(parking.clone()).detach()));
@@ -89,31 +76,6 @@ async fn only_the_last_task_that_polled_a_handle_is_woken() {
     assert!(second.await);
     yield_now().await;
     assert_eq!(polls.get(), [1, 2]);
-}
-
-#[run_test]
-async fn waiting_for_a_handle_may_be_given_up_and_taken_up_again() {
-    let parking = Parking::default();
-    let gate = parking.clone();
-    let mut task = spawn_local(async move {
-        gate.await;
-        3
-    });
-    let mut rounds = 0;
-    let output = loop {
-        rounds += 1;
-        if rounds == 10 {
-            parking.open();
-        }
-        let wait = async {
-            sleep(Duration::from_micros(300)).await;
-            None
-        };
-        if let Some(output) = or(async { Some((&mut task).await) }, wait).await {
-            break output;
-        }
-    };
-    assert_eq!(output, 3);
 }
 
 #[run_test]
