@@ -88,26 +88,6 @@ async fn no_time_at_all_is_refused_before_anything_else() {
 }
 
 #[run_test]
-async fn connects_given_up_do_not_disturb_others() {
-    let deaf = Deaf::new();
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    for round in 0..1000 {
-        let given_up = Box::pin(TcpStream::connect(deaf.address));
-        {
-            let mut given_up = given_up;
-            assert!(poll_once(&mut given_up).await.is_none());
-            if round % 10 == 0 {
-                sleep(Duration::from_micros(1)).await;
-            }
-        }
-        if round % 100 == 0 {
-            let client = TcpStream::connect(listener.local_addr()?).await?;
-            assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
-        }
-    }
-}
-
-#[run_test]
 fn many_connects_leave_before_the_poll_that_began_them_ends() {
     const CONNECTS: usize = 40;
     let made = LocalExecutorBuilder::default().ring_depth(8).make();

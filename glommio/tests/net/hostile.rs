@@ -250,7 +250,7 @@ fn drain(mut peer: std::net::TcpStream) -> JoinHandle<io::Result<Vec<u8>>> {
 }
 
 /// Writes `bytes` in a thread of its own, and ends its direction.
-pub(super) fn pour(mut peer: std::net::TcpStream, bytes: Vec<u8>) -> JoinHandle<io::Result<()>> {
+fn pour(mut peer: std::net::TcpStream, bytes: Vec<u8>) -> JoinHandle<io::Result<()>> {
     std::thread::spawn(move || {
         peer.write_all(&bytes)?;
         peer.shutdown(Shutdown::Write)

@@ -102,38 +102,6 @@ async fn a_listener_goes_back_to_std() {
     drop(server);
 }
 
-#[run_test]
-async fn connections_migrate_between_executors_and_back() {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let mut client = TcpStream::connect(listener.local_addr()?).await?;
-    let accepted = listener.shared_accept().await?;
-    assert_eq!(accepted.peer_addr()?, client.local_addr()?);
-
-    client.write_all(b"12345").await?;
-    let elsewhere = LocalExecutorBuilder::default().spawn(move || async move {
-        let mut server = accepted.bind_to_executor();
-        let mut buf = [0; 2];
-        server.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"12");
-        server.write_all(b"from elsewhere").await?;
-        // A read under way goes with the old executor, the bytes do not.
-        server.read_exact(&mut [0; 1]).await?;
-        Ok::<_, std::io::Error>(server.into_accepted())
-    })?;
-    let mut server = elsewhere.join()??.bind_to_executor();
-    let mut buf = [0; 2];
-    server.read_exact(&mut buf).await?;
-    assert_eq!(&buf, b"45");
-    let mut buf = [0; 14];
-    client.read_exact(&mut buf).await?;
-    assert_eq!(&buf, b"from elsewhere");
-    server.write_all(b"and back").await?;
-    drop(server);
-    let mut rest = String::new();
-    client.read_to_string(&mut rest).await?;
-    assert_eq!(rest, "and back");
-}
-
 #[test]
 fn sockets_need_an_executor() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");

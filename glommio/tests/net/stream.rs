@@ -89,23 +89,6 @@ async fn empty_buffers_never_wait() {
 }
 
 #[run_test]
-async fn lines_come_out_of_coalesced_writes() {
-    let (server, mut peer) = pair_with_std().await?;
-    peer.write_all(b"one\ntwo\nthr")?;
-    peer.write_all(b"ee\nno end")?;
-    drop(peer);
-    let mut server = server.buffered();
-    let mut line = String::new();
-    assert_eq!(server.read_line(&mut line).await?, 4);
-    assert_eq!(line, "one\n");
-    let mut bytes = Vec::new();
-    server.read_until(b'w', &mut bytes).await?;
-    assert_eq!(bytes, b"tw");
-    let rest: Vec<String> = server.lines().try_collect().await?;
-    assert_eq!(rest, ["o", "three", "no end"]);
-}
-
-#[run_test]
 async fn a_buffer_is_filled_once_and_consumed_at_will() {
     let (server, mut peer) = pair_with_std().await?;
     let mut server = server.buffered_with(Preallocated::new(4));
@@ -196,26 +179,6 @@ async fn buffers_of_users_work() {
     let mut rest = String::new();
     server.read_to_string(&mut rest).await?;
     assert_eq!(rest, "9");
-}
-
-#[run_test]
-async fn peeking_takes_nothing() {
-    let (mut server, mut peer) = pair_with_std().await?;
-    let mut buf = [0; 8];
-    super::abandon(server.peek(&mut buf)).await;
-    peer.write_all(b"peek")?;
-    for _ in 0..10 {
-        assert_eq!(server.peek(&mut buf).await?, 4);
-        assert_eq!(&buf[..4], b"peek");
-        assert_eq!(server.peek(&mut buf[..2]).await?, 2);
-    }
-    assert_eq!(server.read(&mut buf).await?, 4);
-    assert_eq!(&buf[..4], b"peek");
-    drop(peer);
-    for _ in 0..3 {
-        assert_eq!(server.peek(&mut buf).await?, 0, "the end of the stream");
-    }
-    assert_eq!(server.read(&mut buf).await?, 0);
 }
 
 #[run_test]

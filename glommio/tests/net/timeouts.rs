@@ -1,15 +1,15 @@
-//! Read and write timeouts of streams, and peers that say nothing, take nothing, or never stop. Whose time it is that
-//! passes is in `time_limits.rs`.
+//! Read and write timeouts of streams, and peers that say nothing or take little. Whose time it is that passes is in
+//! `time_limits.rs`.
 
-use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::io::Write;
 
 use futures_lite::io::AsyncRead;
 use glommio::net::Preallocated;
 use socket2::SockRef;
 
 use super::deaf::Deaf;
-use super::hostile::{Way, pattern, pour, read_in_a};
-use super::{PATIENCE, aged_pair, at_each_age, give_up, io_kind, pair, pair_with_std, run};
+use super::hostile::{Way, pattern, read_in_a};
+use super::{PATIENCE, aged_pair, at_each_age, io_kind, pair, pair_with_std, run};
 use crate::common::Kept;
 use crate::common::prelude::*;
 
@@ -269,99 +269,4 @@ async fn a_peer_that_sips_is_waited_for() {
     stream.close().await?;
     assert!(started.elapsed() > limit, "or it has shown nothing");
     assert!(sips.await? == pattern(0, LENGTH));
-}
-
-/// Far more than the kernel's buffers and ours hold, read in every way there is.
-#[run_test]
-async fn a_peer_that_never_stops_fills_no_buffer_beyond_its_capacity() {
-    for (room, length) in [(1, 200_000), (7, 1 << 20), (8192, 8 << 20)] {
-        let (stream, peer) = pair_with_std().await?;
-        let sent = pattern(0, length);
-        let poured = pour(peer, sent.clone());
-        let mut stream = stream.buffered_with(Preallocated::new(room));
-        let mut numbers = Numbers::new(length as u64);
-        let mut received = Vec::new();
-        loop {
-            let size = 1 + numbers.below(3 * room as u64) as usize;
-            let mut buf = vec![0; size];
-            let count = match numbers.below(4) {
-                0 => {
-                    let filled = stream.fill_buf().await?;
-                    assert!(filled.len() <= room);
-                    // More than there is, now and then.
-                    let count = size.min(filled.len());
-                    buf[..count].copy_from_slice(&filled[..count]);
-                    stream.consume(size);
-                    count
-                }
-                1 => {
-                    let (left, right) = buf.split_at_mut(size / 3);
-                    let mut slices = [IoSliceMut::new(left), IoSliceMut::new(right)];
-                    stream.read_vectored(&mut slices).await?
-                }
-                2 => {
-                    let count = stream.peek(&mut buf).await?;
-                    assert!(sent[received.len()..].starts_with(&buf[..count]));
-                    let mut again = vec![0; count];
-                    stream.read_exact(&mut again).await?;
-                    assert!(again == buf[..count]);
-                    count
-                }
-                _ => stream.read(&mut buf).await?,
-            };
-            if count == 0 {
-                break;
-            }
-            received.extend_from_slice(&buf[..count]);
-        }
-        assert!(received == sent, "{} bytes of {length}", received.len());
-        poured.join().expect("no panic")?;
-    }
-}
-
-/// A peer that takes nothing: what was reported as written is in the kernel, what timed out is not.
-#[run_test]
-async fn a_peer_that_never_reads_gets_what_was_reported_as_written_and_no_more() {
-    let (mut stream, mut peer) = pair_with_std().await?;
-    stream.set_write_timeout(Some(LIMIT))?;
-    let mut numbers = Numbers::new(7);
-    let mut written = 0;
-    let mut received = Vec::new();
-    for round in 0..4 {
-        let mut refusals = 0;
-        while refusals < 2 {
-            let piece = pattern(written, 1 + numbers.below(300_000) as usize);
-            let (left, right) = piece.split_at(piece.len() / 3);
-            let slices = [IoSlice::new(left), IoSlice::new(right)];
-            let started = Instant::now();
-            let result = match numbers.below(2) {
-                0 => stream.write(&piece).await,
-                _ => stream.write_vectored(&slices).await,
-            };
-            match result {
-                Ok(count) => {
-                    assert!(0 < count && count <= piece.len());
-                    written += count;
-                }
-                Err(error) => {
-                    assert!(started.elapsed() >= LIMIT);
-                    assert_timed_out(&error);
-                    refusals += 1;
-                }
-            }
-        }
-        // The directions have limits of their own.
-        assert!(poll_once(stream.read(&mut [0; 1])).await.is_none());
-        // Given up before its time; a moment after that, the next is not taken for the same
-        // wait.
-        give_up(stream.write(b"never")).await;
-        sleep(LIMIT * 2).await;
-        let start = received.len();
-        received.resize(start.max(written * round / 4), 0);
-        peer.read_exact(&mut received[start..])?;
-    }
-    stream.close().await?;
-    peer.read_to_end(&mut received)?;
-    assert_eq!(received.len(), written);
-    assert!(received == pattern(0, written));
 }
