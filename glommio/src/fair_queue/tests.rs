@@ -49,19 +49,6 @@ proptest! {
 }
 
 #[test]
-fn a_hundred_and_nine_hundred_shares_are_a_tenth_and_nine_tenths() {
-    let slice = Duration::from_millis(100);
-    let ran = contend(&[(100, slice), (900, slice)], Duration::from_secs(1));
-    assert_eq!(ran, [slice, 9 * slice]);
-    let turns = [(100, slice / 50), (900, slice / 100)];
-    let ran = contend(&turns, Duration::from_secs(1));
-    assert!(
-        ran[0] >= slice - turns[0].1 && ran[0] <= slice + turns[0].1,
-        "{ran:?}"
-    );
-}
-
-#[test]
 fn a_member_that_was_away_goes_before_one_that_ran_alone() {
     let mut queue = FairQueue::new();
     let alone = queue.join("alone", VirtualRuntime::default());

@@ -249,6 +249,9 @@ const _: () = {
     is_unpin::<StreamWriter>();
     is_unpin::<ImmutableFilePreSealSink>();
     is_unpin::<glommio::io::Stdin>();
+    is_unpin::<Timer>();
+    is_unpin::<TimerActionOnce<Pinned>>();
+    is_unpin::<TimerActionRepeat>();
 };
 
 /// The future of a blocking call belongs to its executor, though the call itself moves.

@@ -129,18 +129,6 @@ async fn a_call_dropped_after_the_hand_over_runs_to_its_end_and_its_result_is_dr
     assert_eq!(ran.load(Ordering::SeqCst), 100);
 }
 
-#[run_test(in_child)]
-fn threads_start_at_the_first_call_and_end_with_the_executor() {
-    let before = threads();
-    let executor = with_threads(8);
-    executor.run(yield_now());
-    assert_eq!(threads(), before, "no call has needed one");
-    executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
-    assert!(threads() > before);
-    drop(executor);
-    wait_until(|| threads() == before);
-}
-
 #[run_test]
 async fn a_call_is_not_polled_after_its_end() {
     let mut call = Box::pin(executor().spawn_blocking(|| ()));

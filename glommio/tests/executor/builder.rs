@@ -173,12 +173,3 @@ fn a_name_that_no_thread_can_have_is_an_error_and_not_a_panic() {
         "{error:?}"
     );
 }
-
-#[test]
-fn builder_and_handle_go_where_threads_go() {
-    fn shareable<T: Send + Sync>() {}
-    shareable::<LocalExecutorBuilder>();
-    shareable::<glommio::ExecutorJoinHandle<u8>>();
-    shareable::<Placement>();
-    shareable::<PoolPlacement>();
-}

@@ -6,7 +6,7 @@ use std::thread::ThreadId;
 use glommio::PoolThreadHandles;
 
 use crate::common::prelude::*;
-use crate::common::{assert_not, cpus_of, permitted_cpus, set_of};
+use crate::common::{cpus_of, permitted_cpus, set_of};
 
 pub fn unbound(shards: usize) -> LocalExecutorPoolBuilder {
     LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards))
@@ -239,15 +239,4 @@ fn pools_come_and_go_without_leaving_anything_behind() {
     }
     wait_until(|| threads() == threads_before);
     assert_eq!(descriptors(), fds);
-}
-
-#[test]
-fn the_builder_stays_and_the_handles_travel() {
-    fn travels<T: Send + Sync + std::fmt::Debug>() {}
-    fn debug<T: std::fmt::Debug>() {}
-    assert_not!(Send: LocalExecutorPoolBuilder);
-    assert_not!(Sync: LocalExecutorPoolBuilder);
-    debug::<LocalExecutorPoolBuilder>();
-    travels::<PoolThreadHandles<u8>>();
-    travels::<ExecutorJoinHandle<u8>>();
 }

@@ -27,23 +27,6 @@ fn a_spawned_future_is_polled_inside_the_call() {
     assert_eq!(log.take(), ["first poll", "spawned", "second poll"]);
 }
 
-#[test]
-fn nested_spawns_are_polled_in_the_order_of_their_calls() {
-    let log = Log::default();
-    run(async {
-        let outer = log.clone();
-        spawn_local(async move {
-            outer.note("outer begins");
-            let inner = outer.clone();
-            let task = spawn_local(async move { inner.note("inner") });
-            outer.note("outer goes on");
-            task.await;
-        })
-        .await;
-    });
-    assert_eq!(log.take(), ["outer begins", "inner", "outer goes on"]);
-}
-
 fn nest(depth: usize, deepest: Rc<Cell<usize>>) {
     spawn_local(async move {
         deepest.set(deepest.get() + 1);

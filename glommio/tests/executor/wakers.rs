@@ -80,26 +80,6 @@ async fn a_task_keeps_its_waker_from_poll_to_poll() {
     assert!(!other.will_wake(&first));
 }
 
-#[run_test]
-async fn a_spurious_wake_polls_once_more_and_nothing_else() {
-    let polls = Rc::new(Cell::new(0));
-    let (parking, counted) = (Parking::default(), Rc::clone(&polls));
-    let mut gate = parking.clone();
-    let task = spawn_local(poll_fn(move |cx| {
-        counted.set(counted.get() + 1);
-        std::pin::Pin::new(&mut gate).poll(cx)
-    }));
-    assert_eq!(polls.get(), 1);
-    let waker = parking.waker().expect("it was polled");
-    for _ in 0..10 {
-        waker.wake_by_ref();
-    }
-    yield_now().await;
-    assert_eq!(polls.get(), 2, "ten wakes before a poll are one");
-    parking.open();
-    task.await;
-}
-
 #[test]
 fn the_last_waker_dropped_elsewhere_has_the_future_dropped_at_home() {
     let home = thread::current().id();

@@ -17,16 +17,6 @@ async fn a_closed_port_refuses() {
 }
 
 #[run_test]
-async fn every_address_is_tried() {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let addresses = [closed_port(), listener.local_addr()?];
-    let client = TcpStream::connect(&addresses[..]).await?;
-    assert_eq!(client.peer_addr()?, addresses[1]);
-    let client = TcpStream::connect_timeout(&addresses[..], PATIENCE).await?;
-    assert_eq!(client.peer_addr()?, addresses[1]);
-}
-
-#[run_test]
 async fn what_is_no_address_is_an_error_and_no_panic() {
     let nothing: &[SocketAddr] = &[];
     let error = TcpStream::connect(nothing).await.expect_err("no address");

@@ -209,13 +209,6 @@ mod pool {
     }
 
     #[test]
-    fn custom_without_sets_has_no_shards_and_no_error() {
-        let placement = PoolPlacement::Custom(Vec::new());
-        assert_eq!(placement.executor_count(), 0);
-        placement.generate_cpu_set().unwrap();
-    }
-
-    #[test]
     fn custom_checks_each_set() {
         let placement = PoolPlacement::Custom(vec![online(), empty()]);
         assert_insufficient(placement.generate_cpu_set(), 1, 0);

@@ -134,32 +134,3 @@ async fn handles_print_and_are_unpin() {
     let scoped: ScopedTask<'_, ()> = unsafe { glommio::spawn_scoped_local(async {}) };
     assert!(movable(scoped).contains("ScopedTask"));
 }
-
-/// `true` for types that are `Send`: the inherent constant wins where its bound holds.
-macro_rules! is_send {
-    ($type:ty) => {{
-        struct Probe<T>(std::marker::PhantomData<T>);
-        #[allow(dead_code, reason = "for a type that is `Send` the other one is taken")]
-        trait Otherwise {
-            const IS_SEND: bool = false;
-        }
-        impl<T> Otherwise for Probe<T> {}
-        #[allow(
-            dead_code,
-            reason = "for a type that is not `Send` the other one is taken"
-        )]
-        impl<T: Send> Probe<T> {
-            const IS_SEND: bool = true;
-        }
-        Probe::<$type>::IS_SEND
-    }};
-}
-
-#[test]
-fn handles_stay_on_their_thread() {
-    assert!(is_send!(u8), "the probe works");
-    assert!(!is_send!(Task<u8>));
-    assert!(!is_send!(ScopedTask<'static, u8>));
-    assert!(!is_send!(JoinHandle<u8>));
-    assert!(!is_send!(LocalExecutor));
-}

@@ -123,19 +123,3 @@ fn outside_an_executor_there_are_no_timers() {
 fn poll_once_blocking<F: Future>(future: F) -> Option<F::Output> {
     futures_lite::future::block_on(poll_once(future))
 }
-
-mod auto_traits {
-    use super::*;
-    use crate::common::assert_not;
-
-    fn is_unpin<T: Unpin + std::fmt::Debug>() {}
-
-    #[test]
-    fn they_stay_on_their_thread_and_can_be_moved() {
-        assert_not!(Send: Timer, TimerActionOnce<()>, TimerActionRepeat);
-        assert_not!(Sync: Timer, TimerActionOnce<()>, TimerActionRepeat);
-        is_unpin::<Timer>();
-        is_unpin::<TimerActionOnce<String>>();
-        is_unpin::<TimerActionRepeat>();
-    }
-}

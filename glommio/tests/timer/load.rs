@@ -89,35 +89,6 @@ async fn after_a_hog_the_missed_ones_fire_in_order() {
     }
 }
 
-/// A latency-sensitive queue and a heavy one, each with timers of its own.
-#[run_test(run_unpreempted)]
-async fn timers_of_queues_with_different_shares() {
-    let quick =
-        executor().create_task_queue(Shares::Static(1000), Latency::Matters(ms(1)), "quick");
-    let heavy = executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "heavy");
-    let awake = Rc::new(Cell::new(2));
-    let napping = |queue| -> Task<()> {
-        let awake = Rc::clone(&awake);
-        let naps = async move {
-            for _ in 0..20 {
-                sleep(Duration::from_micros(500)).await;
-            }
-            awake.update(|naps| naps - 1);
-        };
-        spawn_in(queue, naps)
-    };
-    let naps = [napping(quick), napping(heavy)];
-    // It ends by itself: that of the default queue, which waits for it, has no latency either,
-    // and its turn may be a whole slice away.
-    let load = async move {
-        while awake.get() > 0 {
-            executor().yield_now().await;
-        }
-    };
-    spawn_in(heavy, load).await;
-    join_all(naps).await;
-}
-
 /// Slices of any length: none, absurdly short ones, and ones without end.
 #[test]
 fn slices_of_any_length_leave_timers_alone() {

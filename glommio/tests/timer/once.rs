@@ -176,22 +176,6 @@ async fn what_it_spawned_survives_it() {
     until(|| log.len() == 1).await;
 }
 
-/// An action may be made, ordered about and awaited by another one.
-#[run_test]
-async fn a_chain_of_actions() {
-    fn countdown(left: u32) -> TimerActionOnce<u32> {
-        TimerActionOnce::do_in(Duration::from_micros(200), async move {
-            if left == 0 {
-                return 0;
-            }
-            let next: std::pin::Pin<Box<dyn Future<Output = Option<u32>>>> =
-                Box::pin(countdown(left - 1).join());
-            next.await.expect("it is not cancelled") + 1
-        })
-    }
-    assert_eq!(countdown(20).join().await, Some(20));
-}
-
 #[run_test]
 async fn debug_shows_the_output_s_type_only_if_it_can() {
     let action = TimerActionOnce::do_in(HOUR, async { 1 });

@@ -158,15 +158,6 @@ fn push(ring: &Ring, submission: Submission<'_>) {
         .expect("the queue has room");
 }
 
-#[test]
-fn a_depth_beyond_the_kernels_is_clamped() {
-    for depth in [32_769, 100_000, usize::MAX] {
-        let ring = ring(Mode::Defer, depth);
-        push(&ring, nop(1));
-        assert_eq!(collect(&ring, 1).len(), 1);
-    }
-}
-
 /// The kernel has a list for each 32 completions, and 256 at most. A cancellation looks through one.
 #[test]
 fn one_of_many_idle_connections_is_found_in_one_of_many_lists() {
