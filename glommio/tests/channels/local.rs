@@ -15,26 +15,6 @@ fn an_absurd_capacity_takes_no_memory() {
     assert!(!sender.is_full());
 }
 
-/// In 0.9 it waits for ever.
-#[test]
-fn a_blocked_send_ends_with_the_receiver() {
-    for makes_room in [false, true] {
-        let (sender, receiver) = local_channel::new_bounded(1);
-        sender.try_send(0).unwrap();
-        let mut blocked = [1, 2].map(|item| Polled::waiting(sender.send(item)));
-        if makes_room {
-            assert_eq!(at_once(receiver.recv()), Some(0));
-        }
-        drop(receiver);
-        for (blocked, item) in blocked.iter_mut().zip(1..) {
-            assert!(is_closed(blocked.finish(), item));
-        }
-        assert!(is_closed(sender.try_send(3), 3));
-        assert!(is_closed(at_once(sender.send(3)), 3));
-        assert_eq!((sender.len(), sender.is_full()), (0, false));
-    }
-}
-
 #[test]
 fn destructors_of_values_may_use_the_channel() {
     type Ends = (Rc<LocalSender<Box<dyn std::any::Any>>>, Rc<Cell<usize>>);

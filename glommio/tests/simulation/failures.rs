@@ -342,36 +342,6 @@ fn the_faults_that_suffice_for_a_failure_are_found() {
     );
 }
 
-/// What has happened by chance and on demand happens again as a plan: all else is the same.
-#[run_test]
-fn a_failure_is_repeated_by_the_faults_that_it_tells() {
-    let fails = |plan: &[(std::time::Duration, Fault)]| {
-        let mut simulation = Simulation::builder().seed(3);
-        simulation = match plan {
-            [] => simulation.restarts("server", SECOND..9 * SECOND, SECOND..2 * SECOND),
-            _ => simulation,
-        };
-        for (at, fault) in plan {
-            simulation = simulation.at(*at, fault.clone());
-        }
-        simulation
-            .node("server", 2, || sleep(SECOND))
-            .client("client", || async {
-                sleep(60 * SECOND).await;
-                Err::<(), _>("over")
-            })
-            .run()
-            .expect_err("it fails in the end")
-    };
-    let first = fails(&[]);
-    assert!(first.faults().len() > 5);
-    let again = fails(first.faults());
-    assert_eq!(
-        (again.digest(), again.faults()),
-        (first.digest(), first.faults())
-    );
-}
-
 #[run_test]
 fn a_failure_without_faults_needs_none_and_a_success_is_one() {
     let minimised = Simulation::minimise(|simulation| {

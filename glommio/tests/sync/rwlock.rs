@@ -51,17 +51,6 @@ fn a_forgotten_guard_does_not_panic_when_the_lock_is_dropped() {
     assert_eq!(dropped.count(), 2);
 }
 
-#[test]
-fn the_value_is_dropped_once() {
-    let dropped = DropCount::default();
-    let lock = RwLock::new(dropped.guard());
-    drop(lock.try_write().unwrap());
-    let value = lock.into_inner().unwrap();
-    assert_eq!(dropped.count(), 0);
-    drop(value);
-    assert_eq!(dropped.count(), 1);
-}
-
 /// The value is not lent while its `Debug` runs, which may want to lock.
 #[test]
 fn printing_is_free_of_side_effects() {

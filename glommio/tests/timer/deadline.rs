@@ -66,18 +66,6 @@ async fn the_output_is_the_deadline_and_not_the_time_of_the_poll() {
     assert!(deadline <= latest);
 }
 
-#[run_test]
-async fn after_its_end_a_timer_repeats_its_output() {
-    for duration in [Duration::ZERO, ms(1)] {
-        let mut timer = Timer::new(duration);
-        let deadline = (&mut timer).await;
-        for _ in 0..3 {
-            assert_eq!(poll(&mut timer, Waker::noop()), Poll::Ready(deadline));
-            assert_eq!((&mut timer).await, deadline);
-        }
-    }
-}
-
 /// A first sleep, then a very short second one: the time left is found out right before the wait.
 #[run_test]
 async fn very_short_sleeps_in_a_row_end() {

@@ -3,24 +3,6 @@
 use crate::common::prelude::*;
 use crate::harness::{HOUR, OnDrop, hog, ms, until};
 
-#[run_test]
-async fn it_runs_at_its_deadline_and_never_early() {
-    for duration in [Duration::ZERO, Duration::from_micros(1), ms(1), ms(20)] {
-        let before = Instant::now();
-        let action = TimerActionOnce::do_in(duration, async { Instant::now() });
-        assert!(
-            action
-                .join()
-                .await
-                .is_some_and(|ran_at| ran_at >= before + duration)
-        );
-
-        let when = Instant::now() + duration;
-        let action = TimerActionOnce::do_at(when, async { Instant::now() });
-        assert!(action.join().await.is_some_and(|ran_at| ran_at >= when));
-    }
-}
-
 /// The deadline is that of the call, not that of the first time the task gets to run.
 #[run_test]
 async fn a_busy_queue_does_not_push_it_back() {
