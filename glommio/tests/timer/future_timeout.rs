@@ -5,14 +5,7 @@ use glommio::future::{timeout, timeout_at};
 use glommio::timer::try_timeout;
 
 use crate::common::prelude::*;
-use crate::harness::{HOUR, ms};
-
-fn limit_of<T>(result: Result<T, ()>) -> Option<Duration> {
-    match result {
-        Err(GlommioError::TimedOut(limit)) => Some(limit),
-        _ => None,
-    }
-}
+use crate::harness::{HOUR, limit_of, ms};
 
 #[run_test]
 async fn any_output_in_time_passes_through() {

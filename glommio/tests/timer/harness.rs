@@ -9,6 +9,14 @@ pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
+/// The limit that was over.
+pub fn limit_of<T>(result: glommio::Result<T, ()>) -> Option<Duration> {
+    match result {
+        Err(GlommioError::TimedOut(limit)) => Some(limit),
+        _ => None,
+    }
+}
+
 /// As [`run`], in an executor whose preemption timer is longer than the watchdog waits.
 pub fn run_unpreempted(test: impl AsyncFnOnce()) {
     with_watchdog(|| {

@@ -6,14 +6,7 @@ use glommio::Result;
 use glommio::timer::timeout;
 
 use crate::common::prelude::*;
-use crate::harness::{HOUR, OnDrop, ms};
-
-fn limit_of<T>(result: Result<T, ()>) -> Option<Duration> {
-    match result {
-        Err(GlommioError::TimedOut(limit)) => Some(limit),
-        _ => None,
-    }
-}
+use crate::harness::{HOUR, OnDrop, limit_of, ms};
 
 #[run_test]
 async fn a_result_in_time_passes_through() {
