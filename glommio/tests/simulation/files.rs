@@ -6,7 +6,7 @@ use glommio::io::{
     create_dir_all, hard_link, read_link, remove, remove_dir_all, rename, set_permissions, stat,
     symlink,
 };
-use glommio::simulation::{self, FailureKind, Simulation};
+use glommio::simulation::{self, Disk, FailureKind, Fault, Simulation};
 use glommio::time;
 
 use super::{MILLISECOND, SECOND, power_cut};
@@ -349,4 +349,32 @@ fn an_operation_in_flight_may_have_happened_though_its_end_was_not_seen() {
         outcomes[usize::from(whole[0])] += 1;
     }
     assert!(outcomes.iter().all(|count| *count > 5), "{outcomes:?}");
+}
+
+/// What it was for is lost, and a later one that succeeds does not bring it back.
+#[test]
+fn a_close_hears_of_a_failed_sync_that_was_given_up() {
+    let slow = |disk: Disk| disk.sync_latency(10 * MILLISECOND..=10 * MILLISECOND);
+    let fails = |rate| Fault::DiskChange {
+        node: "client".into(),
+        disk: Disk::default().errors(rate),
+    };
+    Simulation::builder()
+        .disk(slow)
+        .client("client", move || async move {
+            let file = DmaFile::create("/stream").await?;
+            let mut writer = DmaStreamWriterBuilder::new(file).build();
+            writer.write_all(&[7; 1000]).await?;
+            writer.flush().await?;
+            simulation::inject(9 * MILLISECOND, fails(1.0));
+            simulation::inject(11 * MILLISECOND, fails(0.0));
+            let given_up = poll_once(writer.sync()).await;
+            assert!(given_up.is_none(), "it takes 10 ms");
+            sleep(5 * MILLISECOND).await;
+            let closed = writer.close().await;
+            closed.expect_err("the data is not durable");
+            io::Result::Ok(())
+        })
+        .run()
+        .expect("nothing else fails");
 }

@@ -215,7 +215,13 @@ impl Writer {
 
     /// Writes what was accepted, and gives the file its exact size. Gives the file out.
     async fn finish(self: &Rc<Self>) -> Result<DmaFile> {
-        poll_fn(|cx| self.poll(cx, |state| state.flush())).await?;
+        poll_fn(|cx| {
+            self.poll(cx, |state| {
+                ready!(state.flush())?;
+                state.sync_has_ended()
+            })
+        })
+        .await?;
         let (file, padding, syncs) = {
             let mut state = self.state.borrow_mut();
             let (file, padding) = state.take_file()?;

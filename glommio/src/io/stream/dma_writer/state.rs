@@ -517,6 +517,16 @@ impl WriterState {
         }
         Poll::Pending
     }
+
+    /// Waits for a sync that is under way, though none may wait for it any more: what is lost if it
+    /// fails, a later one that succeeds does not bring back.
+    pub(super) fn sync_has_ended(&self) -> Poll<Result<()>> {
+        self.check()?;
+        match self.syncing {
+            Some(_) => Poll::Pending,
+            None => Poll::Ready(Ok(())),
+        }
+    }
 }
 
 /// An error of a close that no task has heard of.
