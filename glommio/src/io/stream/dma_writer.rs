@@ -332,7 +332,7 @@ impl DmaStreamWriter {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, writes that have begun go on.
+    /// If the future is dropped, what has begun goes on, and later calls tell of its failure.
     pub async fn sync_aligned(&self) -> Result<u64> {
         self.flush_aligned().await?;
         self.sync_flushed().await
@@ -347,7 +347,7 @@ impl DmaStreamWriter {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, writes that have begun go on.
+    /// If the future is dropped, what has begun goes on, and later calls tell of its failure.
     pub async fn sync(&self) -> Result<u64> {
         budget::consume().await;
         let mut goal = None;
