@@ -20,10 +20,6 @@
 //! late, lost, doubled or cancelled with another one shows up as a violation with its numbers. How
 //! late timers are is judged in the seconds in which the machine was quiet, against what the noise
 //! thread suffered in them ([`check::timeliness`]).
-//!
-//! The exit status is 0 if every invariant held, 1 if one did not or the worker died, 2 if nothing
-//! was run, because the command line is wrong or names what cannot be used, and 3 if nothing was
-//! broken and lateness could not be judged.
 
 #![forbid(unsafe_code)]
 
@@ -52,11 +48,12 @@ use clap::Parser;
 
 use crate::options::Options;
 use crate::supervisor::worker::{ToMonitor, Worker};
+use crate::workload::files::appender;
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let ended = match &options.append.append_to {
-        Some(file) => options.append.follow(file, options.seed()),
+    let ended = match &options.append_to {
+        Some(file) => appender::run(file, options.seed(), options.record_bytes),
         None if options.serve_survival => workload::survival::service::serve(),
         #[cfg(feature = "simulation")]
         None if options.simulate => simulate::run(&options),
@@ -64,7 +61,7 @@ fn main() -> ExitCode {
         None if options.simulate => {
             Err("`--simulate` takes a build with `--features simulation`".into())
         }
-        None if options.is_worker() => work(&options),
+        None if options.worker.is_some() => work(&options),
         None => supervisor::run(&options),
     };
     ended.unwrap_or_else(|error| {

@@ -9,7 +9,6 @@ use clap::{Parser, ValueEnum};
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
 use crate::timer_queue::VERSION;
-use crate::workload::files::appender::Order;
 
 /// Soaks glommio under load and judges what it promises.
 ///
@@ -80,18 +79,23 @@ pub(crate) struct Options {
     /// by side. The program with the other timer queue is built by cargo, unless its PATH is
     /// given. `--compare=epoll` runs this program on io_uring and on epoll instead.
     #[arg(long, value_name = "PATH|epoll", num_args = 0..=1, require_equals = true)]
-    compare: Option<Option<PathBuf>>,
+    pub(crate) compare: Option<Option<PathBuf>>,
 
     /// Do the work with this seed, for the process that supervises it.
     #[arg(long, hide = true, value_name = "SEED")]
-    worker: Option<u64>,
+    pub(crate) worker: Option<u64>,
 
     /// The directory that was made for the files, if there are to be any.
     #[arg(long, hide = true, value_name = "DIR")]
     pub(crate) files_made_in: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub(crate) append: Order,
+    /// Append records to this file until killed, for the process that has started this one.
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) append_to: Option<PathBuf>,
+
+    /// Length of a record.
+    #[arg(long, hide = true, default_value_t = 4096)]
+    pub(crate) record_bytes: usize,
 
     /// Be the service of the workload `survival`, for the process that has started this one.
     #[arg(long, hide = true)]
@@ -107,50 +111,21 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Whether this process is to do the work, rather than to supervise it.
-    pub(crate) fn is_worker(&self) -> bool {
-        self.worker.is_some()
-    }
-
     /// The seed asked for, else one from the clock.
     pub(crate) fn seed(&self) -> u64 {
         self.worker.or(self.seed).unwrap_or_else(|| {
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(1, |since| since.subsec_nanos().into())
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            since.map_or(1, |since| since.subsec_nanos().into())
         })
     }
 
     /// What is to run, each once, in the order in which they are started.
     pub(crate) fn workloads(&self) -> Vec<Workload> {
-        let is_asked =
-            |workload: &&Workload| self.workload.is_empty() || self.workload.contains(*workload);
-        Workload::value_variants()
-            .iter()
-            .filter(is_asked)
-            .copied()
+        let asked = &self.workload;
+        let all = Workload::value_variants().iter().copied();
+        all.filter(|it| asked.is_empty() || asked.contains(it))
             .collect()
     }
-
-    /// What this build is compared with, if with anything.
-    pub(crate) fn compared(&self) -> Option<Compared> {
-        self.compare.as_ref().map(|path| match path {
-            None => Compared::Built,
-            Some(word) if word.as_os_str() == "epoll" => Compared::Drivers,
-            Some(path) => Compared::With(path.clone()),
-        })
-    }
-}
-
-/// What this build is run beside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Compared {
-    /// The other timer queue, in a program to be built by cargo.
-    Built,
-    /// The other timer queue, in this program.
-    With(PathBuf),
-    /// Itself, on the other driver.
-    Drivers,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

@@ -1,7 +1,7 @@
 //! Standard output.
 
 use std::fmt;
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{self, ErrorKind, Write, stdout};
 
 /// Prints a line like `println!`, but its reader may leave (`soak | head`): the run goes on, since
 /// its verdict is in the exit status and in the files as well.
@@ -11,6 +11,13 @@ macro_rules! print_line {
     };
 }
 pub(crate) use print_line;
+
+/// Says it at once, to the process that has started this one.
+pub(crate) fn tell<T: fmt::Display>(what: T) -> io::Result<()> {
+    let mut parent = stdout().lock();
+    writeln!(parent, "{what}")?;
+    parent.flush()
+}
 
 pub(crate) fn line(words: fmt::Arguments<'_>) {
     if let Err(error) = writeln!(stdout(), "{words}")

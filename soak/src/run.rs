@@ -1,11 +1,11 @@
 //! One run from start to verdict: starts the executors, samples them, drains them, judges.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
 use crate::check::control::Control;
-use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::{Count, Invariant};
 use crate::check::library::Library;
 use crate::check::probe::Workload;
@@ -18,17 +18,16 @@ use crate::record::{FORMAT, Machine, Outcome, PlanRecord, Record, Sample, Series
 use crate::report::progress::Progress;
 use crate::sampler::Sampler;
 use crate::supervisor::worker::{ToMonitor, Worker};
-use crate::timer_queue::TimerQueue;
-use crate::workload::{self, Ending, Executor, Plan, files};
+use crate::timer_queue::OURS;
+use crate::workload::{self, Executor, Plan, files};
 
 /// Runs what the command line asks for, and prints the verdict.
 pub(crate) fn soak(
     options: &Options,
     worker: &Worker,
 ) -> Result<Record, Box<dyn std::error::Error>> {
-    let started_unix_s = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let started_unix_s = since.map_or(0, |since| since.as_secs());
     ring_events::install();
     ring_events::probe()?;
     let machine = machine(options);
@@ -37,9 +36,17 @@ pub(crate) fn soak(
     let mut begun = Record {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        timer_queue: TimerQueue::OURS.label().to_owned(),
-        name: TimerQueue::OURS.label().to_owned(),
-        plan: plan_record(&plan, &workloads),
+        timer_queue: OURS.to_owned(),
+        name: OURS.to_owned(),
+        plan: PlanRecord {
+            workloads: workloads.iter().map(|it| it.label()).collect(),
+            duration_s: plan.duration.as_secs_f64(),
+            seed: plan.seed,
+            load: plan.load,
+            clients: plan.clients as u64,
+            executors: Vec::new(),
+            files: describe_files(&plan),
+        },
         machine,
         started_unix_s,
         ..Record::default()
@@ -50,25 +57,25 @@ pub(crate) fn soak(
     for workload in &workloads {
         run.executors.extend(workload::start(*workload, &plan)?);
     }
-    let names = all_stats(&run.executors).map(|stats| stats.name().to_owned());
+    let names = run.executors.iter().map(|it| it.stats.name.clone());
     begun.plan.executors = names.collect();
     worker.tell(&ToMonitor::Began(Box::new(begun.clone())))?;
     let cut = run.supervise(worker)?;
     worker.tell(&ToMonitor::Draining)?;
     plan.control.drain();
     let failures = run.wait_for_ends();
-    run.sampler.finish(&plan.control, all_stats(&run.executors));
+    run.sampler.finish();
     if failures.is_empty() {
         run.resources.look_at_rest()?;
     }
 
-    let evidence = run.evidence(failures, plan.load);
+    let evidence = run.evidence(failures);
     let rows = evidence.rows();
     let record = Record {
         ran_s: run.ran.as_secs_f64(),
-        is_interrupted: cut == Some(Cut::Interrupted),
+        is_interrupted: cut == Some(INTERRUPTED),
         outcome: Outcome::of(&rows),
-        totals: run.sampler.totals(),
+        totals: run.sampler.totals,
         distributions: evidence.timeliness.distributions(),
         samples: run.series.finish(),
         words: [&evidence.failures[..], &evidence.first_violations].concat(),
@@ -77,7 +84,7 @@ pub(crate) fn soak(
         ..begun
     };
     if let Some(cut) = cut {
-        print_line!("\nended after {:.1} s: {}", record.ran_s, cut.words());
+        print_line!("\nended after {:.1} s: {cut}", record.ran_s);
     }
     print_line!("\n{}{evidence}", record.totals);
     for complaint in &record.complaints {
@@ -118,11 +125,7 @@ fn describe_files(plan: &Plan) -> String {
 }
 
 fn machine(options: &Options) -> Machine {
-    let build = if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    };
+    let build = ["release", "debug"][usize::from(cfg!(debug_assertions))];
     let this = support::machine::Machine::this();
     Machine {
         kernel: this.release,
@@ -132,19 +135,6 @@ fn machine(options: &Options) -> Machine {
         build: build.to_owned(),
         ring: ring_events::rings(),
         slowness: options.slowness.unwrap_or_else(noise::slowness),
-    }
-}
-
-fn plan_record(plan: &Plan, workloads: &[Workload]) -> PlanRecord {
-    let labels = workloads.iter().map(|workload| workload.label().to_owned());
-    PlanRecord {
-        workloads: labels.collect(),
-        duration_s: plan.duration.as_secs_f64(),
-        seed: plan.seed,
-        load: plan.load,
-        clients: plan.clients as u64,
-        executors: Vec::new(),
-        files: describe_files(plan),
     }
 }
 
@@ -177,35 +167,11 @@ fn patience(slowness: f64, noise_max: Duration) -> Duration {
     Duration::from_secs(2).mul_f64(slowness) + noise_max * 20
 }
 
-fn all_stats(executors: &[Executor]) -> impl Iterator<Item = &ExecutorStats> + Clone {
-    executors.iter().map(|executor| &*executor.stats)
-}
-
-/// Why a run ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
-    Interrupted,
-    ExecutorEnded,
-    Violated,
-}
-
-impl Cut {
-    fn words(self) -> &'static str {
-        match self {
-            Cut::Interrupted => "interrupted",
-            Cut::ExecutorEnded => "an executor did not go on",
-            Cut::Violated => "the first violation",
-        }
-    }
-}
-
-struct Run {
-    duration: Duration,
-    control: Arc<Control>,
+struct Run<'a> {
+    plan: &'a Plan,
     /// A violation of this ends it.
     until_broken: Option<Invariant>,
     library: Library,
-    slowness: f64,
     executors: Vec<Executor>,
     resources: Resources,
     sampler: Sampler,
@@ -213,20 +179,18 @@ struct Run {
     ran: Duration,
 }
 
-impl Run {
+impl<'a> Run<'a> {
     fn new(
-        plan: &Plan,
+        plan: &'a Plan,
         workloads: &[Workload],
         until_broken: Option<Invariant>,
     ) -> io::Result<Self> {
         // The sampler's thread and files are part of what is there at rest.
-        let sampler = Sampler::start(workloads)?;
+        let sampler = Sampler::start(&plan.control, workloads)?;
         Ok(Run {
-            duration: plan.duration,
-            control: Arc::clone(&plan.control),
+            plan,
             until_broken,
             library: Library::new(),
-            slowness: plan.slowness,
             executors: Vec::new(),
             resources: Resources::at_rest(plan.duration)?,
             sampler,
@@ -235,16 +199,16 @@ impl Run {
         })
     }
 
-    /// Samples once a second until the time is up, or something ends the run before.
-    fn supervise(&mut self, worker: &Worker) -> io::Result<Option<Cut>> {
-        let mut progress = Progress::new(self.duration);
+    /// Samples once a second until the time is up, or something ends the run before: what that was.
+    fn supervise(&mut self, worker: &Worker) -> io::Result<Option<&'static str>> {
+        let mut progress = Progress::new(self.plan.duration);
         let mut next_sample = SAMPLE_EVERY;
         let mut cut = None;
-        while cut.is_none() && self.sampler.elapsed() < self.duration {
-            let left = self.duration.saturating_sub(self.sampler.elapsed());
+        while cut.is_none() && self.sampler.elapsed() < self.plan.duration {
+            let left = self.plan.duration.saturating_sub(self.sampler.elapsed());
             thread::sleep(LOOK_EVERY.min(left));
             self.library.look();
-            self.sampler.look_at_waits(all_stats(&self.executors));
+            self.sampler.look_at_waits();
             cut = self.cut(worker);
             if self.sampler.elapsed() >= next_sample && left > SAMPLE_EVERY / 2 {
                 next_sample += SAMPLE_EVERY;
@@ -258,19 +222,20 @@ impl Run {
         Ok(cut)
     }
 
-    fn cut(&mut self, worker: &Worker) -> Option<Cut> {
+    /// Why the run ends before its time, if it does.
+    fn cut(&mut self, worker: &Worker) -> Option<&'static str> {
         let mut executors = self.executors.iter_mut();
         if worker.is_interrupted() {
-            Some(Cut::Interrupted)
+            Some(INTERRUPTED)
         } else if executors.any(|it| it.ending(Duration::ZERO).is_some()) {
-            Some(Cut::ExecutorEnded)
+            Some("an executor did not go on")
         } else {
-            self.is_violated().then_some(Cut::Violated)
+            self.is_violated().then_some("the first violation")
         }
     }
 
     fn is_violated(&self) -> bool {
-        let ledgers = all_stats(&self.executors).map(|stats| &stats.ledger);
+        let ledgers = self.executors.iter().map(|it| &it.stats.ledger);
         let mut ledgers = ledgers.chain([&self.library.ledger]);
         self.until_broken
             .is_some_and(|row| ledgers.any(|ledger| ledger.count(row).violations > 0))
@@ -278,40 +243,42 @@ impl Run {
 
     /// The numbers since the last sample, with the latencies that came before `until`.
     fn sample(&mut self, until: Instant) -> io::Result<Sample> {
-        let all_stats = all_stats(&self.executors);
-        let is_complete = all_stats.clone().all(ExecutorStats::is_complete);
-        let sample = self.sampler.sample(&self.control, all_stats, until)?;
+        let control = &self.plan.control;
+        let gauges = self.executors.iter().map(|it| &it.stats.gauges);
+        let to_come = gauges.map(|it| it.quic_connections_to_come.load(Ordering::Relaxed));
+        let is_complete = to_come.sum::<u64>() == 0;
+        let sample = self.sampler.sample(until)?;
         self.series.push(sample);
-        self.control
-            .set_patience(patience(self.slowness, self.sampler.noise_max));
+        control.set_patience(patience(self.plan.slowness, self.sampler.noise_max));
         self.resources.look(&sample, is_complete)?;
         if self.resources.has_warmed_up() {
-            self.control.set_warm();
+            control.set_warm();
         }
         Ok(sample)
     }
 
     /// Joins every executor; says of those that failed or would not end how and where.
     fn wait_for_ends(&mut self) -> Vec<String> {
-        let deadline = Instant::now() + END_PATIENCE + self.control.patience() * 4;
+        let deadline = Instant::now() + END_PATIENCE + self.plan.control.patience() * 4;
         let mut failures = Vec::new();
         for executor in &mut self.executors {
             let limit = deadline.saturating_duration_since(Instant::now());
             let failure = match executor.ending(limit) {
-                Some(Ending::Clean) => None,
-                Some(Ending::Failed(how)) => Some(how.clone()),
-                None => Some("did not end".to_owned()),
+                Some(Ok(())) => continue,
+                Some(Err(how)) => how.clone(),
+                None => "did not end".to_owned(),
             };
-            failures.extend(failure.map(|how| format!("{}: {how}", executor.stats.name())));
+            failures.push(format!("{}: {failure}", executor.stats.name));
         }
         failures
     }
 
-    fn evidence(&mut self, failures: Vec<String>, load: f64) -> Evidence {
+    fn evidence(&mut self, failures: Vec<String>) -> Evidence {
         let mut counts = [Count::default(); Invariant::ALL.len()];
         let mut first_violations = Vec::new();
         self.library.look();
-        let ledgers = all_stats(&self.executors).map(|stats| (stats.name(), &stats.ledger));
+        let ledgers = self.executors.iter().map(|it| &it.stats);
+        let ledgers = ledgers.map(|stats| (&*stats.name, &stats.ledger));
         for (name, ledger) in ledgers.chain([("library", &self.library.ledger)]) {
             for invariant in Invariant::ALL {
                 let count = &mut counts[invariant as usize];
@@ -324,17 +291,17 @@ impl Run {
             counts,
             first_violations,
             timeliness: std::mem::take(&mut self.sampler.timeliness),
-            taken: self.sampler.taken(),
-            slowness: self.slowness,
-            load,
-            memory: self.resources.memory,
-            left: self.resources.left,
-            descriptors: self.resources.descriptors,
+            taken: self.sampler.taken,
+            slowness: self.plan.slowness,
+            load: self.plan.load,
+            resources: std::mem::take(&mut self.resources),
             executors: self.executors.len(),
             failures,
         }
     }
 }
+
+const INTERRUPTED: &str = "interrupted";
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 

@@ -2,13 +2,13 @@
 //! record.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::check::control::Control;
-use crate::check::executor_stats::ExecutorStats;
 use crate::check::probe::{Timing, Workload};
 use crate::check::timeliness::Timeliness;
 use crate::counters::Totals;
@@ -21,6 +21,7 @@ use crate::record::Sample;
 /// Gathers the numbers of a run.
 #[derive(Debug)]
 pub(crate) struct Sampler {
+    control: Arc<Control>,
     started: Instant,
     noise: Noise,
     pub(crate) timeliness: Timeliness,
@@ -30,9 +31,9 @@ pub(crate) struct Sampler {
     waits: Vec<Wait>,
     first: Moment,
     last: Moment,
-    totals: Totals,
-    stolen: Taken,
-    throttled: Taken,
+    pub(crate) totals: Totals,
+    /// What the host of a virtual machine took away, and what a quota did.
+    pub(crate) taken: [Taken; 2],
 }
 
 /// Where the sums stood at a moment.
@@ -77,9 +78,10 @@ struct Wait {
 }
 
 impl Sampler {
-    pub(crate) fn start(workloads: &[Workload]) -> io::Result<Self> {
+    pub(crate) fn start(control: &Arc<Control>, workloads: &[Workload]) -> io::Result<Self> {
         let last = Moment::now(Totals::default())?;
         Ok(Sampler {
+            control: Arc::clone(control),
             started: last.at,
             noise: Noise::start()?,
             timeliness: Timeliness::new(workloads),
@@ -88,8 +90,7 @@ impl Sampler {
             first: last,
             last,
             totals: Totals::default(),
-            stolen: Taken::default(),
-            throttled: Taken::default(),
+            taken: Default::default(),
         })
     }
 
@@ -98,14 +99,9 @@ impl Sampler {
     }
 
     /// The numbers since the last call, with the latencies that came before `until`.
-    pub(crate) fn sample<'a>(
-        &mut self,
-        control: &Control,
-        all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone,
-        until: Instant,
-    ) -> io::Result<Sample> {
-        let noise = self.noise.take(&control.stalls, until);
-        self.totals = self.add_up(control, all_stats.clone());
+    pub(crate) fn sample(&mut self, until: Instant) -> io::Result<Sample> {
+        let noise = self.noise.take(&self.control.stalls, until);
+        self.totals = self.add_up();
         let moment = Moment::now(self.totals)?;
         let last = std::mem::replace(&mut self.last, moment);
         let span_s = moment.seconds_since(&last);
@@ -118,22 +114,22 @@ impl Sampler {
             throttled_cores: moment.throttled_since(&last),
             stolen_cores: stolen,
             other_cores: (busy - cpu_cores).max(0.0),
-            is_stopped: !control.stalls.lasted(last.at, moment.at).is_zero(),
+            is_stopped: !self.control.stalls.lasted(last.at, moment.at).is_zero(),
             is_unoptimised: cfg!(debug_assertions),
         };
         self.timeliness.begin(&second, &noise);
         self.noise_max = self.noise_max.max(noise.longest());
-        self.look_at_waits(all_stats.clone());
+        self.look_at_waits();
         for wait in &mut self.waits {
             wait.seconds = [wait.seconds[1], std::mem::take(&mut wait.this_second)];
         }
-        let late = self.take_latencies(control, all_stats.clone(), until);
+        let late = self.take_latencies(until);
 
         let per_s = |of: fn(&Totals) -> u64| (of(&self.totals) - of(&last.totals)) as f64 / span_s;
-        let live = |it: &ExecutorStats| it.gauges.live_timers.load(Ordering::Relaxed);
-        let live_timers: i64 = all_stats.clone().map(live).sum();
-        let in_flight = |it: &ExecutorStats| it.gauges.in_flight.load(Ordering::Relaxed);
-        let in_flight: u64 = all_stats.map(in_flight).sum();
+        let live_timers = self.control.live_timers();
+        let all_stats = self.control.all_stats().into_iter();
+        let in_flight = all_stats.map(|it| it.gauges.in_flight.load(Ordering::Relaxed));
+        let in_flight: u64 = in_flight.sum();
         let sample = Sample {
             at_s: self.started.elapsed().as_secs_f64(),
             in_flight,
@@ -157,45 +153,27 @@ impl Sampler {
             other_cores: second.other_cores,
             violations: self.totals.violations,
         };
-        self.stolen.enter(
-            moment.ticks.cores_since(self.first.ticks).stolen,
-            second.stolen_cores,
-        );
-        self.throttled
-            .enter(moment.throttled_since(&self.first), second.throttled_cores);
+        let stolen = moment.ticks.cores_since(self.first.ticks).stolen;
+        self.taken[0].enter(stolen, second.stolen_cores);
+        let throttled = moment.throttled_since(&self.first);
+        self.taken[1].enter(throttled, second.throttled_cores);
         self.totals.live_timers_max = self.totals.live_timers_max.max(live_timers.max(0) as u64);
         self.totals.in_flight_max = self.totals.in_flight_max.max(in_flight);
         Ok(sample)
     }
 
     /// Takes what is left, once every executor has ended or been given up.
-    pub(crate) fn finish<'a>(
-        &mut self,
-        control: &Control,
-        all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone,
-    ) {
+    pub(crate) fn finish(&mut self) {
         self.timeliness.end();
-        self.take_latencies(control, all_stats.clone(), Instant::now());
-        self.totals = self.add_up(control, all_stats);
-    }
-
-    pub(crate) fn totals(&self) -> Totals {
-        self.totals
-    }
-
-    /// What the host of a virtual machine took away, and what a quota did.
-    pub(crate) fn taken(&self) -> [Taken; 2] {
-        [self.stolen, self.throttled]
+        self.take_latencies(Instant::now());
+        self.totals = self.add_up();
     }
 
     /// For how long each executor has waited since the last look.
-    pub(crate) fn look_at_waits<'a>(
-        &mut self,
-        all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone,
-    ) {
-        let count = all_stats.clone().count();
-        self.waits.resize(count, Wait::default());
-        for (stats, wait) in all_stats.zip(&mut self.waits) {
+    pub(crate) fn look_at_waits(&mut self) {
+        let all_stats = self.control.all_stats();
+        self.waits.resize(all_stats.len(), Wait::default());
+        for (stats, wait) in all_stats.iter().zip(&mut self.waits) {
             let now = stats.core_time().unwrap_or(wait.until_now);
             let before = std::mem::replace(&mut wait.until_now, now);
             wait.this_second.enter(now.since(before).waited);
@@ -204,16 +182,11 @@ impl Sampler {
 
     /// What was seen of timers, of all kinds; returned is the lateness of those that were due by
     /// themselves.
-    fn take_latencies<'a>(
-        &mut self,
-        control: &Control,
-        all_stats: impl Iterator<Item = &'a ExecutorStats>,
-        until: Instant,
-    ) -> Histogram<u64> {
+    fn take_latencies(&mut self, until: Instant) -> Histogram<u64> {
         let mut late = histogram();
-        for (stats, wait) in all_stats.zip(&self.waits) {
+        for (stats, wait) in self.control.all_stats().iter().zip(&self.waits) {
             for timing in Timing::ALL {
-                let Some(seen) = stats.take(timing, &control.stalls, until) else {
+                let Some(seen) = stats.take(timing, &self.control.stalls, until) else {
                     continue;
                 };
                 if timing == Timing::Lateness {
@@ -226,18 +199,14 @@ impl Sampler {
         late
     }
 
-    fn add_up<'a>(
-        &self,
-        control: &Control,
-        all_stats: impl Iterator<Item = &'a ExecutorStats>,
-    ) -> Totals {
+    fn add_up(&self) -> Totals {
         let mut totals = Totals {
-            stalls: control.stalls.count(),
+            stalls: self.control.stalls.count(),
             live_timers_max: self.totals.live_timers_max,
             in_flight_max: self.totals.in_flight_max,
             ..Totals::default()
         };
-        for stats in all_stats {
+        for stats in self.control.all_stats() {
             totals.add(&stats.gauges);
             totals.violations += stats.ledger.violations();
         }

@@ -1,42 +1,16 @@
 //! Which timer queue a build soaks: it is chosen by a feature, so one binary has one of the two.
 
-/// The timer queue of a build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TimerQueue {
-    Wheel,
-    Classic,
-}
+pub(crate) const IS_WHEEL: bool = cfg!(feature = "timing-wheel");
 
-impl TimerQueue {
-    /// That of this build.
-    pub(crate) const OURS: TimerQueue = if cfg!(feature = "timing-wheel") {
-        TimerQueue::Wheel
-    } else {
-        TimerQueue::Classic
-    };
+/// What the timer queue of this build is called, and that of the other one.
+pub(crate) const OURS: &str = NAMES[!IS_WHEEL as usize];
+pub(crate) const OTHERS: &str = NAMES[IS_WHEEL as usize];
 
-    pub(crate) const fn other(self) -> TimerQueue {
-        match self {
-            TimerQueue::Wheel => TimerQueue::Classic,
-            TimerQueue::Classic => TimerQueue::Wheel,
-        }
-    }
+const NAMES: [&str; 2] = ["staged timing wheel", "classic ordered map"];
 
-    /// What `--version` of its build prints after the program's name.
-    pub(crate) const fn version(self) -> &'static str {
-        match self {
-            TimerQueue::Wheel => concat!(env!("CARGO_PKG_VERSION"), " (staged timing wheel)"),
-            TimerQueue::Classic => concat!(env!("CARGO_PKG_VERSION"), " (classic ordered map)"),
-        }
-    }
-
-    pub(crate) const fn label(self) -> &'static str {
-        match self {
-            TimerQueue::Wheel => "staged timing wheel",
-            TimerQueue::Classic => "classic ordered map",
-        }
-    }
-}
-
-/// What `--version` of this build prints after the program's name.
-pub(crate) const VERSION: &str = TimerQueue::OURS.version();
+/// What `--version` prints after the program's name.
+pub(crate) const VERSION: &str = if IS_WHEEL {
+    concat!(env!("CARGO_PKG_VERSION"), " (staged timing wheel)")
+} else {
+    concat!(env!("CARGO_PKG_VERSION"), " (classic ordered map)")
+};

@@ -144,7 +144,13 @@ impl Checker {
                 });
                 ledger.passed(Invariant::NothingTwice);
                 ledger.passed(Invariant::NothingLost);
-                self.judge_place(key, place);
+                match place {
+                    Place::NoLane => {}
+                    Place::First => ledger.passed(Invariant::InOrder),
+                    Place::Behind(other) => ledger.holds(Invariant::InOrder, false, || {
+                        format!("timer {} fired before timer {}", key.0, other.0)
+                    }),
+                }
                 // At the end everything is settled at once: what is late then says nothing.
                 if !self.control.is_draining() {
                     self.stats.record(timing, deadline, now);
@@ -180,12 +186,21 @@ impl Checker {
     /// Sweeps now and then until the run drains, in the executor whose timers are checked.
     pub(crate) fn spawn_sweeper(self: &Rc<Self>) {
         let checker = Rc::clone(self);
-        spawn_local(async move {
-            while !checker.control.is_draining() {
-                checker.pause(SWEEP_EVERY).await;
-            }
-        })
-        .detach();
+        spawn_local(async move { checker.drained().await }).detach();
+    }
+
+    /// Waits until the run drains, and sweeps meanwhile.
+    pub(crate) async fn drained(&self) {
+        while !self.control.is_draining() {
+            self.pause(SWEEP_EVERY).await;
+        }
+    }
+
+    /// Waits until `end`, or until the run drains.
+    pub(crate) async fn rest(&self, end: Instant) {
+        while !self.control.is_draining() && clock::now() < end {
+            self.pause(LOOK_EVERY).await;
+        }
     }
 
     /// Sleeps, then sweeps if it is time to: for an executor whose queue is to be empty now and
@@ -240,9 +255,8 @@ impl Checker {
         let (mut last, mut since) = (remaining(), clock::now());
         while last != T::default() && clock::since(since) < self.control.patience() {
             sleep(Duration::from_millis(5)).await;
-            let now = remaining();
-            if now != last {
-                (last, since) = (now, clock::now());
+            if remaining() != last {
+                (last, since) = (remaining(), clock::now());
             }
         }
         last
@@ -267,29 +281,13 @@ impl Checker {
     /// at its timers for certain, while between the two the machine may have stopped it for long.
     pub(crate) fn judge_overdue(&self, due: Instant, what: impl FnOnce() -> String) {
         let (last, patience) = (self.last_sweep.get(), self.control.patience());
-        let is_within = |overdue: Duration| overdue <= patience;
         let waited = last.saturating_duration_since(due);
-        let overdue = if is_within(waited)
-            || is_within(waited.saturating_sub(self.control.stalls.lasted(due, last)))
-        {
-            0
-        } else {
-            nanos(waited)
-        };
+        let is_lost = waited > patience
+            && waited.saturating_sub(self.control.stalls.lasted(due, last)) > patience;
+        let overdue = if is_lost { nanos(waited) } else { 0 };
         self.check(Invariant::NothingLost, overdue, || {
             format!("{} was {overdue} ns overdue and had not fired", what())
         });
-    }
-
-    fn judge_place(&self, key: Key, place: Place) {
-        let ledger = &self.stats.ledger;
-        match place {
-            Place::NoLane => {}
-            Place::First => ledger.passed(Invariant::InOrder),
-            Place::Behind(other) => ledger.holds(Invariant::InOrder, false, || {
-                format!("timer {} fired before timer {}", key.0, other.0)
-            }),
-        }
     }
 }
 
@@ -303,15 +301,13 @@ pub(crate) struct Live {
 impl Drop for Live {
     fn drop(&mut self) {
         self.checker.model.borrow_mut().returned(self.key);
-        self.checker
-            .stats
-            .gauges
-            .live_timers
-            .fetch_sub(1, Ordering::Relaxed);
+        let live = &self.checker.stats.gauges.live_timers;
+        live.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-const SWEEP_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const SWEEP_EVERY: Duration = Duration::from_millis(100);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Stalls as far back as this put off what is due now.
 const REMEMBERED: Duration = Duration::from_secs(30);

@@ -59,7 +59,6 @@ impl Control {
     }
 
     /// What all executors show.
-    #[cfg(feature = "simulation")]
     pub(crate) fn all_stats(&self) -> Vec<Arc<ExecutorStats>> {
         lock(&self.all_stats).clone()
     }

@@ -1,7 +1,6 @@
 //! What one executor shows the main thread: its ledger, its gauges, its latencies.
 
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use nix::unistd::gettid;
@@ -16,7 +15,7 @@ use crate::measure::process::{self, CoreTime};
 /// Written by one executor, read by the main thread at any time.
 #[derive(Debug)]
 pub(crate) struct ExecutorStats {
-    name: String,
+    pub(crate) name: String,
     pub(crate) workload: Workload,
     pub(crate) ledger: Ledger,
     pub(crate) gauges: Gauges,
@@ -31,10 +30,10 @@ impl ExecutorStats {
         ExecutorStats {
             name,
             workload,
-            ledger: Ledger::new(),
+            ledger: Ledger::default(),
             gauges: Gauges::default(),
             hogs: Spans::default(),
-            timings: Timing::ALL.map(|_| Lags::new()),
+            timings: Timing::ALL.map(|_| Lags::default()),
             thread_id: OnceLock::new(),
         }
     }
@@ -47,21 +46,6 @@ impl ExecutorStats {
     /// How long the executor's thread has run and waited for a core.
     pub(crate) fn core_time(&self) -> Option<CoreTime> {
         process::core_time(*self.thread_id.get()?)
-    }
-
-    /// How many timers have fired here.
-    pub(crate) fn fired(&self) -> u64 {
-        self.gauges.timers_fired.load(Ordering::Relaxed)
-    }
-
-    /// Whether all that it is to have has begun.
-    pub(crate) fn is_complete(&self) -> bool {
-        let to_come = &self.gauges.quic_connections_to_come;
-        to_come.load(Ordering::Relaxed) == 0
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Enters a latency: from when something was due, or asked for, to when it came.

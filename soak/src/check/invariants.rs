@@ -12,28 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::lock;
 
-/// The promises, each with its label and what it means, for first-time readers.
-macro_rules! promises {
-    ($($promise:ident, $label:literal: $meaning:literal;)*) => {
-        /// What the executors check while they run. The main thread adds lateness, memory and descriptors.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Invariant { $($promise),* }
-
-        impl Invariant {
-            pub(crate) const ALL: [Invariant; [$($label),*].len()] = [$(Invariant::$promise),*];
-
-            pub(crate) fn label(self) -> &'static str {
-                match self { $(Invariant::$promise => $label),* }
-            }
-
-            pub(crate) fn meaning(self) -> &'static str {
-                match self { $(Invariant::$promise => $meaning),* }
-            }
-        }
-    };
-}
-
-promises! {
+labelled! {
+    /// The promises, for first-time readers: what the executors check while they run. The main thread adds lateness, memory
+    /// and descriptors.
+    Invariant;
     NothingEarly, "nothing early":
         "No timer fires, and no message is redelivered, before its deadline, not even by a nanosecond.";
     NothingLost, "nothing lost":
@@ -89,43 +71,28 @@ promises! {
 }
 
 impl Invariant {
-    /// In what its violations are measured.
-    pub(crate) fn unit(self) -> Unit {
+    /// In what its violations are measured, if they are not counted.
+    pub(crate) fn unit(self) -> &'static str {
         match self {
             Invariant::NothingEarly
             | Invariant::NothingLost
             | Invariant::SocketTimeouts
             | Invariant::IdleCpu
-            | Invariant::Expiries => Unit::Nanoseconds,
-            Invariant::PeaksReturn => Unit::Bytes,
-            _ => Unit::Count,
+            | Invariant::Expiries => " ns",
+            Invariant::PeaksReturn => " bytes",
+            _ => "",
         }
     }
 }
 
-/// The unit of a worst value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Nanoseconds,
-    Bytes,
-    Count,
-}
-
 /// The checks of one executor.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ledger {
     tallies: [Tally; Invariant::ALL.len()],
     first_violations: Mutex<Vec<String>>,
 }
 
 impl Ledger {
-    pub(crate) fn new() -> Self {
-        Ledger {
-            tallies: Default::default(),
-            first_violations: Mutex::new(Vec::new()),
-        }
-    }
-
     /// Enters one check. `badness` is how far from the promise the world was, in the invariant's
     /// unit: zero if the promise held. `detail` is asked only about the first few violations.
     pub(crate) fn check(
@@ -157,7 +124,8 @@ impl Ledger {
                 .violations
                 .fetch_add(count.violations, Ordering::Relaxed);
             if before < FIRST_VIOLATIONS_MAX {
-                self.note(format!("{}: {}", invariant.label(), detail()));
+                let violation = format!("{}: {}", invariant.label(), detail());
+                lock(&self.first_violations).push(violation);
             }
         }
     }
@@ -204,11 +172,6 @@ impl Ledger {
     /// The first few violations of each invariant in words.
     pub(crate) fn first_violations(&self) -> Vec<String> {
         lock(&self.first_violations).clone()
-    }
-
-    #[cold]
-    fn note(&self, violation: String) {
-        lock(&self.first_violations).push(violation);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use glommio::audit::{self, Counts};
 
+use crate::check::invariants::Invariant::{Expiries, InOrder, NextExpiry, Wakes};
 use crate::check::invariants::{Count, Invariant, Ledger};
 
 /// The library's counts, as far as they were entered.
@@ -15,7 +16,7 @@ impl Library {
     /// From now on.
     pub(crate) fn new() -> Self {
         Library {
-            ledger: Ledger::new(),
+            ledger: Ledger::default(),
             entered: audit::counts(),
         }
     }
@@ -24,55 +25,33 @@ impl Library {
     pub(crate) fn look(&mut self) {
         let now = audit::counts();
         let before = std::mem::replace(&mut self.entered, now);
-        for (invariant, count, words) in news(before, now) {
+        for (invariant, checks, violations, words) in COUNTED {
+            let new = |of: Counter| of(now) - of(before);
+            let (checks, violations) = (new(checks), new(violations));
+            let worst = match invariant {
+                Expiries => now.early_max_ns.max(1),
+                _ => 1,
+            };
+            let count = Count {
+                checks,
+                violations,
+                worst,
+            };
             self.ledger
-                .enter(invariant, count, || format!("{} {words}", count.violations));
+                .enter(invariant, count, || format!("{violations} {words}"));
         }
     }
 }
 
-/// By invariant, with what its violations are.
-fn news(before: Counts, now: Counts) -> [(Invariant, Count, &'static str); 6] {
-    let count = |checks, violations, worst| Count {
-        checks,
-        violations,
-        worst: if violations > 0 { worst } else { 0 },
-    };
-    let new = |of: fn(Counts) -> u64| of(now) - of(before);
-    let expiries = new(|it| it.expiries);
-    let early = count(expiries, new(|it| it.early), now.early_max_ns.max(1));
-    let unordered = count(expiries, new(|it| it.unordered), 1);
-    let unmatched = count(new(|it| it.wakes), new(|it| it.unmatched_wakes), 1);
-    let unannounced = count(expiries, new(|it| it.unannounced), 1);
-    let left_behind = count(new(|it| it.passes), new(|it| it.left_behind), 1);
-    let too_long = count(new(|it| it.waits), new(|it| it.too_long), 1);
-    use Invariant::{Expiries, InOrder, NextExpiry, Wakes};
-    [
-        (Expiries, early, "timers expired before their deadlines"),
-        (
-            InOrder,
-            unordered,
-            "timers expired after one with a later deadline",
-        ),
-        (
-            Wakes,
-            unmatched,
-            "calls of wakers without an expiry, or expiries without a call",
-        ),
-        (
-            NextExpiry,
-            unannounced,
-            "timers expired before the next expiry that was told",
-        ),
-        (
-            NextExpiry,
-            left_behind,
-            "times a timer that was due was left in the queue",
-        ),
-        (
-            NextExpiry,
-            too_long,
-            "sleeps and slices were to last past the next expiry",
-        ),
-    ]
-}
+type Counter = fn(Counts) -> u64;
+
+/// By invariant: its checks, its violations, and what these are.
+#[rustfmt::skip]
+const COUNTED: [(Invariant, Counter, Counter, &str); 6] = [
+    (Expiries, |it| it.expiries, |it| it.early, "timers expired before their deadlines"),
+    (InOrder, |it| it.expiries, |it| it.unordered, "timers expired after one with a later deadline"),
+    (Wakes, |it| it.wakes, |it| it.unmatched_wakes, "calls of wakers without an expiry, or expiries without a call"),
+    (NextExpiry, |it| it.expiries, |it| it.unannounced, "timers expired before the next expiry that was told"),
+    (NextExpiry, |it| it.passes, |it| it.left_behind, "times a timer that was due was left in the queue"),
+    (NextExpiry, |it| it.waits, |it| it.too_long, "sleeps and slices were to last past the next expiry"),
+];

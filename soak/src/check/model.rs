@@ -245,11 +245,9 @@ impl DeadlineModel {
         }
         self.retired.insert(key, retired_as);
         self.retired_order.push_back(key);
-        if self.retired_order.len() > RETIRED_MAX {
-            let forgotten = self
-                .retired_order
-                .pop_front()
-                .expect("it is longer than its bound");
+        if self.retired_order.len() > RETIRED_MAX
+            && let Some(forgotten) = self.retired_order.pop_front()
+        {
             self.retired.remove(&forgotten);
         }
         Some(armed)
@@ -263,4 +261,25 @@ const RETIRED_MAX: usize = 1 << 15;
 const NEIGHBOURS_MAX: usize = 16;
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_lane_is_in_order_of_deadline_then_of_arming() {
+        let base = Instant::now();
+        let at = |ms| base + Duration::from_millis(ms);
+        let mut model = DeadlineModel::default();
+        for (key, ms) in [(1, 20), (2, 10), (3, 20), (4, 20)] {
+            model.arm(Key(key), at(ms), base);
+            model.join_lane(Key(key), Lane(0), base);
+        }
+        let places = [2, 3, 1, 4].map(|key| match model.fire(Key(key), at(30)) {
+            Firing::Expected { place, .. } => place,
+            other => panic!("{key}: {other:?}"),
+        });
+        use Place::{Behind, First};
+        assert_eq!(places, [First, Behind(Key(1)), First, First]);
+    }
+}

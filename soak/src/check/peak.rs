@@ -36,8 +36,9 @@ pub(crate) struct Peaks {
 /// What was seen from some moment on.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    before_bytes: u64,
-    most_bytes: u64,
+    /// Bytes.
+    before: u64,
+    most: u64,
     most_timers: i64,
     /// Timers of other executors, at the least and at the most.
     elsewhere: (i64, i64),
@@ -81,44 +82,40 @@ impl Peaks {
         if !self.is_judged {
             return;
         }
-        let asked = clock::now();
-        let mut excess = self.excess();
-        // What another workload holds for a moment is not what the peak took.
-        let (others_hold, patience) = (process::is_memory_held, self.checker.control.patience());
-        let is_simulated = self.checker.control.is_simulated();
-        let may_wait = |is_held| match is_held {
-            // What a process has allocated does not follow from the seed: nothing goes by it.
-            _ if is_simulated => false,
-            false => clock::since(asked) < RETURN_PATIENCE,
-            true => clock::since(asked) < patience,
-        };
-        let mut is_held = others_hold();
-        while excess > 0 && may_wait(is_held) {
-            sleep(LOOK_EVERY).await;
+        let checker = Rc::clone(&self.checker);
+        let excess = until_back(&checker, || {
             self.look();
-            is_held = others_hold();
-            excess = self.excess();
-        }
-        let ledger = &self.checker.stats.ledger;
-        ledger.check(Invariant::PeaksReturn, excess, || {
-            let Span {
-                before_bytes,
-                most_bytes,
-                ..
-            } = self.this;
+            let bytes = memory::allocated().bytes;
+            self.this.excess(bytes).max(self.all.excess(bytes))
+        });
+        let excess = excess.await;
+        checker.check(Invariant::PeaksReturn, excess, || {
+            let after = memory::allocated().bytes;
+            let Span { before, most, .. } = self.this;
+            let [before, most, after, excess] = [before, most, after, excess].map(counts::bytes);
             format!(
-                "{} before a peak, {} at its top, {} after it, which is {} more than allowed",
-                counts::bytes(before_bytes),
-                counts::bytes(most_bytes),
-                counts::bytes(memory::allocated().bytes),
-                counts::bytes(excess),
+                "{before} before a peak, {most} at its top, {after} after it, {excess} more than allowed"
             )
         });
     }
+}
 
-    fn excess(&self) -> u64 {
-        let bytes = memory::allocated().bytes;
-        self.this.excess(bytes).max(self.all.excess(bytes))
+/// Waits for a moment until memory is back: what is in excess then.
+pub(crate) async fn until_back(checker: &Checker, mut excess: impl FnMut() -> u64) -> u64 {
+    let asked = clock::now();
+    loop {
+        // What another workload holds for a moment is not what a peak took.
+        let patience = match process::is_memory_held() {
+            true => checker.control.patience(),
+            false => RETURN_PATIENCE,
+        };
+        let excess = excess();
+        // What a process has allocated does not follow from the seed: in a simulation nothing goes by it.
+        let may_wait = !checker.control.is_simulated() && clock::since(asked) < patience;
+        if excess == 0 || !may_wait {
+            return excess;
+        }
+        sleep(LOOK_EVERY).await;
     }
 }
 
@@ -127,15 +124,15 @@ impl Span {
         let bytes = memory::allocated().bytes;
         let elsewhere = elsewhere(checker);
         Span {
-            before_bytes: bytes,
-            most_bytes: bytes,
+            before: bytes,
+            most: bytes,
             most_timers: 0,
             elsewhere: (elsewhere, elsewhere),
         }
     }
 
     fn look(&mut self, checker: &Checker) {
-        self.most_bytes = self.most_bytes.max(memory::allocated().bytes);
+        self.most = self.most.max(memory::allocated().bytes);
         self.most_timers = self.most_timers.max(checker.live());
         let now = elsewhere(checker);
         let (least, most) = self.elsewhere;
@@ -147,7 +144,7 @@ impl Span {
         let bound = KEPT_BYTES
             + self.most_timers.unsigned_abs() * KEPT_BYTES_PER_TIMER
             + (most - least).unsigned_abs() * BYTES_PER_TIMER_ELSEWHERE;
-        bytes.saturating_sub(self.before_bytes + bound)
+        bytes.saturating_sub(self.before + bound)
     }
 }
 
@@ -165,7 +162,7 @@ const KEPT_BYTES: u64 = 8 << 20;
 const KEPT_BYTES_PER_TIMER: u64 = 112;
 
 /// A task, its timer, its message and what the model knows of it, in maps that grow by doubling.
-const BYTES_PER_TIMER_ELSEWHERE: u64 = 2_048;
+pub(crate) const BYTES_PER_TIMER_ELSEWHERE: u64 = 2_048;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const RETURN_PATIENCE: Duration = Duration::from_secs(1);

@@ -33,21 +33,10 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Workload::MessageQueue => "message-queue",
-            Workload::ReliableUdp => "reliable-udp",
-            Workload::ReEntrancy => "re-entrancy",
-            Workload::Cluster => "cluster",
-            Workload::Churn => "churn",
-            Workload::Idle => "idle",
-            Workload::Queues => "queues",
-            Workload::Files => "files",
-            Workload::Greedy => "greedy",
-            Workload::Survival => "survival",
-            #[cfg(feature = "quic")]
-            Workload::Quic => "quic",
-        }
+    /// As on the command line.
+    pub(crate) fn label(self) -> String {
+        let value = self.to_possible_value();
+        value.expect("none is hidden").get_name().to_owned()
     }
 
     /// Whether it needs a directory.
@@ -56,57 +45,19 @@ impl Workload {
     }
 }
 
-/// What is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Timing {
-    /// From a timer's deadline to the beginning of its callback.
-    Lateness,
-    /// The same of timers that are due by the hundred thousand.
-    Burst,
-    /// The same of as many that are due one after the other.
-    Crowd,
-    /// The same beside a task of another queue that works without a pause and yields when it
-    /// should.
-    Neighbour,
-    /// The same of an executor that does nothing but sleep, as the thread does that measures the
-    /// noise.
-    Sleep,
-    /// From asking to the answer, over a socket, in an executor that has bursts of timers, or
-    /// greedy tasks.
-    Ping,
-    /// From sending a datagram to its acknowledgement, if it was sent once.
-    SegmentRtt,
-}
-
-impl Timing {
-    pub(crate) const ALL: [Timing; 7] = [
-        Timing::Lateness,
-        Timing::Burst,
-        Timing::Crowd,
-        Timing::Neighbour,
-        Timing::Sleep,
-        Timing::Ping,
-        Timing::SegmentRtt,
-    ];
-
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Timing::Lateness => "timer lateness",
-            Timing::Burst => "lateness in bursts",
-            Timing::Crowd => "lateness in crowds",
-            Timing::Neighbour => "next to a hog",
-            Timing::Sleep => "1 ms sleeps",
-            Timing::Ping => "ping",
-            Timing::SegmentRtt => "datagram round trip",
-        }
-    }
-
-    /// How often a measurement should begin that waits for the end of the one before: a long one
-    /// stands for all that it has kept from beginning (coordinated omission). Deadlines do not wait
-    /// for each other, and datagrams are sent however long others take.
-    pub(crate) fn interval(self) -> Option<Duration> {
-        (self == Timing::Ping).then_some(PING_EVERY)
-    }
+labelled! {
+    /// What is timed: latencies, from when something was due, or asked for, to when it came.
+    Timing;
+    Lateness, "timer lateness": "callbacks of timers after their deadlines, in the workload";
+    Burst, "lateness in bursts": "callbacks of 100,000 timers with one and the same deadline";
+    Crowd, "lateness in crowds":
+        "callbacks of 100,000 timers that are due one after the other, over seconds";
+    Neighbour, "next to a hog":
+        "callbacks of timers while a task of another queue works without a pause and yields when it is asked to";
+    Sleep, "1 ms sleeps":
+        "ends of sleeps in an executor that does nothing else, as the plain thread that measures the noise";
+    Ping, "ping": "answers over a socket of an executor in which 100,000 timers are due";
+    SegmentRtt, "datagram round trip": "acknowledgements of datagrams that were sent once";
 }
 
 /// How often a ping is sent.

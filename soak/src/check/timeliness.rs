@@ -15,6 +15,7 @@
 
 mod promises;
 
+use std::cmp::max_by_key;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use promises::{PROMISES, Promise};
 use support::numbers;
 use support::quantiles::{Durations, Histogram, histogram};
 
-use crate::check::probe::{Timing, Workload};
+use crate::check::probe::{PING_EVERY, Timing, Workload};
 use crate::counts::grouped;
 use crate::measure::nanos;
 use crate::measure::process::Waited;
@@ -39,15 +40,8 @@ pub(crate) struct Timeliness {
     noise: [Histogram<u64>; 2],
     seconds: Seconds,
     was_quiet: bool,
-    /// Of the second at hand, if it is judged.
-    judged_by: Option<Noise>,
-}
-
-/// What a second's noise excuses in the tails of that second.
-#[derive(Clone, Copy, Debug)]
-struct Noise {
-    p999: Duration,
-    max: Duration,
+    /// What the noise of the second at hand excuses in its tails, p99.9 and the longest, if it is judged.
+    judged_by: Option<[Duration; 2]>,
 }
 
 /// Of one kind, in one workload.
@@ -109,10 +103,8 @@ impl Timeliness {
         let is_quiet = disturbance.is_none();
         let is_judged = std::mem::replace(&mut self.was_quiet, is_quiet) && is_quiet;
         self.seconds.enter(disturbance, is_judged);
-        self.judged_by = is_judged.then(|| Noise {
-            p999: noise.at(0.999) * NOISE_FACTOR,
-            max: noise.longest() * NOISE_FACTOR,
-        });
+        let tails = [noise.at(0.999), noise.longest()];
+        self.judged_by = is_judged.then(|| tails.map(|it| it * NOISE_FACTOR));
         self.noise[0].merge(noise);
         if is_judged {
             self.noise[1].merge(noise);
@@ -135,14 +127,14 @@ impl Timeliness {
     ) {
         let latency = self.latencies.get_mut(&(workload, timing));
         let latency = latency.expect("there is a promise for every kind that is timed");
-        let corrected = timing.interval().map(|interval| {
-            let interval = nanos(interval);
-            seen.clone_correct(interval)
-        });
+        // A ping waits for the end of the one before: a long one stands for all that it has kept
+        // from beginning (coordinated omission). Deadlines do not wait for each other, and datagrams
+        // are sent however long others take.
+        let corrected = (timing == Timing::Ping).then(|| seen.clone_correct(nanos(PING_EVERY)));
         let seen = corrected.as_ref().unwrap_or(seen);
         latency.whole.merge(seen);
-        let waited_max = Promise::find(workload, timing).waited_max;
-        if let Some(noise) = self.judged_by
+        let waited_max = Promise::find(workload, timing).waited_max();
+        if let Some([p999, max]) = self.judged_by
             && waited.iter().all(|waited| waited.all <= waited_max)
         {
             latency.quiet.merge(seen);
@@ -152,8 +144,8 @@ impl Timeliness {
             latency.last_second = self.seconds.all;
             let parts = (waited[0].all + waited[1].all) / WAIT_PARTS;
             let waited = parts.max(waited[0].longest).max(waited[1].longest);
-            latency.p999.enter(seen.at(0.999), noise.p999 + waited);
-            latency.max.enter(seen.longest(), noise.max + waited);
+            latency.p999.enter(seen.at(0.999), p999 + waited);
+            latency.max.enter(seen.longest(), max + waited);
         }
     }
 
@@ -256,10 +248,9 @@ impl Tail {
 
     fn enter(&mut self, latency: Duration, excuse: Duration) {
         let it = InSecond { latency, excuse };
-        self.largest = self.largest.max_by(it, |it| it.latency);
-        self.worst = self.worst.max_by(it, InSecond::over);
-        let beyond = latency.saturating_sub(excuse);
-        self.beyond.enter(beyond);
+        self.largest = max_by_key(self.largest, it, |it| it.latency);
+        self.worst = max_by_key(self.worst, it, InSecond::over);
+        self.beyond.enter(latency.saturating_sub(excuse));
     }
 
     /// Against `work` and each second's excuse, which may be exceeded in `allowed` seconds.
@@ -272,8 +263,6 @@ impl Tail {
             worst: shown.latency,
             bound: work + shown.excuse,
             is_kept,
-            shown: Duration::ZERO,
-            least: 1,
         }
     }
 }
@@ -288,84 +277,71 @@ impl InSecond {
         }
         latency - excuse
     }
-
-    fn max_by<T: Ord>(self, other: InSecond, key: impl Fn(&InSecond) -> T) -> InSecond {
-        std::cmp::max_by_key(self, other, key)
-    }
 }
 
 impl Promise {
     fn rows(&self, latency: &Latency, noise: &Histogram<u64>, stretch: f64) -> Vec<Row> {
-        let all = [
-            self.p50.map(|work| {
-                let worst = latency.quiet.at(0.5);
-                let bound = work.mul_f64(stretch) + noise.at(0.5);
-                let measured = Measured {
-                    worst,
-                    bound,
-                    is_kept: worst <= bound,
-                    shown: latency.whole.at(0.5),
-                    least: self.p50_least,
-                };
-                ("p50", "Half of them come within this time", measured)
-            }),
-            self.p999.map(|work| {
-                let allowed = ALLOWED_LEAST + latency.p999.beyond.len() / ALLOWED_ONE_IN;
-                let measured = Measured {
-                    shown: latency.whole.at(0.999),
-                    least: LEAST_P999,
-                    ..latency.p999.measured(work.mul_f64(stretch), allowed)
-                };
-                let meaning = "Of a thousand in a second, 999 come within this time";
-                ("p99.9", meaning, measured)
-            }),
-            self.max.map(|work| {
-                let measured = Measured {
-                    shown: latency.whole.longest(),
-                    ..latency.max.measured(work.mul_f64(stretch), 0)
-                };
-                ("max", "The last of them comes within this time", measured)
-            }),
-        ];
-        let (what, whose) = self.words();
-        let rows = all.into_iter().flatten().enumerate();
-        let rows = rows.map(|(index, (which, meaning, measured))| {
-            let meaning = match index {
-                0 => format!("{meaning}: {whose}."),
-                _ => format!("{meaning}."),
-            };
-            Row {
-                invariant: format!("{what} {which}"),
-                meaning,
-                ..measured.row(latency, self.seconds_least)
+        let Latency { whole, quiet, .. } = latency;
+        let work = self.work().map(|it| it.map(|it| it.mul_f64(stretch)));
+        let p50 = work[0].map(|work| {
+            let (worst, bound) = (quiet.at(0.5), work + noise.at(0.5));
+            let is_kept = worst <= bound;
+            Measured {
+                worst,
+                bound,
+                is_kept,
             }
         });
-        rows.collect()
-    }
-}
-
-impl Measured {
-    /// Without its name.
-    fn row(&self, latency: &Latency, seconds_least: u64) -> Row {
-        let is_enough = latency.seconds >= seconds_least && latency.quiet.len() >= self.least;
-        let (worst, bound) = if is_enough {
-            (self.worst, numbers::duration(self.bound))
-        } else {
-            (self.shown, "-".to_owned())
-        };
-        Row {
-            checks: latency.quiet.len(),
-            violations: u64::from(is_enough && !self.is_kept),
-            worst: numbers::duration(worst),
-            bound,
-            standing: match (latency.whole.is_empty(), is_enough, self.is_kept) {
-                (true, ..) => Outcome::NotExercised,
-                (_, false, _) => Outcome::Inconclusive,
-                (_, _, true) => Outcome::Pass,
-                (_, _, false) => Outcome::Fail,
-            },
-            ..Row::default()
+        let allowed = ALLOWED_LEAST + latency.p999.beyond.len() / ALLOWED_ONE_IN;
+        let p999 = work[1].map(|work| latency.p999.measured(work, allowed));
+        let max = work[2].map(|work| latency.max.measured(work, 0));
+        let (what, whose) = self.words();
+        let mut rows = Vec::new();
+        // Each with what is shown if it cannot be judged, and how many latencies it takes.
+        for (which, meaning, measured, shown, least) in [
+            (
+                "p50",
+                "Half of them come",
+                p50,
+                whole.at(0.5),
+                self.p50_least(),
+            ),
+            (
+                "p99.9",
+                "Of a thousand in a second, 999 come",
+                p999,
+                whole.at(0.999),
+                LEAST_P999,
+            ),
+            ("max", "The last of them comes", max, whole.longest(), 1),
+        ] {
+            let Some(measured) = measured else { continue };
+            let is_enough = latency.seconds >= self.seconds_least() && quiet.len() >= least;
+            let (worst, bound) = match is_enough {
+                true => (measured.worst, numbers::duration(measured.bound)),
+                false => (shown, "-".to_owned()),
+            };
+            let of_whom = if rows.is_empty() {
+                format!(": {whose}")
+            } else {
+                String::new()
+            };
+            rows.push(Row {
+                invariant: format!("{what} {which}"),
+                meaning: format!("{meaning} within this time{of_whom}."),
+                checks: quiet.len(),
+                violations: u64::from(is_enough && !measured.is_kept),
+                worst: numbers::duration(worst),
+                bound,
+                standing: match measured.is_kept {
+                    _ if whole.is_empty() => Outcome::NotExercised,
+                    _ if !is_enough => Outcome::Inconclusive,
+                    true => Outcome::Pass,
+                    false => Outcome::Fail,
+                },
+            });
         }
+        rows
     }
 }
 
@@ -373,10 +349,6 @@ impl Measured {
 struct Measured {
     worst: Duration,
     bound: Duration,
-    /// Of the whole run, for when it cannot be judged.
-    shown: Duration,
-    /// How many latencies it takes.
-    least: u64,
     is_kept: bool,
 }
 

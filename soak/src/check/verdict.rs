@@ -6,12 +6,11 @@ use std::fmt;
 
 use support::tables::Table;
 
-use crate::check::invariants::{Count, Invariant, Unit};
+use crate::check::invariants::{Count, Invariant};
 use crate::check::timeliness::Timeliness;
 use crate::counts::{self, grouped};
-use crate::measure::memory::Allocated;
 use crate::measure::quiet::Taken;
-use crate::measure::resources::{Descriptors, Memory};
+use crate::measure::resources::Resources;
 use crate::record::{Outcome, Record, Row};
 
 /// What a run has brought to light.
@@ -26,10 +25,7 @@ pub(crate) struct Evidence {
     pub(crate) slowness: f64,
     /// How many times the reference machine's number of timers.
     pub(crate) load: f64,
-    pub(crate) memory: Memory,
-    /// What the allocator had not got back at the end, if the executors ended.
-    pub(crate) left: Option<Allocated>,
-    pub(crate) descriptors: Descriptors,
+    pub(crate) resources: Resources,
     pub(crate) executors: usize,
     /// Executors that did not end, or not well, each in words.
     pub(crate) failures: Vec<String>,
@@ -49,19 +45,62 @@ impl Evidence {
         // How many times longer than on the reference machine the same work may take.
         let stretch = self.slowness.max(1.0) * self.load.max(1.0);
         rows.extend(self.timeliness.rows(stretch));
-        rows.push(of_memory(&self.memory));
-        rows.push(of_what_is_left(self.left));
-        rows.push(of_descriptors(self.descriptors));
-        rows.push(of_executors(self));
+        rows.extend(self.of_the_process());
         rows
+    }
+
+    /// What no executor sees.
+    fn of_the_process(&self) -> [Row; 4] {
+        let (memory, descriptors) = (&self.resources.memory, self.resources.descriptors);
+        let growth = memory.peak_bytes.saturating_sub(memory.warm_bytes);
+        let growth_max = MEMORY_GROWTH_BYTES
+            + memory.warm_bytes / MEMORY_GROWTH_DIVISOR
+            + memory.timers_added * BYTES_PER_TIMER;
+        let left = self.resources.left.unwrap_or_default();
+        let sizes = [growth, memory.warm_bytes, growth_max, left.bytes];
+        let [grown, warm, bound, left_over] = sizes.map(counts::bytes);
+        let failures = self.failures.len() as u64;
+        [
+            row(
+                [
+                    "memory after warm-up",
+                    "Once the run is under way, the process grows by no more than this.",
+                ],
+                [memory.samples, u64::from(growth > growth_max)],
+                [format!("+{grown} on {warm}"), format!("+{bound}")],
+            ),
+            row(
+                [
+                    "memory after the end",
+                    "When everything has ended, the program has given back the memory it asked for.",
+                ],
+                [self.resources.left.is_some(), left.bytes > LEFT_BYTES_MAX].map(u64::from),
+                [
+                    format!("{left_over} in {} blocks", grouped(left.blocks)),
+                    counts::bytes(LEFT_BYTES_MAX),
+                ],
+            ),
+            row(
+                ["descriptors constant", "No file or socket is left open."],
+                [descriptors.samples, u64::from(descriptors.deviation > 0)],
+                [descriptors.deviation.to_string(), "0".to_owned()],
+            ),
+            row(
+                [
+                    "executors ended well",
+                    "Every thread of the run came to its end without an error.",
+                ],
+                [self.executors as u64, failures],
+                [failures.to_string(), "0".to_owned()],
+            ),
+        ]
     }
 }
 
 /// A row with its meaning that is exact: one violation breaks it.
 fn row(
     [label, meaning]: [&str; 2],
-    checks: u64,
-    violations: u64,
+    [checks, violations]: [u64; 2],
     [worst, bound]: [String; 2],
 ) -> Row {
     Row {
@@ -80,77 +119,14 @@ fn row(
 }
 
 fn of_invariant(invariant: Invariant, count: &Count) -> Row {
-    let worst = match invariant.unit() {
-        Unit::Nanoseconds => format!("{} ns", grouped(count.worst)),
-        Unit::Bytes => format!("{} bytes", grouped(count.worst)),
-        Unit::Count => grouped(count.worst),
-    };
-    let worst = match count.violations {
-        0 => worst,
-        violations => format!("{worst} ({} times)", grouped(violations)),
-    };
+    let mut worst = grouped(count.worst) + invariant.unit();
+    if count.violations > 0 {
+        worst += &format!(" ({} times)", grouped(count.violations));
+    }
     row(
         [invariant.label(), invariant.meaning()],
-        count.checks,
-        count.violations,
+        [count.checks, count.violations],
         [worst, "0".to_owned()],
-    )
-}
-
-fn of_memory(memory: &Memory) -> Row {
-    let growth = memory.peak_bytes.saturating_sub(memory.warm_bytes);
-    let bound = MEMORY_GROWTH_BYTES
-        + memory.warm_bytes / MEMORY_GROWTH_DIVISOR
-        + memory.timers_added * BYTES_PER_TIMER;
-    let worst = format!(
-        "+{} on {}",
-        counts::bytes(growth),
-        counts::bytes(memory.warm_bytes)
-    );
-    row(
-        [
-            "memory after warm-up",
-            "Once the run is under way, the process grows by no more than this.",
-        ],
-        memory.samples,
-        u64::from(growth > bound),
-        [worst, format!("+{}", counts::bytes(bound))],
-    )
-}
-
-fn of_what_is_left(left: Option<Allocated>) -> Row {
-    let Allocated { bytes, blocks } = left.unwrap_or_default();
-    let worst = format!("{} in {} blocks", counts::bytes(bytes), grouped(blocks));
-    row(
-        [
-            "memory after the end",
-            "When everything has ended, the program has given back the memory it asked for.",
-        ],
-        u64::from(left.is_some()),
-        u64::from(bytes > LEFT_BYTES_MAX),
-        [worst, counts::bytes(LEFT_BYTES_MAX)],
-    )
-}
-
-fn of_descriptors(Descriptors { samples, deviation }: Descriptors) -> Row {
-    row(
-        ["descriptors constant", "No file or socket is left open."],
-        samples,
-        u64::from(deviation > 0),
-        [deviation.to_string(), "0".to_owned()],
-    )
-}
-
-fn of_executors(evidence: &Evidence) -> Row {
-    let failures = evidence.failures.len();
-    row(
-        [
-            "executors ended well",
-            "Every thread of the run came to its end without an error.",
-        ],
-        evidence.executors as u64,
-        failures as u64,
-        [failures.to_string(), "0".to_owned()],
     )
 }
 
@@ -246,13 +222,9 @@ mod tests {
             std::fs::read_to_string(patch).expect("text")
         });
         let planted: String = planted.collect();
-        let runs = planted
-            .lines()
-            .filter_map(|line| line.strip_prefix("row: "));
-        let seen_in: Vec<_> = runs
-            .filter_map(|run| run.split(" | ").next())
-            .flat_map(|rows| rows.split("; "))
-            .collect();
+        let runs = (planted.lines()).filter_map(|line| line.strip_prefix("row: "));
+        let rows = runs.filter_map(|run| run.split(" | ").next());
+        let seen_in: Vec<_> = rows.flat_map(|rows| rows.split("; ")).collect();
         for row in Evidence::default().rows() {
             assert!(seen_in.contains(&&*row.invariant), "{}", row.invariant);
         }

@@ -9,11 +9,9 @@
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use support::generator::stream;
 use support::process::thread_time;
@@ -21,64 +19,31 @@ use support::quantiles::{Histogram, histogram};
 
 use crate::measure::lag::{Lags, Spans};
 
-/// The sleeping thread. Ends when dropped.
+/// By how much the thread was overslept. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Noise {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(crate) struct Noise(Arc<Lags>);
 
 impl Noise {
     pub(crate) fn start() -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            is_stopped: AtomicBool::new(false),
-            overslept: Lags::new(),
-        });
-        let thread = thread::Builder::new()
-            .name("soak-noise".to_owned())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || shared.sleep_until_stopped()
-            })?;
-        Ok(Noise {
-            shared,
-            thread: Some(thread),
-        })
+        let overslept = Arc::<Lags>::default();
+        let wanted = Arc::downgrade(&overslept);
+        let thread = thread::Builder::new().name("soak-noise".to_owned());
+        thread.spawn(move || {
+            let mut due = Instant::now();
+            while let Some(overslept) = wanted.upgrade() {
+                // Not from the end of the sleep before: every millisecond counts, also those overslept.
+                due += SLEEP;
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+                overslept.record(due, Instant::now());
+            }
+        })?;
+        Ok(Noise(overslept))
     }
 
     /// Takes by how much sleeps that ended before `until` were overslept, and not taken yet,
     /// without the time for which the process was stopped.
     pub(crate) fn take(&self, stalls: &Spans, until: Instant) -> Histogram<u64> {
-        let taken = self.shared.overslept.take(&[stalls], until);
-        taken.unwrap_or_else(histogram)
-    }
-}
-
-impl Drop for Noise {
-    fn drop(&mut self) {
-        self.shared.is_stopped.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // It has nothing to report but a panic of its own, which is on the terminal already.
-            let _ = thread.join();
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Shared {
-    is_stopped: AtomicBool,
-    overslept: Lags,
-}
-
-impl Shared {
-    fn sleep_until_stopped(&self) {
-        let mut due = Instant::now();
-        while !self.is_stopped.load(Ordering::Relaxed) {
-            // Not from the end of the sleep before: every millisecond counts, also those overslept.
-            due += SLEEP;
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-            self.overslept.record(due, Instant::now());
-        }
+        self.0.take(&[stalls], until).unwrap_or_else(histogram)
     }
 }
 

@@ -30,27 +30,21 @@ pub(crate) struct Second {
 impl Second {
     /// Why it is not judged for time, if it is not: the first reason.
     pub(crate) fn disturbance(&self) -> Option<&'static str> {
-        let is_noisy = self.noise_p50 > NOISE_P50_MAX || self.noise_p99 > NOISE_P99_MAX;
-        let reasons = [
-            (self.is_unoptimised, "of a program that is not optimised"),
-            (self.is_stopped, "stopped on purpose"),
+        if self.is_unoptimised {
+            Some("of a program that is not optimised")
+        } else if self.is_stopped {
+            Some("stopped on purpose")
+        } else if self.throttled_cores > STOLEN_CORES_MAX {
             // Before what it looks like: sleeps are noisy by it, and some containers are told that it was stolen.
-            (
-                self.throttled_cores > STOLEN_CORES_MAX,
-                "throttled by the quota of the cgroup",
-            ),
-            (
-                self.stolen_cores > STOLEN_CORES_MAX,
-                "stolen from by the host",
-            ),
-            (
-                self.other_cores > self.cores * OTHERS_SHARE_MAX,
-                "disturbed by other processes",
-            ),
-            (is_noisy, "noisy for a sleeping thread"),
-        ];
-        let mut reasons = reasons.into_iter().filter(|&(holds, _)| holds);
-        reasons.next().map(|(_, words)| words)
+            Some("throttled by the quota of the cgroup")
+        } else if self.stolen_cores > STOLEN_CORES_MAX {
+            Some("stolen from by the host")
+        } else if self.other_cores > self.cores * OTHERS_SHARE_MAX {
+            Some("disturbed by other processes")
+        } else {
+            let is_noisy = self.noise_p50 > NOISE_P50_MAX || self.noise_p99 > NOISE_P99_MAX;
+            is_noisy.then_some("noisy for a sleeping thread")
+        }
     }
 }
 
@@ -94,47 +88,10 @@ pub(crate) const NOISE_P50_MAX: Duration = Duration::from_micros(250);
 
 /// A core that is free is found at once; one sleep in a hundred may wait for the slice of another
 /// thread.
-pub(crate) const NOISE_P99_MAX: Duration = Duration::from_millis(8);
+const NOISE_P99_MAX: Duration = Duration::from_millis(8);
 
 /// The kernel counts stolen time in ticks of ten milliseconds: up to three in a second.
-pub(crate) const STOLEN_CORES_MAX: f64 = 0.035;
+const STOLEN_CORES_MAX: f64 = 0.035;
 
 /// Of all cores.
-pub(crate) const OTHERS_SHARE_MAX: f64 = 0.125;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const QUIET: Second = Second {
-        noise_p50: Duration::from_micros(60),
-        noise_p99: Duration::from_millis(1),
-        cores: 4.0,
-        throttled_cores: 0.0,
-        stolen_cores: 0.0,
-        other_cores: 0.1,
-        is_stopped: false,
-        is_unoptimised: false,
-    };
-
-    #[test]
-    fn each_ceiling_disturbs_the_second_that_is_above_it() {
-        assert_eq!(QUIET.disturbance(), None);
-        type Disturb = fn(&mut Second);
-        let disturbances: [(Disturb, &str); 7] = [
-            (|it| it.is_unoptimised = true, "not optimised"),
-            (|it| it.is_stopped = true, "on purpose"),
-            (|it| it.throttled_cores = 0.04, "quota"),
-            (|it| it.stolen_cores = 0.04, "stolen"),
-            (|it| it.other_cores = 0.51, "other processes"),
-            (|it| it.noise_p50 *= 5, "noisy"),
-            (|it| it.noise_p99 *= 9, "noisy"),
-        ];
-        for (disturb, words) in disturbances {
-            let mut second = QUIET;
-            disturb(&mut second);
-            let found = second.disturbance();
-            assert!(found.is_some_and(|it| it.contains(words)), "{found:?}");
-        }
-    }
-}
+const OTHERS_SHARE_MAX: f64 = 0.125;

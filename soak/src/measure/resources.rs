@@ -17,27 +17,13 @@ pub(crate) struct Resources {
     /// While it was not warm yet.
     resident_max: u64,
     descriptors_warm: Option<i64>,
-    at_start: AtRest,
+    /// What the process held before the first executor.
+    descriptors_at_start: i64,
+    allocated_at_start: Allocated,
     pub(crate) memory: Memory,
     pub(crate) descriptors: Descriptors,
-    /// What the allocator had not got back at the end.
+    /// What the allocator had not got back at the end, if the executors ended.
     pub(crate) left: Option<Allocated>,
-}
-
-/// What the process holds while no executor runs.
-#[derive(Clone, Copy, Debug, Default)]
-struct AtRest {
-    descriptors: i64,
-    allocated: Allocated,
-}
-
-impl AtRest {
-    fn now() -> io::Result<Self> {
-        Ok(AtRest {
-            descriptors: settled_descriptors()?,
-            allocated: memory::allocated(),
-        })
-    }
 }
 
 /// Resident memory after the warm-up.
@@ -64,7 +50,8 @@ impl Resources {
     pub(crate) fn at_rest(duration: Duration) -> io::Result<Self> {
         Ok(Resources {
             duration,
-            at_start: AtRest::now()?,
+            descriptors_at_start: settled_descriptors()?,
+            allocated_at_start: memory::allocated(),
             ..Resources::default()
         })
     }
@@ -93,12 +80,11 @@ impl Resources {
 
     /// After every executor has ended.
     pub(crate) fn look_at_rest(&mut self) -> io::Result<()> {
-        self.look_at_descriptors(self.at_start.descriptors)?;
-        let allocated = memory::allocated();
-        let before = self.at_start.allocated;
+        self.look_at_descriptors(self.descriptors_at_start)?;
+        let (now, before) = (memory::allocated(), self.allocated_at_start);
         self.left = Some(Allocated {
-            bytes: allocated.bytes.saturating_sub(before.bytes),
-            blocks: allocated.blocks.saturating_sub(before.blocks),
+            bytes: now.bytes.saturating_sub(before.bytes),
+            blocks: now.blocks.saturating_sub(before.blocks),
         });
         Ok(())
     }

@@ -13,11 +13,9 @@ use crate::record::{Distribution, Outcome, Record, Row, Sample};
 
 /// The page about one run, or about two.
 pub(crate) fn page(records: &[Record]) -> String {
-    let outcomes = records
-        .iter()
-        .map(|it| format!("{}: {}", it.outcome.word(), it.name));
+    let outcomes = (records.iter()).map(|it| format!("{}: {}", it.outcome.word(), it.name));
     let title = outcomes.collect::<Vec<_>>().join(", ");
-    let names: Vec<_> = records.iter().map(|it| &*it.name).collect();
+    let names: Vec<_> = names(records).collect();
     let plots = plots::all(records);
     let page = html! {
         (DOCTYPE)
@@ -63,14 +61,14 @@ fn card(record: &Record) -> Markup {
     let (class, sign) = look(record.outcome);
     let broken = (record.rows.iter()).filter(|row| row.standing == Outcome::Fail);
     let broken: Vec<_> = broken.map(|row| &*row.invariant).collect();
-    let found = match (record.outcome, &broken[..]) {
-        (Outcome::NotExercised | Outcome::Pass, _) => "no promise was broken".to_owned(),
-        (Outcome::Inconclusive, _) => {
+    let all = format!("broken: {}", broken.join(", "));
+    let found = match record.outcome {
+        Outcome::NotExercised | Outcome::Pass => "no promise was broken",
+        Outcome::Inconclusive => {
             "no promise was broken, but the machine was too noisy to judge how late all timers were"
-                .to_owned()
         }
-        (Outcome::Fail, []) => "the run did not end well".to_owned(),
-        (Outcome::Fail, broken) => format!("broken: {}", broken.join(", ")),
+        Outcome::Fail if broken.is_empty() => "the run did not end well",
+        Outcome::Fail => &all,
     };
     html! {
         div.card.(class) {
@@ -87,15 +85,14 @@ fn card(record: &Record) -> Markup {
 /// A figure that is worth comparing: its name, how it is written, and its value.
 type Figure = (&'static str, fn(f64) -> String, Option<f64>);
 
+#[rustfmt::skip]
 fn figures(run: &Record) -> [Figure; 15] {
-    let found = |name| {
-        run.distributions
-            .iter()
-            .find(|it| it.name == name && it.count > 0)
+    let found = |name, ns: fn(&Distribution) -> u64| {
+        let mut all = run.distributions.iter();
+        let found = all.find(|it| it.name == name && it.count > 0);
+        found.map(|it| ns(it) as f64)
     };
-    let late = |ns: fn(&Distribution) -> u64| {
-        found(Timing::Lateness.label()).map(|timers| ns(timers) as f64)
-    };
+    let late = |ns: fn(&Distribution) -> u64| found(Timing::Lateness.label(), ns);
     let per_s = |total: u64| (run.ran_s > 0.0).then(|| total as f64 / run.ran_s);
     let peak = |of: fn(&Sample) -> u64| run.samples.iter().map(of).max().map(|most| most as f64);
     let cores: f64 = run.samples.iter().map(|sample| sample.cpu_cores).sum();
@@ -108,32 +105,16 @@ fn figures(run: &Record) -> [Figure; 15] {
         ("lateness p99", nanoseconds, late(|it| it.p99_ns)),
         ("lateness p99.9", nanoseconds, late(|it| it.p999_ns)),
         ("lateness max", nanoseconds, late(|it| it.max_ns)),
-        (
-            "noise p99.9",
-            nanoseconds,
-            found(MACHINE_NOISE).map(|it| it.p999_ns as f64),
-        ),
+        ("noise p99.9", nanoseconds, found(MACHINE_NOISE, |it| it.p999_ns)),
         ("timers armed/s", count, per_s(totals.timers_armed)),
         ("timers cancelled/s", count, per_s(totals.timers_cancelled)),
         ("timers fired/s", count, per_s(totals.timers_fired)),
-        (
-            "most timers alive",
-            count,
-            Some(totals.live_timers_max as f64),
-        ),
+        ("most timers alive", count, Some(totals.live_timers_max as f64)),
         ("messages acked/s", count, per_s(totals.messages_acked)),
         ("datagrams sent/s", count, per_s(totals.datagrams_sent)),
-        (
-            "cores used on average",
-            |cores| format!("{cores:.2} cores"),
-            cores,
-        ),
+        ("cores used on average", |cores| format!("{cores:.2} cores"), cores),
         ("peak resident memory", bytes, peak(|it| it.resident_bytes)),
-        (
-            "peak allocated memory",
-            bytes,
-            peak(|it| it.allocated_bytes),
-        ),
+        ("peak allocated memory", bytes, peak(|it| it.allocated_bytes)),
         ("checks made", count, Some(checks(run) as f64)),
     ]
 }
@@ -195,65 +176,43 @@ fn facts_of_all(records: &[Record]) -> Markup {
     }
 }
 
+#[rustfmt::skip]
 fn facts(record: &Record) -> [(&'static str, String); 13] {
     let (machine, plan) = (&record.machine, &record.plan);
     let began = UNIX_EPOCH + Duration::from_secs(record.started_unix_s);
+    let files = if plan.files.is_empty() { "–" } else { &plan.files };
+    let slowness = format!("{:.2} times slower than on the reference machine", machine.slowness);
     [
         ("Timer queue", record.timer_queue.clone()),
-        (
-            "Began",
-            humantime::format_rfc3339_seconds(began).to_string(),
-        ),
+        ("Began", humantime::format_rfc3339_seconds(began).to_string()),
         ("Duration", run_time(plan.duration_s)),
         ("Seed", plan.seed.to_string()),
         ("Load on this machine", format!("{:.2}", plan.load)),
         ("Workloads", plan.workloads.join(", ")),
         ("Executors", plan.executors.join(", ")),
-        (
-            "Files",
-            if plan.files.is_empty() {
-                "–".to_owned()
-            } else {
-                plan.files.clone()
-            },
-        ),
+        ("Files", files.to_owned()),
         ("Kernel", machine.kernel.clone()),
-        (
-            "Processor",
-            format!("{}, {} cores", machine.cpu, machine.cores),
-        ),
+        ("Processor", format!("{}, {} cores", machine.cpu, machine.cores)),
         ("Memory", scaled(machine.memory_bytes as f64, &BYTES)),
         ("Driver", machine.ring.clone()),
-        (
-            "Build",
-            format!(
-                "{}, {:.2} times slower than on the reference machine",
-                machine.build, machine.slowness
-            ),
-        ),
+        ("Build", format!("{}, {slowness}", machine.build)),
     ]
 }
 
 /// A line for each promise, those of the first run first.
 fn verdict(records: &[Record]) -> Markup {
     let rows = || records.iter().flat_map(|record| &record.rows);
-    let lines = each_once(rows().map(|row| &*row.invariant))
-        .into_iter()
-        .map(|promise| {
-            let is_it = |row: &&Row| row.invariant == promise;
-            let meaning = rows().find(is_it).map_or("", |row| &row.meaning);
-            let cells = records
-                .iter()
-                .flat_map(|record| standing(record.rows.iter().find(is_it)));
-            (html! { (promise) small { (meaning) } }, cells.collect())
-        });
+    let promises = each_once(rows().map(|row| &*row.invariant)).into_iter();
+    let lines = promises.map(|promise| {
+        let is_it = |row: &&Row| row.invariant == promise;
+        let meaning = rows().find(is_it).map_or("", |row| &row.meaning);
+        let found = records.iter().map(|run| run.rows.iter().find(is_it));
+        let name = html! { (promise) small { (meaning) } };
+        (name, found.flat_map(standing).collect())
+    });
     // Of two runs the first column says which one follows.
-    let heads = records.iter().flat_map(|record| {
-        let first = if records.len() == 1 {
-            "verdict"
-        } else {
-            &record.name
-        };
+    let heads = names(records).flat_map(|name| {
+        let first = [name, "verdict"][usize::from(records.len() == 1)];
         [first, "checks", "worst", "bound"]
     });
     table(heads, lines)
@@ -318,21 +277,15 @@ fn percentiles(records: &[Record]) -> Markup {
         run.distributions.iter().map(|it| (&*run.name, it))
     }
     let all = || records.iter().flat_map(of);
-    let rows = each_once(all().map(|(_, it)| &*it.name))
-        .into_iter()
-        .flat_map(|name| {
-            all()
-                .filter(move |(_, it)| it.name == name)
-                .map(move |(run, it)| {
-                    let ns = [it.p50_ns, it.p90_ns, it.p99_ns, it.p999_ns, it.max_ns];
-                    let cells = ns.map(|ns| nanoseconds(ns as f64)).into_iter();
-                    let cells = cells
-                        .chain([grouped(it.count)])
-                        .map(|cell| html! { (cell) });
-                    let name = html! { (name) @if records.len() > 1 { small { (run) } } };
-                    (name, cells.collect())
-                })
-        });
+    let names = each_once(all().map(|(_, it)| &*it.name)).into_iter();
+    let in_order = names.flat_map(|name| all().filter(move |(_, it)| it.name == name));
+    let rows = in_order.map(|(run, it)| {
+        let ns = [it.p50_ns, it.p90_ns, it.p99_ns, it.p999_ns, it.max_ns];
+        let cells = ns.map(|ns| nanoseconds(ns as f64)).into_iter();
+        let cells = cells.chain([grouped(it.count)]);
+        let name = html! { (it.name) @if records.len() > 1 { small { (run) } } };
+        (name, cells.map(|cell| html! { (cell) }).collect())
+    });
     table(["p50", "p90", "p99", "p99.9", "max", "count"], rows)
 }
 

@@ -64,7 +64,7 @@ impl Judge {
         self.library.look();
         let of_library = (&self.library.ledger, "library");
         let all_stats = self.control.all_stats();
-        let ledgers = all_stats.iter().map(|it| (&it.ledger, it.name()));
+        let ledgers = all_stats.iter().map(|it| (&it.ledger, &*it.name));
         let (mut in_flight, mut live) = (0, 0);
         for (ledger, name) in ledgers.chain([of_library]) {
             let is_broken = |it: &Invariant| {
@@ -99,7 +99,7 @@ impl Judge {
             let taken = stats.take(timing, &self.control.stalls, clock::now());
             let late = taken.map_or(0, |taken| taken.max());
             if self.judged.lateness && late > 0 {
-                let (name, timing) = (stats.name(), timing.label());
+                let (name, timing) = (&stats.name, timing.label());
                 return Err(format!(
                     "broken: {timing}: {name}: {late} ns in simulated time"
                 ));

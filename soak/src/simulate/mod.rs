@@ -33,21 +33,16 @@ use crate::check::probe::Workload;
 use crate::counts;
 use crate::measure::{memory, process};
 use crate::options::Options;
-use crate::timer_queue::TimerQueue;
+use crate::timer_queue::OURS;
 use crate::workload::files::power::Appended;
-use crate::workload::{self, Nodes, Plan, Service};
+use crate::workload::{self, Nodes, Plan};
 
 /// Simulates each seed, until one fails.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     let workloads = workloads(options)?;
     let labels: Vec<_> = workloads.iter().map(|it| it.label()).collect();
-    println!(
-        "timer queue: {}   duration: {:?}   load: {}   workloads: {}",
-        TimerQueue::OURS.label(),
-        options.duration,
-        options.load,
-        labels.join(", ")
-    );
+    let (duration, load, labels) = (options.duration, options.load, labels.join(", "));
+    println!("timer queue: {OURS}   duration: {duration:?}   load: {load}   workloads: {labels}");
     let began = Instant::now();
     let first = options.seed.unwrap_or(0);
     let mut sum = Tally::default();
@@ -121,10 +116,10 @@ fn simulate(options: &Options, workloads: &[Workload], seed: u64) -> Result<Tall
             network.latency(latency).loss(0.001)
         })
         .disk(|disk| disk.lost_unsynced(true).torn_writes(true));
-    let has_pauses = seed % 2 == 1;
-    let has_order = seed % 4 < 2;
+    let (has_pauses, has_order) = (seed % 2 == 1, seed % 4 < 2);
     simulation = simulation.random_task_order(!has_order);
-    for (number, node) in plan.nodes.iter().flat_map(Nodes::take).enumerate() {
+    let nodes = plan.nodes.iter().flat_map(|it| it.executors.take());
+    for (number, node) in nodes.enumerate() {
         if has_pauses {
             let rng = stream(seed, PAUSES + number as u64);
             simulation = with_pauses(simulation, rng, &node.name, duration);
@@ -134,9 +129,8 @@ fn simulate(options: &Options, workloads: &[Workload], seed: u64) -> Result<Tall
             main.take().expect("it has power all the time")()
         });
     }
-    for service in plan.nodes.iter().flat_map(Nodes::take_services) {
-        let Service { name, shards, main } = service;
-        simulation = simulation.node(name, shards, main);
+    for service in plan.nodes.iter().flat_map(|it| it.services.take()) {
+        simulation = simulation.node(service.name, service.shards, service.main);
     }
     if workloads.contains(&Workload::Files) {
         let stats = Arc::new(ExecutorStats::new(Workload::Files, "appender".to_owned()));
@@ -146,14 +140,13 @@ fn simulate(options: &Options, workloads: &[Workload], seed: u64) -> Result<Tall
             .node("appender", 1, move || Rc::clone(&appended).live())
             .restarts("appender", POWER_LASTS, POWER_OFF);
     }
-    let judge = Rc::new(RefCell::new(Judge::new(
-        Arc::clone(&plan.control),
-        Judged {
-            lateness: !has_pauses,
-            order: has_order,
-            peaks: workloads.len() == 1,
-        },
-    )));
+    let judged = Judged {
+        lateness: !has_pauses,
+        order: has_order,
+        peaks: workloads.len() == 1,
+    };
+    let judge = Judge::new(Arc::clone(&plan.control), judged);
+    let judge = Rc::new(RefCell::new(judge));
     let watching = Rc::clone(&judge);
     let simulation = simulation
         .client("control", move || {
@@ -234,17 +227,8 @@ mod tests {
     /// A seed does the same, whatever other threads of the process have allocated.
     #[test]
     fn a_run_does_not_go_by_the_allocator() {
-        let arguments = [
-            "soak",
-            "--simulate",
-            "--workload",
-            "queues",
-            "--duration",
-            "200ms",
-            "--load",
-            "0.005",
-        ];
-        let options = Options::parse_from(arguments);
+        let arguments = "soak --simulate --workload queues --duration 200ms --load 0.005";
+        let options = Options::parse_from(arguments.split(' '));
         // Other tests of this process are among the checks, but not in the digest.
         let digest = |it: Tally| it.to_string().split(';').next().map(str::to_owned);
         let run = || simulate(&options, &SIMULATED, 0).map(digest);

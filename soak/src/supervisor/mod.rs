@@ -20,7 +20,7 @@ pub(crate) mod worker;
 
 use std::env;
 use std::error::Error;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -38,11 +38,7 @@ use crate::workload::files::directory;
 
 /// Runs what the command line asks for, in one worker or in two, one after the other.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
-    let Prepared {
-        mut outputs,
-        programs,
-        files_in,
-    } = match prepare(options) {
+    let (mut outputs, files_in, programs) = match prepare(options) {
         Ok(prepared) => prepared,
         Err(told) => {
             eprintln!("soak: {told}");
@@ -52,12 +48,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     let mut monitor = Monitor::start()?;
     let seed = options.seed();
     let is_comparison = programs.len() > 1;
-    let mut records: Vec<Record> = Vec::new();
-    let mut outcome = Outcome::Pass;
+    let (mut records, mut outcome) = (Vec::<Record>::new(), Outcome::Pass);
     for (index, program) in programs.iter().enumerate() {
         if is_comparison {
             let (number, of) = (index + 1, programs.len());
-            print_line!("run {number} of {of}: {}\n", program.name());
+            print_line!("run {number} of {of}: {}\n", program.name);
         }
         let job = job(options, program, seed, &files_in, records.first());
         let record = match monitor.supervise(job)? {
@@ -70,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         };
         outcome = outcome.max(record.as_ref().map_or(Outcome::Fail, |it| it.outcome));
         records.extend(record.map(|record| Record {
-            name: program.name(),
+            name: program.name.clone(),
             ..*record
         }));
         if monitor.is_interrupted() {
@@ -88,7 +83,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         print_line!("\nverdict: {}", outcome.word());
     }
     if !records.is_empty() {
-        outputs.write(options, &records, is_comparison)?;
+        outputs.write(options, &records)?;
     }
     Ok(ExitCode::from(match outcome {
         Outcome::NotExercised | Outcome::Pass => 0,
@@ -97,14 +92,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     }))
 }
 
-struct Prepared {
-    outputs: Outputs,
-    programs: Vec<Program>,
-    files_in: Option<TempDir>,
-}
-
-/// What can be known to be wrong is said before anything runs.
-fn prepare(options: &Options) -> Result<Prepared, String> {
+/// Files and programs. What can be known to be wrong is said before anything runs.
+fn prepare(options: &Options) -> Result<(Outputs, Option<TempDir>, Vec<Program>), String> {
     let outputs = Outputs::open(options)?;
     let has_files = options.workloads().into_iter().any(Workload::has_files);
     let files_in = has_files
@@ -114,15 +103,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
             Some(place) => told("--files-in", place, &error),
             None => format!("no directory can be made for files: {error}; name one, --files-in"),
         })?;
-    let programs = match options.compared() {
-        Some(compared) => programs::both(&compared)?.into(),
-        None => vec![Program::ours()?],
-    };
-    Ok(Prepared {
-        outputs,
-        programs,
-        files_in,
-    })
+    Ok((outputs, files_in, programs::all(options)?))
 }
 
 /// The arguments of this process, for a worker.
@@ -174,22 +155,14 @@ impl Outputs {
     }
 
     /// Writes `records`: to JSON as an array if they are to be compared, else the only one by itself.
-    fn write(
-        &mut self,
-        options: &Options,
-        records: &[Record],
-        is_comparison: bool,
-    ) -> Result<(), String> {
+    fn write(&mut self, options: &Options, records: &[Record]) -> Result<(), String> {
         if let Some(json) = &mut self.json {
-            let written = json.write(|file| {
-                let mut writer = BufWriter::new(file);
-                match records {
-                    [record] if !is_comparison => serde_json::to_writer(&mut writer, record)?,
-                    records => serde_json::to_writer(&mut writer, records)?,
-                }
-                writeln!(writer)?;
-                writer.flush()
-            });
+            let text = match records {
+                [record] if options.compare.is_none() => serde_json::to_string(record),
+                records => serde_json::to_string(records),
+            };
+            let text = text.expect("it is plain data") + "\n";
+            let written = json.write(|file| file.write_all(text.as_bytes()));
             written.map_err(|error| told("--json", json.path(), &error))?;
         }
         if let Some(page) = &mut self.report {

@@ -8,84 +8,66 @@ use std::process::{Command, Stdio};
 
 use glommio::Driver;
 
-use crate::options::Compared;
+use crate::options::Options;
 use crate::print::print_line;
-use crate::timer_queue::{TimerQueue, VERSION};
+use crate::timer_queue::{IS_WHEEL, OTHERS, OURS, VERSION};
 
-/// A program, its timer queue, and how it is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A program, and how it is run.
+#[derive(Debug)]
 pub(crate) struct Program {
-    timer_queue: TimerQueue,
+    /// What tells it from the one that it is compared with.
+    pub(crate) name: String,
     /// The driver that it is to use, if it is compared with another.
     pub(crate) driver: Option<Driver>,
     pub(crate) path: PathBuf,
 }
 
-impl Program {
-    pub(crate) fn ours() -> Result<Self, String> {
-        let path = env::current_exe()
-            .map_err(|error| format!("where this program lies is not known: {error}"))?;
-        Ok(Program {
-            timer_queue: TimerQueue::OURS,
-            driver: None,
-            path,
-        })
-    }
-
-    /// What tells it from the one that it is compared with.
-    pub(crate) fn name(&self) -> String {
-        match self.driver {
-            Some(driver) => driver.to_string(),
-            None => self.timer_queue.label().to_owned(),
-        }
-    }
-
-    fn other(path: PathBuf) -> Result<Self, String> {
-        check(&path)?;
-        Ok(Program {
-            timer_queue: TimerQueue::OURS.other(),
-            driver: None,
-            path,
-        })
-    }
-}
-
-/// What is to be compared, in the order in which it is run: the wheel first, and io_uring.
-pub(crate) fn both(with: &Compared) -> Result<[Program; 2], String> {
-    let ours = Program::ours()?;
-    let other = match with {
-        Compared::Drivers => {
-            return Ok([Driver::IoUring, Driver::Epoll].map(|driver| Program {
+/// What is to be run, in order: the wheel first, and io_uring.
+pub(crate) fn all(options: &Options) -> Result<Vec<Program>, String> {
+    let path = env::current_exe()
+        .map_err(|error| format!("where this program lies is not known: {error}"))?;
+    let other = match &options.compare {
+        None => None,
+        Some(Some(word)) if word.as_os_str() == "epoll" => {
+            let with = |driver: Driver| Program {
+                name: driver.to_string(),
                 driver: Some(driver),
-                ..ours.clone()
-            }));
+                path: path.clone(),
+            };
+            return Ok([Driver::IoUring, Driver::Epoll].map(with).into());
         }
-        Compared::Built => build()?,
-        Compared::With(path) => path.clone(),
+        Some(Some(path)) => Some(path.clone()),
+        Some(None) => Some(build()?),
     };
-    let mut both = [ours, Program::other(other)?];
-    both.sort_by_key(|program| program.timer_queue != TimerQueue::Wheel);
-    Ok(both)
+    let of_queue = |name: &str, path: PathBuf| Program {
+        name: name.to_owned(),
+        driver: None,
+        path,
+    };
+    let mut programs = vec![of_queue(OURS, path)];
+    if let Some(other) = other {
+        check(&other)?;
+        programs.push(of_queue(OTHERS, other));
+        if !IS_WHEEL {
+            programs.reverse();
+        }
+    }
+    Ok(programs)
 }
 
 /// Whether the program is this soak with the other timer queue.
 fn check(path: &Path) -> Result<(), String> {
     let named = format!("--compare={}", path.display());
-    let asked = Command::new(path)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("{named}: {error}"))?;
+    let mut program = Command::new(path);
+    let asked = program.arg("--version").stdin(Stdio::null()).output();
+    let asked = asked.map_err(|error| format!("{named}: {error}"))?;
     let said = String::from_utf8_lossy(&asked.stdout);
-    let expected = format!("soak {}", TimerQueue::OURS.other().version());
-    if said.trim() == expected {
-        return Ok(());
-    }
-    let what = if said.trim() == format!("soak {VERSION}") {
-        format!("this is also the soak of the {}", TimerQueue::OURS.label())
-    } else {
-        let line = said.lines().next().unwrap_or_default();
-        format!("instead of `{expected}` its --version says `{line}`")
+    let said = said.lines().next().unwrap_or_default();
+    let expected = format!("soak {}", VERSION.replace(OURS, OTHERS));
+    let what = match said {
+        _ if said == expected => return Ok(()),
+        _ if said == format!("soak {VERSION}") => format!("this is also the soak of the {OURS}"),
+        _ => format!("instead of `{expected}` its --version says `{said}`"),
     };
     Err(format!("{named}: {what}; {}", advice()))
 }
@@ -97,37 +79,25 @@ fn build() -> Result<PathBuf, String> {
     let workspace = match package.parent() {
         Some(workspace) if package.join("Cargo.toml").is_file() => workspace,
         _ => {
-            return Err(format!(
-                "--compare: the source is not in {} any more; give the other program: {}",
-                package.display(),
-                advice()
-            ));
+            let package = package.display();
+            let what = format!("--compare: the source is not in {package} any more");
+            return Err(format!("{what}; {}", advice()));
         }
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    print_line!(
-        "building the soak of the {}",
-        TimerQueue::OURS.other().label()
-    );
+    print_line!("building the soak of the {OTHERS}");
     let built = Command::new(&cargo)
         .current_dir(workspace)
         .args(build_arguments())
-        .arg("--target-dir")
-        .arg(workspace.join(TARGET))
+        .args(["--target-dir", TARGET])
         .stdin(Stdio::null())
         .status()
         .map_err(|error| format!("--compare: {}: {error}; {}", cargo.display(), advice()))?;
     if !built.success() {
-        return Err(format!(
-            "--compare: the other soak was not built ({built}); {}",
-            advice()
-        ));
+        let what = format!("--compare: the other soak was not built ({built})");
+        return Err(format!("{what}; {}", advice()));
     }
-    let profile = if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    };
+    let profile = ["release", "debug"][usize::from(cfg!(debug_assertions))];
     Ok(workspace.join(TARGET).join(profile).join("soak"))
 }
 
@@ -136,7 +106,7 @@ fn build_arguments() -> Vec<&'static str> {
     if !cfg!(debug_assertions) {
         arguments.push("--release");
     }
-    if TimerQueue::OURS == TimerQueue::Wheel {
+    if IS_WHEEL {
         arguments.push("--no-default-features");
     }
     if cfg!(feature = "quic") {

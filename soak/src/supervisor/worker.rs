@@ -1,14 +1,5 @@
 //! What the monitor and its worker say to each other, and the worker's end of it: a socket that is its standard input.
 //!
-//! ```text
-//!   monitor                                  worker
-//!     ◀────────────────────────── Began ──     the executors run
-//!     ── Stall(from, to) ──────────────▶       you were stopped from then to then
-//!     ── Interrupt ────────────────────▶       the run is to end
-//!     ◀─────────────────────── Draining ──     no more stalls from here on
-//!     ◀────────────────────────── Ended ──     all that was measured
-//! ```
-//!
 //! A message is a line of JSON. When one end is gone, the other reads the end of the stream.
 
 use std::io::{self, BufRead, BufReader, Write, stdin};
@@ -38,9 +29,11 @@ pub(super) enum ToWorker {
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum ToMonitor {
-    /// What is known of the run before it has run.
+    /// The executors run: what is known before they have.
     Began(Box<Record>),
+    /// No more stalls from here on.
     Draining,
+    /// All that was measured.
     Ended(Box<Record>),
 }
 

@@ -32,16 +32,8 @@ enum Armed {
 }
 
 impl Alarms {
-    pub(crate) fn new(checker: &Rc<Checker>) -> Rc<Self> {
-        Self::with(checker, None)
-    }
-
-    /// All of them are actions, every other one in `queue`, and over in one poll.
-    pub(crate) fn actions(checker: &Rc<Checker>, queue: TaskQueueHandle) -> Rc<Self> {
-        Self::with(checker, Some(queue))
-    }
-
-    fn with(checker: &Rc<Checker>, queue: Option<TaskQueueHandle>) -> Rc<Self> {
+    /// With a `queue`, all of them are actions, every other one there, and over in one poll.
+    pub(crate) fn new(checker: &Rc<Checker>, queue: Option<TaskQueueHandle>) -> Rc<Self> {
         Rc::new(Alarms {
             checker: Rc::clone(checker),
             queue,
@@ -72,11 +64,7 @@ impl Alarms {
             Armed::Action(action.expect("the queue is never removed"))
         } else {
             // What is never due is told as the longest wait there is.
-            let wait = if delay > CENTURY {
-                Duration::MAX
-            } else {
-                delay
-            };
+            let wait = [delay, Duration::MAX][usize::from(delay > CENTURY)];
             let (timer, checker) = (Timer::new(wait), Rc::clone(&self.checker));
             Armed::Task(spawn_local(async move {
                 let scheduled = not_at_once(timer).await;

@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
-use std::{fmt, thread};
 
 use glommio::{GlommioError, LocalExecutorBuilder, Placement};
 
@@ -20,7 +20,6 @@ use crate::check::executor_stats::ExecutorStats;
 use crate::check::probe::Workload;
 
 /// The size of a run, and what its threads share.
-#[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) control: Arc<Control>,
     pub(crate) seed: u64,
@@ -40,8 +39,10 @@ pub(crate) struct Plan {
 #[cfg_attr(not(feature = "simulation"), allow(dead_code))]
 #[derive(Clone, Default)]
 pub(crate) struct Nodes {
-    executors: Rc<RefCell<Vec<Node>>>,
-    services: Rc<RefCell<Vec<Service>>>,
+    /// In the order of their addresses.
+    pub(crate) executors: Rc<RefCell<Vec<Node>>>,
+    /// Whose addresses come after those of all executors.
+    pub(crate) services: Rc<RefCell<Vec<Service>>>,
 }
 
 #[cfg_attr(not(feature = "simulation"), allow(dead_code))]
@@ -60,32 +61,6 @@ pub(crate) struct Service {
 
 /// The life of a shard.
 type ShardMain = Pin<Box<dyn Future<Output = glommio::Result<(), ()>>>>;
-
-#[cfg(feature = "simulation")]
-impl Nodes {
-    /// All executors so far, in the order of their addresses.
-    pub(crate) fn take(&self) -> Vec<Node> {
-        self.executors.take()
-    }
-
-    /// Adds a service, whose address comes after those of all executors.
-    pub(crate) fn add_service(&self, service: Service) {
-        self.services.borrow_mut().push(service);
-    }
-
-    pub(crate) fn take_services(&self) -> Vec<Service> {
-        self.services.take()
-    }
-}
-
-impl fmt::Debug for Nodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes = self.executors.borrow();
-        f.debug_list()
-            .entries(nodes.iter().map(|it| &it.name))
-            .finish()
-    }
-}
 
 impl Plan {
     /// `count` times the load factor, at least `least`.
@@ -175,29 +150,17 @@ impl Starter<'_> {
 pub(crate) struct Executor {
     pub(crate) stats: Arc<ExecutorStats>,
     ended: Receiver<glommio::Result<(), ()>>,
-    ending: Option<Ending>,
-}
-
-/// How an executor ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It returned, and its thread is gone.
-    Clean,
-    /// It could not be built, or something in it panicked.
-    Failed(String),
+    ending: Option<Result<(), String>>,
 }
 
 impl Executor {
     /// How the executor ended, waiting up to `limit`. `None`: it still runs.
-    pub(crate) fn ending(&mut self, limit: Duration) -> Option<&Ending> {
+    pub(crate) fn ending(&mut self, limit: Duration) -> Option<&Result<(), String>> {
         if self.ending.is_none() {
             self.ending = match self.ended.recv_timeout(limit) {
-                Ok(Ok(())) => Some(Ending::Clean),
-                Ok(Err(error)) => Some(Ending::Failed(error.to_string())),
+                Ok(ended) => Some(ended.map_err(|error| error.to_string())),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => {
-                    Some(Ending::Failed("its joiner panicked".to_owned()))
-                }
+                Err(RecvTimeoutError::Disconnected) => Some(Err("its joiner panicked".to_owned())),
             };
         }
         self.ending.as_ref()

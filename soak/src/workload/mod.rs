@@ -17,10 +17,10 @@ mod re_entrancy;
 mod reliable_udp;
 pub(crate) mod survival;
 
-use executor::Starter;
-pub(crate) use executor::{Ending, Executor, Plan};
 #[cfg(feature = "simulation")]
-pub(crate) use executor::{Nodes, Service};
+pub(crate) use executor::Nodes;
+use executor::Starter;
+pub(crate) use executor::{Executor, Plan};
 use glommio::GlommioError;
 
 use crate::check::probe::Workload;

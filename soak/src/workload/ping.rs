@@ -6,23 +6,17 @@ use crate::workload::prelude::*;
 
 /// The tasks that ask and answer.
 pub(super) struct Ping {
-    pace: Rc<Cell<Pace>>,
+    pace: Rc<Pace>,
     task: Task<()>,
 }
 
-/// How often to ask.
-#[derive(Clone, Copy, Debug)]
-enum Pace {
-    /// Not at all.
-    Rest,
-    /// Once a millisecond, until this instant is near; from then on without a pause, since a pause
-    /// is a timer and would have to wait behind the burst.
-    Beside(Instant),
-}
+/// How often to ask: not at all, or once a millisecond until this instant is near, and from then on without a pause,
+/// since a pause is a timer and would have to wait behind the burst.
+type Pace = Cell<Option<Instant>>;
 
 impl Ping {
     pub(super) fn start(checker: &Rc<Checker>) -> Self {
-        let pace = Rc::new(Cell::new(Pace::Rest));
+        let pace = Rc::<Pace>::default();
         let task = spawn_local({
             let (checker, pace) = (Rc::clone(checker), Rc::clone(&pace));
             async move {
@@ -33,19 +27,14 @@ impl Ping {
         Ping { pace, task }
     }
 
-    /// From now on, and for long.
-    pub(super) fn go_on(&self) {
-        self.hurry(clock::now() + FOR_LONG);
-    }
-
     /// A burst is due at `deadline`.
     pub(super) fn hurry(&self, deadline: Instant) {
-        self.pace.set(Pace::Beside(deadline));
+        self.pace.set(Some(deadline));
     }
 
     /// The burst is over.
     pub(super) fn rest(&self) {
-        self.pace.set(Pace::Rest);
+        self.pace.set(None);
     }
 
     /// Waits for the end, which comes by itself when the run drains.
@@ -54,7 +43,7 @@ impl Ping {
     }
 }
 
-async fn converse(checker: &Checker, pace: &Cell<Pace>) -> io::Result<()> {
+async fn converse(checker: &Checker, pace: &Pace) -> io::Result<()> {
     let (near, far) = pair().await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
@@ -71,10 +60,10 @@ pub(super) async fn pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((near?, far?))
 }
 
-async fn ask(checker: &Checker, pace: &Cell<Pace>, mut near: TcpStream) -> io::Result<()> {
+async fn ask(checker: &Checker, pace: &Pace, mut near: TcpStream) -> io::Result<()> {
     let mut number: u64 = 0;
     while !checker.control.is_draining() {
-        let Pace::Beside(deadline) = pace.get() else {
+        let Some(deadline) = pace.get() else {
             sleep(REST).await;
             continue;
         };
@@ -109,5 +98,4 @@ async fn answer(mut far: TcpStream) -> io::Result<()> {
 }
 
 const NEAR: Duration = Duration::from_millis(10);
-const FOR_LONG: Duration = Duration::from_secs(366 * 24 * 3_600);
 const REST: Duration = Duration::from_millis(5);

@@ -22,10 +22,6 @@ fn nothing_is_broken_and_each_seed_is_the_same_again() {
 #[test]
 fn what_is_about_real_time_is_refused() {
     let run = simulate("--workload idle");
-    assert_eq!(run.status, Some(1), "{}", run.stderr);
-    assert!(
-        run.stderr.contains("idle is not simulated"),
-        "{}",
-        run.stderr
-    );
+    assert_eq!(run.status, Some(1), "{run:?}");
+    assert!(run.stderr.contains("idle is not simulated"), "{run:?}");
 }

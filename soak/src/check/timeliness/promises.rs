@@ -4,21 +4,11 @@ use std::time::Duration;
 
 use crate::check::probe::{Timing, Workload};
 
-/// What is promised of one kind of latency in one workload: what the work may take before a
-/// callback begins, on the reference machine, of half of them, of 999 in a thousand, and at the
-/// longest.
+/// What is promised of one kind of latency in one workload.
 pub(super) struct Promise {
     pub(super) workload: Workload,
     pub(super) timing: Timing,
-    pub(super) p50: Option<Duration>,
-    pub(super) p999: Option<Duration>,
-    pub(super) max: Option<Duration>,
-    /// For how long the executor may have waited for a core within a second to be judged for it.
-    pub(super) waited_max: Duration,
-    /// In how many seconds it must have been seen.
-    pub(super) seconds_least: u64,
-    /// How many latencies make a median.
-    pub(super) p50_least: u64,
+    us: [u64; 3],
 }
 
 impl Promise {
@@ -28,74 +18,68 @@ impl Promise {
         found.expect("there is a promise for every kind that is timed")
     }
 
+    /// What the work may take before a callback begins, on the reference machine, of half of them,
+    /// of 999 in a thousand, and at the longest.
+    pub(super) fn work(&self) -> [Option<Duration>; 3] {
+        let work = |us: u64| (us > 0).then(|| Duration::from_micros(us));
+        self.us.map(work)
+    }
+
+    /// For how long the executor may have waited for a core within a second to be judged for it:
+    /// less where a task works all the time, which is put aside in the middle of what is measured.
+    pub(super) fn waited_max(&self) -> Duration {
+        match self.timing {
+            Timing::Neighbour => WAITED_MAX / 2,
+            _ => WAITED_MAX,
+        }
+    }
+
+    /// In how many seconds it must have been seen. Fewer quiet ones are a matter of chance; a burst
+    /// comes every six.
+    pub(super) fn seconds_least(&self) -> u64 {
+        match self.timing {
+            Timing::Burst | Timing::Crowd | Timing::Ping => 1,
+            _ => 5,
+        }
+    }
+
+    /// How many latencies make a median.
+    pub(super) fn p50_least(&self) -> u64 {
+        match (self.workload, self.timing) {
+            (_, Timing::Crowd) => P50_LEAST_OF_A_CROWD,
+            (Workload::Idle, Timing::Lateness) => P50_LEAST_BEHIND_HOGS,
+            (Workload::Idle, Timing::Neighbour) => P50_LEAST_BEHIND_HOGS / 2,
+            _ => 100,
+        }
+    }
+
     /// What its rows are called, and what they are about.
     pub(super) fn words(&self) -> (String, String) {
-        let workload = self.workload.label();
-        let (what, whose) = match self.timing {
+        let (workload, whose) = (self.workload.label(), self.timing.meaning());
+        let what = match self.timing {
             Timing::Lateness => {
-                let whose = "callbacks of timers after their deadlines, in the workload";
                 return (format!("late, {workload}"), format!("{whose} {workload}"));
             }
-            Timing::Burst => (
-                "late, in a burst",
-                "callbacks of 100,000 timers with one and the same deadline",
-            ),
-            Timing::Crowd => (
-                "late, in a crowd",
-                "callbacks of 100,000 timers that are due one after the other, over seconds",
-            ),
-            Timing::Neighbour => (
-                "late, next to a hog",
-                "callbacks of timers while a task of another queue works without a pause and yields \
-                 when it is asked to",
-            ),
-            Timing::Sleep => (
-                "late, 1 ms sleeps",
-                "ends of sleeps in an executor that does nothing else, as the plain thread that \
-                 measures the noise",
-            ),
-            Timing::Ping if self.workload == Workload::Greedy => (
-                "ping during floods",
-                "answers over a socket of an executor whose other tasks take all that they are given",
-            ),
-            Timing::Ping => (
-                "ping during bursts",
-                "answers over a socket of an executor in which 100,000 timers are due",
-            ),
-            Timing::SegmentRtt => ("round trip", "acknowledgements of datagrams"),
+            Timing::Burst => "late, in a burst",
+            Timing::Crowd => "late, in a crowd",
+            Timing::Neighbour => "late, next to a hog",
+            Timing::Sleep => "late, 1 ms sleeps",
+            Timing::Ping if self.workload == Workload::Greedy => {
+                let whose = "answers of an executor whose other tasks take all that they are given";
+                return ("ping during floods".to_owned(), whose.to_owned());
+            }
+            Timing::Ping => "ping during bursts",
+            Timing::SegmentRtt => "round trip",
         };
         (what.to_owned(), whose.to_owned())
     }
 }
 
 const fn promise(workload: Workload, timing: Timing, us: [u64; 3]) -> Promise {
-    const fn work(us: u64) -> Option<Duration> {
-        match us {
-            0 => None,
-            us => Some(Duration::from_micros(us)),
-        }
-    }
-    let [p50, p999, max] = us;
     Promise {
         workload,
         timing,
-        p50: work(p50),
-        p999: work(p999),
-        max: work(max),
-        waited_max: match timing {
-            Timing::Neighbour => WAITED_MAX_BESIDE_A_HOG,
-            _ => WAITED_MAX,
-        },
-        seconds_least: match timing {
-            Timing::Burst | Timing::Crowd | Timing::Ping => 1,
-            _ => SECONDS_LEAST,
-        },
-        p50_least: match (workload, timing) {
-            (_, Timing::Crowd) => P50_LEAST_OF_A_CROWD,
-            (Workload::Idle, Timing::Lateness) => P50_LEAST_BEHIND_HOGS,
-            (Workload::Idle, Timing::Neighbour) => P50_LEAST_BEHIND_HOGS / 2,
-            _ => P50_LEAST,
-        },
+        us,
     }
 }
 
@@ -121,16 +105,7 @@ pub(super) const PROMISES: [Promise; 13] = [
     promise(Workload::Greedy, Timing::Ping, [1_000, 30_000, 60_000]),
 ];
 
-/// For so long an executor may have waited for a core within a second to be judged for it,
 pub(super) const WAITED_MAX: Duration = Duration::from_millis(400);
-
-/// and less where a task works all the time: it is put aside in the middle of what is measured.
-const WAITED_MAX_BESIDE_A_HOG: Duration = Duration::from_millis(200);
-
-/// Fewer quiet seconds than these are a matter of chance; a burst comes every six seconds.
-const SECONDS_LEAST: u64 = 5;
-
-const P50_LEAST: u64 = 100;
 
 /// A crowd is due at 30 timers a millisecond or more, so that one stall decides about a few hundred. Of a
 /// crowd that begins in a second that is not judged, its last few milliseconds may be all that is.

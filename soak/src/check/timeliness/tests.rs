@@ -26,16 +26,14 @@ fn histogram(typical: Duration, largest: Duration) -> Histogram<u64> {
 
 /// Seconds in which all that is promised was seen, each thing so late.
 fn run(seconds: &[Second], late: Duration, waited: Duration) -> Timeliness {
-    let waited = Waited {
-        all: waited,
-        longest: Duration::ZERO,
-    };
     let mut timeliness = Timeliness::default();
+    let (all, longest) = (waited, Duration::ZERO);
     for second in seconds {
         timeliness.begin(second, &histogram(second.noise_p50, us(500)));
         for promise in &PROMISES {
             let seen = histogram(late, late);
-            timeliness.enter(promise.workload, promise.timing, &seen, [waited; 2]);
+            let waited = [Waited { all, longest }; 2];
+            timeliness.enter(promise.workload, promise.timing, &seen, waited);
         }
     }
     timeliness
@@ -91,11 +89,8 @@ fn lateness_fails_the_rows_that_it_exceeds_on_a_quiet_machine_alone() {
     ] {
         let timeliness = run(seconds, late, us(0));
         for (quantile, standing) in ["p50", "p99.9", "max"].into_iter().zip(expected) {
-            let standings = standings(&timeliness, quantile);
-            assert!(
-                all_are(&timeliness, quantile, standing),
-                "{late:?}: {standings:?}"
-            );
+            let are_right = all_are(&timeliness, quantile, standing);
+            assert!(are_right, "{quantile} of {late:?}: {standing:?}");
         }
     }
     let waited = run(&quiet, us(800_000), WAITED_MAX + us(1));

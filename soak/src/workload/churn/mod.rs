@@ -13,11 +13,12 @@
 //! around that number too. It goes back when it is empty: between populations no timer is armed but
 //! the one that this executor sleeps by, and none once that has fired.
 
+mod arrivals;
 mod population;
 
 use std::task::Wake;
 
-use self::population::{Deadlines, Population, Spread, until};
+use self::population::{Deadlines, Population, SPREADS, Spread, until};
 use crate::check::peak::Peaks;
 use crate::workload::prelude::*;
 
@@ -53,7 +54,7 @@ struct Sizes {
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     let mut rng = stream(seed, STREAM);
     let mut peaks = Peaks::new(&checker);
-    let mut spreads = Spread::ALL.into_iter().cycle();
+    let mut spreads = SPREADS.into_iter().cycle();
     'run: loop {
         for population in sizes.populations {
             peaks.begin();
@@ -94,12 +95,20 @@ async fn burst(
         }
         yield_now().await;
     }
-    let mut raw = Raw::begin(checker);
+    // Unmodelled: nothing but the library, as fast as it goes. What it has dropped shows all the
+    // same, as each timer that waits has a share of the token.
+    let token = Arc::new(Token(Arc::clone(&checker.stats)));
+    let waker = Waker::from(Arc::clone(&token));
+    let (mut timers, mut armed) = (Vec::with_capacity(ARMED_MAX), 0);
     while began.elapsed() < lasts {
-        raw.churn(rng, &mut drawn);
+        armed += churn(checker, &mut timers, &waker, rng, &mut drawn);
         yield_now().await;
     }
-    raw.end();
+    drop(waker);
+    let left = Arc::strong_count(&token) - 1;
+    checker.check(Invariant::LiveTimers, left as u64, || {
+        format!("{left} wakers outlive {armed} cancelled timers")
+    });
 }
 
 /// At a load of 1: an eighth of the executor's core, more or less.
@@ -115,18 +124,6 @@ const MODELLED_A_TURN: usize = 64;
 /// Apart from every other workload that draws from the same seed.
 const STREAM: u64 = u64::MAX - 13;
 
-/// The unmodelled part of a burst: nothing but the library, as fast as it goes. What it has dropped shows all the same, as each
-/// timer held a share of one token.
-struct Raw {
-    checker: Rc<Checker>,
-    timers: Vec<Timer>,
-    /// The waker within. Each timer that waits has a share of it.
-    token: Arc<Token>,
-    waker: Waker,
-    armed: u64,
-    rearmed: u64,
-}
-
 /// A waker that must not be called: its timers are seconds ahead, and cancelled before the reactor
 /// has a turn.
 struct Token(Arc<ExecutorStats>);
@@ -139,60 +136,42 @@ impl Wake for Token {
     }
 }
 
-impl Raw {
-    fn begin(checker: &Rc<Checker>) -> Self {
-        let token = Arc::new(Token(Arc::clone(&checker.stats)));
-        Raw {
-            checker: Rc::clone(checker),
-            timers: Vec::with_capacity(ARMED_MAX),
-            waker: Waker::from(Arc::clone(&token)),
-            token,
-            armed: 0,
-            rearmed: 0,
-        }
+/// Some thousand timers: armed, a few of them moved, all of them cancelled, in one of three orders.
+/// How many.
+fn churn(
+    checker: &Checker,
+    timers: &mut Vec<Timer>,
+    waker: &Waker,
+    rng: &mut Rng,
+    deadlines: &mut Deadlines,
+) -> u64 {
+    let count = 1 + rng.usize(..ARMED_MAX);
+    let mut cx = Context::from_waker(waker);
+    for _ in 0..count {
+        let mut timer = Timer::new(until(deadlines.draw_far(rng)));
+        let polled = Pin::new(&mut timer).poll(&mut cx);
+        debug_assert_eq!(polled, Poll::Pending, "it is seconds ahead");
+        timers.push(timer);
     }
-
-    /// Some thousand timers: armed, a few of them moved, all of them cancelled, in one of three
-    /// orders.
-    fn churn(&mut self, rng: &mut Rng, deadlines: &mut Deadlines) {
-        let count = 1 + rng.usize(..ARMED_MAX);
-        let mut cx = Context::from_waker(&self.waker);
-        for _ in 0..count {
-            let mut timer = Timer::new(until(deadlines.draw_far(rng)));
-            let polled = Pin::new(&mut timer).poll(&mut cx);
-            debug_assert_eq!(polled, Poll::Pending, "it is seconds ahead");
-            self.timers.push(timer);
-        }
-        let moved = rng.usize(..count);
-        for timer in &mut self.timers[..moved] {
-            timer.reset(until(deadlines.draw_far(rng)));
-        }
-        match rng.u64(..3) {
-            // First in, first out.
-            0 => self.timers.drain(..).for_each(drop),
-            1 => self.timers.drain(..).rev().for_each(drop),
-            _ => {
-                while !self.timers.is_empty() {
-                    drop(self.timers.swap_remove(rng.usize(..self.timers.len())));
-                }
+    let moved = rng.usize(..count);
+    for timer in &mut timers[..moved] {
+        timer.reset(until(deadlines.draw_far(rng)));
+    }
+    match rng.u64(..3) {
+        // First in, first out.
+        0 => timers.drain(..).for_each(drop),
+        1 => timers.drain(..).rev().for_each(drop),
+        _ => {
+            while !timers.is_empty() {
+                drop(timers.swap_remove(rng.usize(..timers.len())));
             }
         }
-        self.armed += count as u64;
-        self.rearmed += moved as u64;
     }
-
-    /// Enters what was done, and judges that nothing is left of it.
-    fn end(self) {
-        let gauges = &self.checker.stats.gauges;
-        add(&gauges.timers_armed, self.armed);
-        add(&gauges.timers_cancelled, self.armed);
-        add(&gauges.timers_rearmed, self.rearmed);
-        drop(self.waker);
-        let left = Arc::strong_count(&self.token) - 1;
-        self.checker.check(Invariant::LiveTimers, left as u64, || {
-            format!("{left} wakers outlive {} cancelled timers", self.armed)
-        });
-    }
+    let gauges = &checker.stats.gauges;
+    add(&gauges.timers_armed, count as u64);
+    add(&gauges.timers_cancelled, count as u64);
+    add(&gauges.timers_rearmed, moved as u64);
+    count as u64
 }
 
 /// About half a millisecond's worth.

@@ -3,12 +3,9 @@
 //! A timer lies in a slot and is polled by hand. Its waker writes the slot's number into a list,
 //! and a task polls what is written there.
 
-use std::sync::Mutex;
-use std::task::Wake;
-
 use futures_lite::future::poll_fn;
 
-use crate::check::waker::Calls;
+use super::arrivals::{Arrival, Arrivals};
 use crate::workload::prelude::*;
 
 /// A population.
@@ -25,15 +22,15 @@ struct Armed {
     deadline: Instant,
     timer: Timer,
     _live: Live,
-    /// Of the waker that it has, once it was polled.
-    calls: Option<Arc<Calls>>,
+    /// The waker that it has, once it was polled.
+    waker: Option<Arc<Arrival>>,
 }
 
 impl Armed {
     /// The timer is about to be dropped, or polled with another waker: the one that it has must not be called any more.
     fn gone(&mut self) {
-        if let Some(calls) = self.calls.take() {
-            calls.gone();
+        if let Some(waker) = self.waker.take() {
+            waker.gone();
         }
     }
 
@@ -46,10 +43,9 @@ impl Armed {
 impl Population {
     /// An empty one, with room for `standing` timers and some that come and go beside them.
     pub(super) fn new(checker: &Rc<Checker>, standing: usize) -> Rc<Self> {
-        let passing = if standing < FEW {
-            PASSING_MIN
-        } else {
-            (standing / 8).min(PASSING_MAX)
+        let passing = match standing {
+            ..FEW => PASSING_MIN,
+            _ => (standing / 8).min(PASSING_MAX),
         };
         Rc::new(Population {
             checker: Rc::clone(checker),
@@ -77,13 +73,11 @@ impl Population {
     pub(super) async fn scatter(&self) {
         let count = self.slots.borrow().len();
         for index in 0..count {
-            let armed = self.slots.borrow_mut()[index].take();
-            match armed {
-                Some(armed) if armed.is_due() && !self.checker.control.is_draining() => {
-                    self.put(index, armed);
+            if let Some(armed) = self.take(index) {
+                match armed.is_due() && !self.checker.control.is_draining() {
+                    true => self.put(index, armed),
+                    false => self.cancel(armed),
                 }
-                Some(armed) => self.cancel(armed),
-                None => {}
             }
             if index % A_TURN == A_TURN - 1 {
                 yield_now().await;
@@ -92,10 +86,8 @@ impl Population {
         while self.checker.armed() > 0 && !self.checker.control.is_draining() {
             self.checker.pause(Duration::from_millis(1)).await;
         }
-        let left = self.slots.take();
-        left.into_iter()
-            .flatten()
-            .for_each(|armed| self.cancel(armed));
+        let left = self.slots.take().into_iter().flatten();
+        left.for_each(|armed| self.cancel(armed));
     }
 
     /// Does something to a timer.
@@ -111,8 +103,7 @@ impl Population {
         } else {
             deadlines.draw(rng)
         };
-        let before = self.slots.borrow_mut()[index].take();
-        let Some(armed) = before else {
+        let Some(armed) = self.take(index) else {
             return self.arm(index, deadline);
         };
         if self.checker.is_armed(armed.key) && armed.is_due() {
@@ -136,8 +127,7 @@ impl Population {
     pub(super) fn ripen(&self, rng: &mut Rng) {
         for _ in 0..(self.standing / 4).min(RIPE_MAX) {
             let index = rng.usize(..self.standing);
-            let armed = self.slots.borrow_mut()[index].take();
-            if let Some(armed) = armed {
+            if let Some(armed) = self.take(index) {
                 let deadline = if armed.is_due() {
                     armed.deadline
                 } else {
@@ -146,6 +136,12 @@ impl Population {
                 self.rearm(index, deadline, armed);
             }
         }
+    }
+
+    /// None if there is none, because it was cancelled or the population scattered.
+    fn take(&self, index: usize) -> Option<Armed> {
+        let mut slots = self.slots.borrow_mut();
+        slots.get_mut(index).and_then(Option::take)
     }
 
     fn put(&self, index: usize, armed: Armed) {
@@ -159,7 +155,7 @@ impl Population {
             deadline,
             timer: Timer::new(ticket.delay()),
             _live: ticket.live,
-            calls: None,
+            waker: None,
         };
         self.poll(index, armed);
     }
@@ -167,13 +163,10 @@ impl Population {
     /// Polls a timer that lies in no slot, and puts it there unless it has fired.
     fn poll(&self, index: usize, mut armed: Armed) {
         armed.gone();
-        let calls = Calls::new(&self.checker, armed.key, armed.deadline);
-        let waker = Waker::from(Arc::new(Arrival {
-            index,
-            arrivals: Arc::clone(&self.arrivals),
-            calls: Arc::clone(&calls),
-        }));
-        armed.calls = Some(calls);
+        let (stats, arrivals) = (&self.checker.stats, &self.arrivals);
+        let waker = Arrival::new(stats, arrivals, index, armed.key, armed.deadline);
+        armed.waker = Some(Arc::clone(&waker));
+        let waker = Waker::from(waker);
         let polled = Pin::new(&mut armed.timer).poll(&mut Context::from_waker(&waker));
         if polled.is_ready() {
             armed.gone();
@@ -185,8 +178,8 @@ impl Population {
 
     fn rearm(&self, index: usize, deadline: Instant, mut armed: Armed) {
         self.checker.rearm(armed.key, deadline);
-        if let Some(calls) = &armed.calls {
-            calls.moved(deadline);
+        if let Some(waker) = &armed.waker {
+            waker.moved(deadline);
         }
         armed.timer.reset(until(deadline));
         armed.deadline = deadline;
@@ -203,60 +196,10 @@ impl Population {
         loop {
             poll_fn(|cx| self.arrivals.poll(cx, &mut woken)).await;
             for index in woken.drain(..) {
-                // None: the population was scattered, or the timer that called was cancelled.
-                let armed = self
-                    .slots
-                    .borrow_mut()
-                    .get_mut(index)
-                    .and_then(Option::take);
-                if let Some(armed) = armed {
+                if let Some(armed) = self.take(index) {
                     self.poll(index, armed);
                 }
             }
-        }
-    }
-}
-
-/// Slots whose timers want to be polled.
-#[derive(Default)]
-struct Arrivals(Mutex<Woken>);
-
-#[derive(Default)]
-struct Woken {
-    slots: Vec<usize>,
-    collector: Option<Waker>,
-}
-
-impl Arrivals {
-    /// Moves the list into `into`, once there is something in it.
-    fn poll(&self, cx: &Context<'_>, into: &mut Vec<usize>) -> Poll<()> {
-        let mut woken = lock(&self.0);
-        std::mem::swap(&mut woken.slots, into);
-        if into.is_empty() {
-            woken.collector = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        Poll::Ready(())
-    }
-}
-
-/// A timer's waker.
-struct Arrival {
-    index: usize,
-    arrivals: Arc<Arrivals>,
-    calls: Arc<Calls>,
-}
-
-impl Wake for Arrival {
-    fn wake(self: Arc<Self>) {
-        self.calls.called();
-        let collector = {
-            let mut woken = lock(&self.arrivals.0);
-            woken.slots.push(self.index);
-            woken.collector.take()
-        };
-        if let Some(collector) = collector {
-            collector.wake();
         }
     }
 }
@@ -297,15 +240,10 @@ pub(super) enum Spread {
     Decreasing,
 }
 
-impl Spread {
-    pub(super) const ALL: [Spread; 5] = [
-        Spread::Short,
-        Spread::Magnitudes,
-        Spread::Equal,
-        Spread::Increasing,
-        Spread::Decreasing,
-    ];
-}
+pub(super) const SPREADS: [Spread; 5] = {
+    use Spread::{Decreasing, Equal, Increasing, Magnitudes, Short};
+    [Short, Magnitudes, Equal, Increasing, Decreasing]
+};
 
 /// The deadlines of one burst.
 #[derive(Debug)]
@@ -318,11 +256,10 @@ pub(super) struct Deadlines {
 impl Deadlines {
     /// For a burst that begins now.
     pub(super) fn new(spread: Spread) -> Self {
-        let (began, drawn) = (Instant::now(), 0);
         Deadlines {
             spread,
-            began,
-            drawn,
+            began: Instant::now(),
+            drawn: 0,
         }
     }
 

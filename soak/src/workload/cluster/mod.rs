@@ -43,7 +43,7 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     let mut rng = stream(seed, STREAM);
     let mut peaks = Peaks::new(&checker);
     let ping = Ping::start(&checker);
-    for shape in Shape::ALL.into_iter().cycle() {
+    for shape in SHAPES.into_iter().cycle() {
         if checker.control.is_draining() {
             break;
         }
@@ -54,9 +54,7 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
             .run(&mut rng, &ping, &mut peaks)
             .await;
         peaks.judge().await;
-        while !checker.control.is_draining() && clock::since(began) < sizes.every {
-            checker.pause(LOOK_EVERY).await;
-        }
+        checker.rest(began + sizes.every).await;
     }
     ping.end().await;
 }
@@ -64,7 +62,6 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
 const EVERY_MIN: Duration = Duration::from_millis(400);
 const EVERY_MAX: Duration = Duration::from_secs(6);
 const AHEAD_MAX: Duration = Duration::from_secs(1);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Apart from every other workload that draws from the same seed.
 const STREAM: u64 = u64::MAX - 11;
@@ -82,28 +79,23 @@ struct Sizes {
 /// What a burst is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Actions, all of one instant.
-    Actions,
-    /// Tasks that await timers.
-    Timers,
-    /// Actions, some of them a little off.
-    Neighbours,
-    /// Half actions, half tasks.
-    Both,
     /// Actions, due one after the other for half of the time until the next burst.
     Crowd,
+    /// Actions, some of them a little off.
+    Neighbours,
+    /// Tasks that await timers.
+    Timers,
+    /// Actions, all of one instant.
+    Actions,
+    /// Half actions, half tasks.
+    Both,
 }
 
-impl Shape {
-    /// In the order in which they come.
-    const ALL: [Shape; 5] = [
-        Shape::Crowd,
-        Shape::Neighbours,
-        Shape::Timers,
-        Shape::Actions,
-        Shape::Both,
-    ];
-}
+/// In the order in which they come.
+const SHAPES: [Shape; 5] = {
+    use Shape::{Actions, Both, Crowd, Neighbours, Timers};
+    [Crowd, Neighbours, Timers, Actions, Both]
+};
 
 /// The burst at hand.
 struct Burst {
@@ -164,7 +156,7 @@ impl Burst {
         self.cancel(&mut waiting, &condemned).await;
         // The others while the burst goes off. A timer would wait behind it, so this one spins.
         // The first of a crowd is to find the executor asleep.
-        while self.timing() == Timing::Burst
+        while self.progress.timing == Timing::Burst
             && clock::now() < self.deadline
             && !self.checker.control.is_draining()
         {
@@ -176,10 +168,6 @@ impl Burst {
         self.cancel(&mut waiting, &late).await;
         self.see_the_rest(&mut waiting).await;
         ping.rest();
-    }
-
-    fn timing(&self) -> Timing {
-        self.progress.timing
     }
 
     /// Arms every timer, or as many as there is time for before the run drains.
@@ -266,24 +254,19 @@ impl Burst {
     async fn cancel(&self, waiting: &mut [Option<Waiting>], condemned: &[usize]) {
         for indices in condemned.chunks(CANCELS_A_TURN) {
             for &index in indices {
-                if let Some(waiting) = waiting[index].take() {
-                    self.cancel_one(waiting);
+                match waiting[index].take() {
+                    Some(Waiting::Action(key, action)) => {
+                        self.progress.cancelling(key);
+                        action.destroy();
+                    }
+                    Some(Waiting::Awaited(key, task)) => {
+                        self.progress.cancelling(key);
+                        drop(task);
+                    }
+                    None => {}
                 }
             }
             yield_now().await;
-        }
-    }
-
-    fn cancel_one(&self, waiting: Waiting) {
-        match waiting {
-            Waiting::Action(key, action) => {
-                self.progress.cancelling(key);
-                action.destroy();
-            }
-            Waiting::Awaited(key, task) => {
-                self.progress.cancelling(key);
-                drop(task);
-            }
         }
     }
 
@@ -291,20 +274,12 @@ impl Burst {
     /// drains, or when nothing has happened for too long.
     async fn see_the_rest(&self, waiting: &mut [Option<Waiting>]) {
         let count = waiting.len();
-        let settled = || self.progress.fired.get() + self.progress.cancelled.get();
-        let (mut seen, mut since) = (settled(), clock::now());
-        while settled() < count && !self.checker.control.is_draining() {
-            if clock::since(since) > self.checker.control.patience() && clock::now() > self.deadline
-            {
-                break;
-            }
-            sleep(LOOK_CLOSELY_EVERY).await;
-            if settled() != seen {
-                (seen, since) = (settled(), clock::now());
-            }
-        }
-        let missing = count - settled();
-        if missing == 0 || !self.checker.control.is_draining() {
+        let missing = || count - self.progress.fired.get() - self.progress.cancelled.get();
+        let is_draining = || self.checker.control.is_draining();
+        let awaited = || if is_draining() { 0 } else { missing() };
+        self.checker.until_none(awaited).await;
+        let missing = missing();
+        if missing == 0 || !is_draining() {
             let overdue = nanos(clock::since(self.deadline)) * u64::from(missing > 0);
             self.checker.check(Invariant::NothingLost, overdue, || {
                 format!("{missing} timers of a burst of {count} neither fired nor were cancelled")
@@ -358,4 +333,3 @@ const CANCELS_ONE_IN: u64 = 10;
 const CANCEL_LEAD_MAX: Duration = Duration::from_millis(30);
 const CANCELS_A_TURN: usize = 256;
 const STEP_MS: usize = 3;
-const LOOK_CLOSELY_EVERY: Duration = Duration::from_millis(2);

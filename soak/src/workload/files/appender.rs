@@ -6,45 +6,29 @@
 //! happens next.
 
 use std::error::Error;
-use std::io::{Write, stdout};
 use std::process::ExitCode;
 
-use clap::Args;
 use glommio::{LocalExecutorBuilder, Placement};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
 use super::file::{File, Result};
+use crate::print::tell;
 use crate::workload::prelude::*;
 
-/// What the process is started with.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Order {
-    /// Append records to this file until killed, for the process that has started this one.
-    #[arg(long, hide = true, value_name = "FILE")]
-    pub(crate) append_to: Option<PathBuf>,
-
-    /// Length of a record.
-    #[arg(long, hide = true, default_value_t = 4096)]
-    record_bytes: usize,
-}
-
-impl Order {
-    /// Runs until killed, or for a minute: its parent is gone then.
-    pub(crate) fn follow(
-        &self,
-        path: &Path,
-        seed: u64,
-    ) -> std::result::Result<ExitCode, Box<dyn Error>> {
-        set_pdeathsig(Signal::SIGKILL)?;
-        let (path, bytes) = (path.to_owned(), self.record_bytes);
-        let records = Records { seed, bytes };
-        let appending = LocalExecutorBuilder::new(Placement::Unbound)
-            .name("soak-append")
-            .spawn(move || async move { append(&path, records, tell).await })?;
-        appending.join()??;
-        Ok(ExitCode::SUCCESS)
-    }
+/// Appends until killed, or for a minute: its parent is gone then.
+pub(crate) fn run(
+    path: &Path,
+    seed: u64,
+    bytes: usize,
+) -> std::result::Result<ExitCode, Box<dyn Error>> {
+    set_pdeathsig(Signal::SIGKILL)?;
+    let (path, records) = (path.to_owned(), Records { seed, bytes });
+    let appending = LocalExecutorBuilder::new(Placement::Unbound)
+        .name("soak-append")
+        .spawn(move || async move { append(&path, records, tell::<u64>).await })?;
+    appending.join()??;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Tells how many records are there, then how many are safe.
@@ -76,12 +60,6 @@ pub(super) async fn append(
         sleep(rng.uniform(Duration::ZERO, PAUSE_MAX)).await;
     }
     Ok(())
-}
-
-fn tell(count: u64) -> std::io::Result<()> {
-    let mut parent = stdout().lock();
-    writeln!(parent, "{count}")?;
-    parent.flush()
 }
 
 /// Counts the whole records, and cuts off what follows.

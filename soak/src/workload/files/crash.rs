@@ -18,15 +18,14 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf, mut rng: Rng) 
         files += 1;
         let mut safe = 0;
         for _ in 0..LIVES {
-            let life = Life {
-                path: path.clone(),
-                records,
-                lasts: rng.uniform(LIFE_MIN, LIFE_MAX),
-            };
+            let (lasts, file) = (rng.uniform(LIFE_MIN, LIFE_MAX), path.clone());
             // On a blocking thread of this executor, which has nothing else to do.
-            let left = executor().spawn_blocking(move || life.live()).await;
+            let life = executor().spawn_blocking(move || live(&file, records, lasts));
+            let left = life.await;
             safe = judge(&checker, &path, safe, left);
-            rest(&checker, rng.uniform(PAUSE_MIN, PAUSE_MAX)).await;
+            // Processes are started seldom: others measure on this machine.
+            let pause = rng.uniform(PAUSE_MIN, PAUSE_MAX);
+            checker.rest(clock::now() + pause).await;
             if checker.control.is_draining() {
                 break;
             }
@@ -38,11 +37,10 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf, mut rng: Rng) 
 
 /// How many records have to be there from now on, `safe` of them since an earlier life.
 fn judge(checker: &Checker, path: &Path, safe: u64, left: io::Result<Left>) -> u64 {
-    let ledger = &checker.stats.ledger;
     let left = match left {
         Ok(left) => left,
         Err(error) => {
-            ledger.holds(Invariant::Records, false, || {
+            checker.holds(Invariant::Records, false, || {
                 format!("no process that appends records could be watched: {error}")
             });
             return safe;
@@ -50,31 +48,19 @@ fn judge(checker: &Checker, path: &Path, safe: u64, left: io::Result<Left>) -> u
     };
     bump(&checker.stats.gauges.crashes);
     let lost = safe.saturating_sub(left.found);
-    ledger.check(Invariant::Records, lost, || {
-        format!(
-            "{lost} of {safe} records of {} were not found by the next process",
-            path.display()
-        )
+    let path = path.display();
+    checker.check(Invariant::Records, lost, || {
+        format!("{lost} of {safe} records of {path} were not found by the next process")
     });
     let lost = left.acknowledged.saturating_sub(left.whole);
-    ledger.check(Invariant::Records, lost, || {
-        format!(
-            "{lost} of {} records of {} are gone or torn after its process was killed",
-            left.acknowledged,
-            path.display()
-        )
+    checker.check(Invariant::Records, lost, || {
+        let safe = left.acknowledged;
+        format!("{lost} of {safe} records of {path} are gone or torn after its process was killed")
     });
     left.acknowledged
 }
 
-/// One process and its file.
-struct Life {
-    path: PathBuf,
-    records: Records,
-    lasts: Duration,
-}
-
-/// What came of it, in records.
+/// What came of one process, in records.
 #[derive(Clone, Copy, Debug)]
 struct Left {
     /// What the process found at its beginning.
@@ -85,55 +71,40 @@ struct Left {
     whole: u64,
 }
 
-impl Life {
-    fn live(self) -> io::Result<Left> {
-        let Records { seed, bytes } = self.records;
-        let mut child = Command::new(env::current_exe()?)
-            .arg("--append-to")
-            .arg(&self.path)
-            .args(["--record-bytes", &bytes.to_string()])
-            .args(["--seed", &seed.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        process::hold_descriptors(1);
-        let told = child.stdout.take().map(|stdout| {
-            let mut told = String::new();
-            let mut stdout = BufReader::new(stdout);
-            // Its first line comes when it has recovered the file, or its end.
-            let begun = stdout.read_line(&mut told);
-            thread::sleep(self.lasts);
-            // It may have ended by itself, which is seen by what it said.
-            let _ = child.kill();
-            begun.and_then(|_| stdout.read_to_string(&mut told))?;
-            Ok::<_, io::Error>(told)
-        });
-        child.wait()?;
-        process::hold_descriptors(-1);
-        let told = told.transpose()?.unwrap_or_default();
-        // A line that is cut short says less than it was to say.
-        let mut told = told.split_inclusive('\n').filter_map(|line| {
-            let number = line.strip_suffix('\n')?;
-            number.parse().ok()
-        });
-        let found = told.next();
-        let found = found.ok_or_else(|| io::Error::other("it ended before it said anything"))?;
-        let acknowledged = told.next_back().unwrap_or(found);
-        let whole = self.records.count_whole(0, &fs::read(&self.path)?);
-        Ok(Left {
-            found,
-            acknowledged,
-            whole,
-        })
-    }
-}
-
-/// Waits, but not for long when the run drains.
-async fn rest(checker: &Checker, pause: Duration) {
-    let began = clock::now();
-    while !checker.control.is_draining() && clock::since(began) < pause {
-        checker.pause(STEP).await;
-    }
+/// Starts a process, and kills it after `lasts`.
+fn live(path: &Path, records: Records, lasts: Duration) -> io::Result<Left> {
+    let mut child = Command::new(env::current_exe()?)
+        .arg("--append-to")
+        .arg(path)
+        .args(["--record-bytes", &records.bytes.to_string()])
+        .args(["--seed", &records.seed.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    process::hold_descriptors(1);
+    let mut stdout = BufReader::new(child.stdout.take().expect("it is a pipe"));
+    let mut told = String::new();
+    // Its first line comes when it has recovered the file, or its end.
+    let begun = stdout.read_line(&mut told);
+    thread::sleep(lasts);
+    // It may have ended by itself, which is seen by what it said.
+    let _ = child.kill();
+    let read = begun.and_then(|_| stdout.read_to_string(&mut told));
+    drop(stdout);
+    child.wait()?;
+    process::hold_descriptors(-1);
+    read?;
+    // A line that is cut short says less than it was to say.
+    let whole_lines = told.split_inclusive('\n');
+    let lines = whole_lines.filter_map(|line| line.strip_suffix('\n'));
+    let mut counts = lines.filter_map(|line| line.parse().ok());
+    let found = counts.next();
+    let found = found.ok_or_else(|| io::Error::other("it ended before it said anything"))?;
+    Ok(Left {
+        found,
+        acknowledged: counts.next_back().unwrap_or(found),
+        whole: records.count_whole(0, &fs::read(path)?),
+    })
 }
 
 /// Processes for a file, one after the other.
@@ -142,7 +113,5 @@ const LIVES: usize = 3;
 const LIFE_MIN: Duration = Duration::from_millis(20);
 const LIFE_MAX: Duration = Duration::from_millis(400);
 
-/// Processes are started seldom: others measure on this machine.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-const STEP: Duration = Duration::from_millis(50);

@@ -167,13 +167,8 @@ impl IoMemory {
         let Some(addresses) = self.addresses else {
             return;
         };
-        let asked = clock::now();
-        let mut is_back = whole() == addresses;
-        while !is_back && clock::since(asked) < checker.control.patience() {
-            sleep(LOOK_EVERY).await;
-            is_back = whole() == addresses;
-        }
-        checker.holds(Invariant::IoMemory, is_back, || {
+        let is_kept = checker.until_none(|| whole() != addresses).await;
+        checker.holds(Invariant::IoMemory, !is_kept, || {
             "a buffer is taken although nothing reads or writes".to_owned()
         });
     }
@@ -187,5 +182,3 @@ fn whole() -> [usize; 2] {
 
 /// Ten megabytes, which an executor has unless its builder is told otherwise, in powers of two.
 const BYTES: [usize; 2] = [8 << 20, 2 << 20];
-
-const LOOK_EVERY: Duration = Duration::from_millis(2);

@@ -4,7 +4,7 @@
 //! once. Between two operations nothing is under way.
 
 use futures_lite::future::poll_once;
-use futures_lite::{StreamExt, stream};
+use futures_lite::{AsyncWrite, StreamExt, stream};
 use glommio::io::{
     BufferedFile, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, MergedBufferLimit,
     ReadAmplificationLimit, ReadResult, StreamReaderBuilder, StreamWriterBuilder, stat,
@@ -210,9 +210,8 @@ impl Tracked {
     pub(super) async fn judge_size(&self) -> Result<()> {
         let found = self.opened().size().await?;
         let expected = self.copy.len() as u64;
-        let ledger = &self.checker.stats.ledger;
-        ledger.holds(Invariant::SizesAndNames, found == expected, || {
-            let path = self.path.display();
+        let (checker, path) = (&self.checker, self.path.display());
+        checker.holds(Invariant::SizesAndNames, found == expected, || {
             format!("{path} has {found} bytes instead of {expected}")
         });
         Ok(())
@@ -226,11 +225,12 @@ impl Tracked {
         let old = std::mem::replace(&mut self.path, to);
         let (gone, there) = (stat(&old).await, stat(&self.path).await);
         let is_there = there.is_ok_and(|stat| stat.file_size == self.copy.len() as u64);
-        let ledger = &self.checker.stats.ledger;
-        ledger.holds(Invariant::SizesAndNames, gone.is_err() && is_there, || {
-            let (old, new) = (old.display(), self.path.display());
-            format!("{old} is there although it was renamed, or {new} is not")
-        });
+        let is_renamed = gone.is_err() && is_there;
+        self.checker
+            .holds(Invariant::SizesAndNames, is_renamed, || {
+                let (old, new) = (old.display(), self.path.display());
+                format!("{old} is there although it was renamed, or {new} is not")
+            });
         Ok(())
     }
 
@@ -253,26 +253,19 @@ impl Tracked {
     }
 
     async fn stream_in(&self, is_direct: bool, buffer_bytes: usize) -> Result<()> {
-        if is_direct {
+        let mut writer: Box<dyn AsyncWrite + Unpin> = if is_direct {
             let file = DmaFile::create(&self.path).await?;
-            let mut writer = DmaStreamWriterBuilder::new(file)
-                .with_buffer_size(buffer_bytes)
-                .with_write_behind(3)
-                .build();
-            for piece in self.copy.chunks(7_000) {
-                writer.write_all(piece).await?;
-            }
-            writer.close().await?;
+            let writer = DmaStreamWriterBuilder::new(file).with_buffer_size(buffer_bytes);
+            Box::new(writer.with_write_behind(3).build())
         } else {
             let file = BufferedFile::create(&self.path).await?;
-            let mut writer = StreamWriterBuilder::new(file)
-                .with_buffer_size(buffer_bytes)
-                .build();
-            for piece in self.copy.chunks(7_000) {
-                writer.write_all(piece).await?;
-            }
-            writer.close().await?;
+            let writer = StreamWriterBuilder::new(file).with_buffer_size(buffer_bytes);
+            Box::new(writer.build())
+        };
+        for piece in self.copy.chunks(7_000) {
+            writer.write_all(piece).await?;
         }
+        writer.close().await?;
         let gauges = &self.checker.stats.gauges;
         add(&gauges.file_bytes_written, self.copy.len() as u64);
         Ok(())
@@ -282,17 +275,14 @@ impl Tracked {
         let mut found = Vec::with_capacity(self.copy.len());
         if is_direct {
             let file = DmaFile::open(&self.path).await?;
-            let mut reader = DmaStreamReaderBuilder::new(file)
-                .with_buffer_size(buffer_bytes)
-                .with_read_ahead(3)
-                .build();
+            let reader = DmaStreamReaderBuilder::new(file).with_buffer_size(buffer_bytes);
+            let mut reader = reader.with_read_ahead(3).build();
             reader.read_to_end(&mut found).await?;
             reader.close().await?;
         } else {
             let file = BufferedFile::open(&self.path).await?;
-            let mut reader = StreamReaderBuilder::new(file)
-                .with_buffer_size(buffer_bytes)
-                .build();
+            let reader = StreamReaderBuilder::new(file).with_buffer_size(buffer_bytes);
+            let mut reader = reader.build();
             reader.read_to_end(&mut found).await?;
             reader.close().await?;
         }

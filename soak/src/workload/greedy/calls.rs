@@ -146,9 +146,8 @@ pub(super) async fn flush_beside_a_writer(
                 let before = writer.current_pos();
                 let flushed = (&writer).flush().await;
                 let accepted = writer.current_pos() - before;
-                let ledger = &checker.stats.ledger;
                 let too_much = accepted.saturating_sub(ACCEPTED_MAX);
-                ledger.check(Invariant::Turns, too_much / PIECE as u64, || {
+                checker.check(Invariant::Turns, too_much / PIECE as u64, || {
                     format!("{accepted} bytes were accepted while a flush waited")
                 });
                 flushed?;

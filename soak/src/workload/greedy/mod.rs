@@ -62,7 +62,7 @@ pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
         let ended = (attending.spawn(Invariant::Turns, sink.run(address, meet, receiver))).await;
         checker.ended(Invariant::Deliveries, "a greedy task", ended);
         checker.ended(Invariant::Deliveries, "a greedy task", ready.await);
-        attending.end().await;
+        attending.task.await;
     })?;
     let address = plan.address();
     let work = move |checker: Rc<Checker>| async move {
@@ -75,10 +75,8 @@ pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
         if !is_simulated {
             let long_calls = calls::make_long_calls(own(), turns(), directory.clone(), sizes);
             others.push(attending.spawn(Invariant::LongCalls, long_calls));
-            others.push(spawn_local(calls::list_beside_a_blocking_call(
-                own(),
-                directory,
-            )));
+            let listing = calls::list_beside_a_blocking_call(own(), directory);
+            others.push(spawn_local(listing));
         }
         let source = floods::send(turns(), sizes, address, met, sender);
         let ended = attending.spawn(Invariant::Turns, source).await;
@@ -86,7 +84,7 @@ pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
         for other in others {
             checker.ended(Invariant::Deliveries, "a greedy task", other.await);
         }
-        attending.end().await;
+        attending.task.await;
     };
     plan.start("source", work)
 }
@@ -107,7 +105,7 @@ impl Attending {
             let (checker, turns) = (Rc::clone(checker), Rc::clone(&turns));
             async move {
                 let ping = Ping::start(&checker);
-                ping.go_on();
+                ping.hurry(clock::now() + FOR_LONG);
                 turns.attend().await;
                 ping.end().await;
             }
@@ -129,11 +127,6 @@ impl Attending {
         let task = Rc::clone(&self.turns).judge(promise, task);
         spawn_local_into(task, queue).expect("the queue was just made")
     }
-
-    /// Waits for the end, which comes by itself when the run drains.
-    async fn end(self) {
-        self.task.await;
-    }
 }
 
 /// Messages of a local channel in a round: as many as it takes to hold an executor for long.
@@ -141,6 +134,9 @@ const LOCAL: usize = 600_000;
 
 /// In a simulation, where time stands still meanwhile: enough to see whether others are polled in between.
 const LOCAL_SIMULATED: usize = 50_000;
+
+/// No burst is due in a run.
+const FOR_LONG: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 const LATENCY: Duration = Duration::from_millis(1);
 const EVERY_MIN: Duration = Duration::from_millis(100);

@@ -13,29 +13,11 @@ use crate::workload::prelude::*;
 /// Counts.
 pub(super) struct Turns {
     pub(super) checker: Rc<Checker>,
-    /// What was done in the poll that goes on.
-    overdue: Cell<Overdue>,
+    /// Operations of the poll that goes on while the executor wants its thread back: since it does, and at most.
+    overdue: Cell<(u64, u64)>,
     /// For how long the thread had computed at the last beat of the timer, and at most from one beat to the next.
     computed: Cell<Duration>,
     longest_stretch: Cell<Duration>,
-}
-
-/// Operations while the executor wants its thread back.
-#[derive(Clone, Copy, Debug, Default)]
-struct Overdue {
-    /// Since it does.
-    now: u64,
-    most: u64,
-}
-
-impl Overdue {
-    fn after_one_more(self, is_wanted: bool) -> Self {
-        // It may want the thread back and then not any more, as when what was submitted begins a new slice: then the budget is
-        // full again.
-        let now = if is_wanted { self.now + 1 } else { 0 };
-        let most = self.most.max(now);
-        Overdue { now, most }
-    }
 }
 
 impl Turns {
@@ -50,9 +32,11 @@ impl Turns {
 
     /// A greedy task has done one more thing.
     pub(super) fn operation(&self) {
-        let is_wanted = executor().need_preempt();
-        self.overdue
-            .set(self.overdue.get().after_one_more(is_wanted));
+        let (now, most) = self.overdue.get();
+        // It may want the thread back and then not any more, as when what was submitted begins a new slice: then the budget is
+        // full again.
+        let now = (now + 1) * u64::from(executor().need_preempt());
+        self.overdue.set((now, most.max(now)));
     }
 
     /// Does `work`, each poll of which is held against `promise`.
@@ -62,7 +46,7 @@ impl Turns {
             // It may be polled inside of another one that spawns it.
             let outer = self.overdue.take();
             let polled = work.as_mut().poll(cx);
-            let Overdue { most, .. } = self.overdue.replace(outer);
+            let (_, most) = self.overdue.replace(outer);
             let too_many = most.saturating_sub(OVERDUE_MAX);
             self.checker.check(promise, too_many, || {
                 format!("{most} operations were done in a poll that was to end")
@@ -81,8 +65,8 @@ impl Turns {
     fn stretch(&self) {
         let now = process::thread_time();
         let stretch = now - self.computed.replace(now);
-        self.longest_stretch
-            .set(self.longest_stretch.get().max(stretch));
+        let longest = self.longest_stretch.get();
+        self.longest_stretch.set(longest.max(stretch));
     }
 
     /// Beats until the run drains.

@@ -17,13 +17,13 @@
 //!
 //! While this workload runs, the monitor stops the whole process now and then.
 
-use std::sync::mpsc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use glommio::channels::watch::{self, SharedSender};
 use glommio::{Latency, Shares, TaskQueueHandle, spawn_local_into, yield_if_needed};
 use support::numbers;
 
+use crate::check::checker::SWEEP_EVERY;
 use crate::check::control::Control;
 use crate::check::model::Lane;
 use crate::measure::noise::SLEEP;
@@ -52,7 +52,7 @@ pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
 
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     checker.spawn_sweeper();
-    let (alarms, mut rng) = (Alarms::new(&checker), stream(seed, 11));
+    let (alarms, mut rng) = (Alarms::new(&checker, None), stream(seed, 11));
     for _ in 0..NEVER {
         alarms.arm(Instant::now() + CENTURIES, async {});
     }
@@ -126,7 +126,7 @@ const NEVER: usize = 16;
 /// thread calls the waker of its one task. A wake that is lost is lost for good here, while elsewhere the next timer would hide
 /// it.
 async fn sleep_until_woken(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
-    let alarms = Alarms::new(&checker);
+    let alarms = Alarms::new(&checker, None);
     arm_far(&alarms, &mut rng, sizes.far);
     let (wakes, mut woken) = watch::shared(());
     let (answers, answered) = mpsc::channel();
@@ -166,9 +166,8 @@ struct WakingThread {
 impl WakingThread {
     fn wake_until_drained(mut self) {
         while !self.control.is_draining() {
-            let pause = self
-                .rng
-                .log_uniform(self.sizes.quiet / 8, self.sizes.quiet * 2);
+            let quiet = self.sizes.quiet;
+            let pause = self.rng.log_uniform(quiet / 8, quiet * 2);
             let meter = Meter::start(&self.stats);
             if !self.sleep(pause) {
                 break;
@@ -194,26 +193,21 @@ impl WakingThread {
 
     /// Wakes the task, which must answer before the run's patience ends.
     fn wake(&self) {
-        let is_heard = self.wakes.send(());
-        debug_assert!(
-            is_heard.is_ok(),
-            "the task waits for as long as there is a sender"
-        );
-        let patience = self.control.patience();
+        let is_heard = self.wakes.send(()).is_ok();
+        debug_assert!(is_heard, "the task waits for as long as there is a sender");
+        let (ledger, patience) = (&self.stats.ledger, self.control.patience());
         // Counted in steps and not by the clock: while the process is stopped nothing is late.
         let steps = patience.div_duration_f64(NAP) as u64;
         for _ in 0..steps {
             match self.answered.recv_timeout(NAP) {
-                Ok(()) => return self.stats.ledger.passed(Invariant::NothingLost),
+                Ok(()) => return ledger.passed(Invariant::NothingLost),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
-        self.stats
-            .ledger
-            .check(Invariant::NothingLost, nanos(patience), || {
-                "a task woken by a foreign thread did not run".to_owned()
-            });
+        ledger.check(Invariant::NothingLost, nanos(patience), || {
+            "a task woken by a foreign thread did not run".to_owned()
+        });
     }
 }
 
@@ -296,7 +290,8 @@ impl Hogs {
             checker.stats.hogs.note(from, Instant::now());
         })
         .await;
-        self.wait_for(&ahead).await;
+        // What has not fired then is written off by the sweeper.
+        self.checker.until_none(|| ahead.get()).await;
     }
 
     /// Works in one queue, yielding when needed, until timers of the other have fired.
@@ -326,15 +321,12 @@ impl Hogs {
             }
         })
         .await;
-        let kept_from_firing = if ahead.get() > 0 { nanos(patience) } else { 0 };
-        self.checker
-            .check(Invariant::NothingLost, kept_from_firing, || {
-                format!(
-                    "{} timers did not fire beside a task that yields if needed",
-                    ahead.get()
-                )
-            });
-        self.wait_for(&ahead).await;
+        let left = ahead.get();
+        let overdue = if left > 0 { nanos(patience) } else { 0 };
+        self.checker.check(Invariant::NothingLost, overdue, || {
+            format!("{left} timers did not fire beside a task that yields if needed")
+        });
+        self.checker.until_none(|| ahead.get()).await;
     }
 
     fn span(&mut self) -> Duration {
@@ -383,17 +375,6 @@ impl Hogs {
         .await;
         ahead
     }
-
-    /// What has not fired after the run's patience is written off by the sweeper.
-    async fn wait_for(&self, ahead: &Cell<usize>) {
-        let steps = self.checker.control.patience().div_duration_f64(STEP) as u64;
-        for _ in 0..steps {
-            if ahead.get() == 0 {
-                return;
-            }
-            sleep(STEP).await;
-        }
-    }
 }
 
 async fn run_in(queue: TaskQueueHandle, work: impl Future<Output = ()> + 'static) {
@@ -411,7 +392,7 @@ impl Meter {
     fn start(stats: &ExecutorStats) -> Option<Self> {
         Some(Meter {
             core_time: stats.core_time()?,
-            fired: stats.fired(),
+            fired: stats.gauges.timers_fired.load(Ordering::Relaxed),
         })
     }
 
@@ -423,7 +404,8 @@ impl Meter {
         };
         let took = now.core_time.since(self.core_time).ran;
         let events = events + (now.fired - self.fired);
-        let bound = bound(window, events, slowness);
+        let of_events = EVENT * u32::try_from(events).unwrap_or(u32::MAX);
+        let bound = (window / IDLE_DIVISOR + of_events).mul_f64(slowness.max(1.0));
         let over = nanos(took.saturating_sub(bound));
         stats.ledger.check(Invariant::IdleCpu, over, || {
             format!(
@@ -436,11 +418,6 @@ impl Meter {
     }
 }
 
-fn bound(window: Duration, events: u64, slowness: f64) -> Duration {
-    let events = u32::try_from(events).unwrap_or(u32::MAX);
-    (window / IDLE_DIVISOR + EVENT * events).mul_f64(slowness.max(1.0))
-}
-
 /// Of the second queue.
 const LATENCY: Duration = Duration::from_millis(5);
 
@@ -449,12 +426,8 @@ const LIVES: &str = "no task queue is ever removed here";
 /// How long a polite hog works before it asks.
 const PIECE: Duration = Duration::from_micros(20);
 
-const STEP: Duration = Duration::from_millis(2);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const SETTLED_AFTER: Duration = Duration::from_millis(10);
-
-/// As the checker does.
-const SWEEP_EVERY: Duration = Duration::from_millis(100);
 
 /// A twentieth of a percent. An executor that sleeps for two seconds takes nothing at all; one that
 /// woke a hundred times a second to look at its timers would take some 3 ms of them.

@@ -11,7 +11,7 @@ use glommio::channels::watch::SharedReceiver;
 use glommio::sync::CancellationToken;
 use glommio::{Latency, Shares};
 
-use super::script::{ATTEMPTS_MAX, Pattern, Reply};
+use super::script::{ATTEMPTS_MAX, Pattern};
 use super::timeouts;
 use crate::map::HashMap;
 use crate::workload::alarms::Alarms;
@@ -34,10 +34,7 @@ pub(super) async fn run(
     let queue = executor().create_task_queue(Shares::default(), latency, "replies");
     let connections = first_connection..first_connection + CONNECTIONS_PER_CLIENT;
     let sessions = connections.map(|connection| {
-        let alarms = match connection % 2 {
-            0 => Alarms::new(&checker),
-            _ => Alarms::actions(&checker, queue),
-        };
+        let alarms = Alarms::new(&checker, (connection % 2 == 1).then_some(queue));
         let talking = converse(broker.clone(), alarms, pattern, connection, window);
         spawn_local(talking)
     });
@@ -56,12 +53,10 @@ async fn converse(
     connection: usize,
     window: usize,
 ) -> glommio::Result<(), ()> {
-    let address = loop {
-        match broker.get() {
-            Some(address) => break address,
-            None => broker.changed().await?,
-        }
-    };
+    while broker.get().is_none() {
+        broker.changed().await?;
+    }
+    let address = broker.get().expect("it is there now");
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let first_id = (connection as u64) << 40;
@@ -243,10 +238,9 @@ impl Session {
                 attempt,
                 payload,
             } => {
-                let id = payload
-                    .first_chunk()
-                    .ok_or_else(|| malformed("no message"))?;
-                self.delivered(u64::from_le_bytes(*id), delivery, attempt, payload);
+                let id = payload.first_chunk();
+                let id = u64::from_le_bytes(*id.ok_or_else(|| malformed("no message"))?);
+                self.delivered(id, delivery, attempt, payload);
             }
             protocol::Reply::Acked { delivery, in_time } => self.acked(delivery, in_time),
         }
@@ -265,9 +259,8 @@ impl Session {
         let expected = 1 + as_dead_letter.unwrap_or(before);
         let is_right = u32::from(attempt) == expected && *content == payload;
         self.judge(is_right, || {
-            format!(
-                "message {id}: delivery {attempt} came as number {expected}, or with other content"
-            )
+            let came = format!("delivery {attempt} came as number {expected}");
+            format!("message {id}: {came}, or with other content")
         });
         let gauges = &self.checker.stats.gauges;
         if before > 0 {
@@ -292,7 +285,7 @@ impl Session {
         if self.checker.control.is_draining() || as_dead_letter.is_some() {
             return self.ack(delivery, ack);
         }
-        if let Reply::AckAfter(wait) = self.pattern.reply(id, attempt as u8) {
+        if let Some(wait) = self.pattern.acks_after(id, attempt as u8) {
             let session = Rc::clone(self);
             let due = async move { session.ack(delivery, ack) };
             self.alarms.arm(clock::now() + wait, due);
@@ -345,9 +338,8 @@ impl Session {
         self.alarms.cancel_all();
         let open: Vec<_> = {
             let outstanding = self.outstanding.borrow();
-            let open = outstanding
-                .iter()
-                .filter(|(_, it)| it.deliveries > 0 && !it.is_acked);
+            let is_open = |it: &Outstanding| it.deliveries > 0 && !it.is_acked;
+            let open = outstanding.iter().filter(|(_, it)| is_open(it));
             let ack = |(&id, it): (&u64, &Outstanding)| {
                 let deadline = it.next_deadline(&self.pattern);
                 (it.delivery, Ack { id, deadline })

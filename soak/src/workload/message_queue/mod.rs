@@ -82,7 +82,11 @@ async fn run(
     let mut served = Vec::new();
     while served.len() < connections {
         // A client that never comes must not keep the broker from ending.
-        match or(async { Some(listener.accept().await) }, drained(&checker)).await {
+        let drained = async {
+            checker.drained().await;
+            None
+        };
+        match or(async { Some(listener.accept().await) }, drained).await {
             Some(Ok(stream)) => {
                 let broker = Rc::clone(&broker);
                 let serving = async move { broker.serve(stream, &CancellationToken::new()).await };
@@ -109,11 +113,4 @@ async fn run(
     checker.holds(Invariant::Deliveries, are_settled, || {
         format!("not each message was acked once: {counts}")
     });
-}
-
-async fn drained<T>(checker: &Checker) -> Option<T> {
-    while !checker.control.is_draining() {
-        sleep(Duration::from_millis(50)).await;
-    }
-    None
 }

@@ -24,16 +24,16 @@ impl Pattern {
         }
     }
 
-    /// What the client does about the `attempt`th delivery of message `id`.
-    pub(super) fn reply(&self, id: u64, attempt: u8) -> Reply {
+    /// How long after the `attempt`th delivery of message `id` the client acks it: in time, or after the deadline, when
+    /// the broker must take no notice. `None`: it does not.
+    pub(super) fn acks_after(&self, id: u64, attempt: u8) -> Option<Duration> {
         let mut rng = stream(self.seed ^ u64::from(attempt) << 56, id);
-        let choice = rng.u64(..100);
-        let mut percent = |from, to| rng.percent_of(self.ack_deadline, from, to);
-        match choice {
-            0..90 => Reply::AckAfter(percent(1, 50)),
-            90..98 => Reply::Ignore,
-            _ => Reply::AckAfter(percent(102, 130)),
-        }
+        let (from, to) = match rng.u64(..100) {
+            0..90 => (1, 50),
+            90..98 => return None,
+            _ => (102, 130),
+        };
+        Some(rng.percent_of(self.ack_deadline, from, to))
     }
 
     /// Replaces the content of `out` by the payload of message `id`, which begins with that.
@@ -44,14 +44,6 @@ impl Pattern {
         rng.fill(out);
         out[..8].copy_from_slice(&id.to_le_bytes());
     }
-}
-
-/// What the client does about one delivery.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Reply {
-    /// In time, or after the deadline: then the broker must take no notice.
-    AckAfter(Duration),
-    Ignore,
 }
 
 /// How often a message is delivered before it goes to the dead letters.

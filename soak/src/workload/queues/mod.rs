@@ -12,6 +12,7 @@ mod trial;
 use staged_wheel::{ClassicQueue, StagedWheel};
 
 use self::trial::{BareQueue, Payload, Trial};
+use crate::check::peak::{BYTES_PER_TIMER_ELSEWHERE, until_back};
 use crate::counts;
 use crate::measure::memory;
 use crate::workload::prelude::*;
@@ -70,7 +71,8 @@ async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, count: usize) 
     let (before, others) = (memory::allocated().bytes, elsewhere());
     let epoch = clock::now();
     let mut queue = Q::new(epoch);
-    let mut now = epoch + fill(&mut queue, &mut rng, (epoch, count)).await;
+    fill(&mut queue, &mut rng, (epoch, count)).await;
+    let mut now = epoch + LASTS;
     let mut expired = Vec::new();
     // At rest a reactor polls when it is asked to, or for others: more than once in a while.
     for _ in 0..POLLS {
@@ -81,19 +83,12 @@ async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, count: usize) 
         expired.clear();
     }
     drop(expired);
-    let asked = clock::now();
     let excess = || {
         let excused = (elsewhere() - others).unsigned_abs() * BYTES_PER_TIMER_ELSEWHERE;
-        memory::allocated()
-            .bytes
-            .saturating_sub(before + KEPT_BYTES + excused)
+        let now = memory::allocated().bytes;
+        now.saturating_sub(before + KEPT_BYTES + excused)
     };
-    // What a process has allocated does not follow from the seed: in a simulation nothing goes by it.
-    let may_wait = || clock::since(asked) < PATIENCE && !checker.control.is_draining();
-    while !checker.control.is_simulated() && excess() > 0 && may_wait() {
-        sleep(LOOK_EVERY).await;
-    }
-    let suspected = excess();
+    let suspected = until_back(checker, excess).await;
     // The models of others grow by megabytes at a time: what the queue holds goes with it.
     let with_queue = memory::allocated().bytes;
     drop(queue);
@@ -109,13 +104,8 @@ async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, count: usize) 
     }
 }
 
-/// Arms the timers, cancels one half and lets the other fire: how long that took on the queue's
-/// clock.
-async fn fill<Q: BareQueue>(
-    queue: &mut Q,
-    rng: &mut Rng,
-    (epoch, count): (Instant, usize),
-) -> Duration {
+/// Arms the timers, cancels one half and lets the other fire.
+async fn fill<Q: BareQueue>(queue: &mut Q, rng: &mut Rng, (epoch, count): (Instant, usize)) {
     let live = Rc::default();
     let mut handles = Vec::with_capacity(count);
     for id in 0..count {
@@ -136,7 +126,6 @@ async fn fill<Q: BareQueue>(
         expired.clear();
         yield_now().await;
     }
-    LASTS
 }
 
 /// The longest timer.
@@ -151,9 +140,4 @@ const BUDGET: usize = 256;
 /// by as much at a time, also just while the queue is dropped. One that keeps its pages holds several times as much.
 const KEPT_BYTES: u64 = 1 << 20;
 
-/// A task, its timer, its message and what the model knows of it, in maps that grow by doubling.
-const BYTES_PER_TIMER_ELSEWHERE: u64 = 2_048;
-
 const A_TURN: usize = 512;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-const PATIENCE: Duration = Duration::from_secs(1);

@@ -112,20 +112,15 @@ impl<Q: BareQueue> Trial<Q> {
     }
 
     fn begin_anew(&mut self) {
-        let rng = self.rng.fork();
-        let fresh = Trial::new(self.name, Arc::clone(&self.stats), rng);
-        let Trial {
-            wanted,
-            steps_left,
-            stride,
-            ..
-        } = *self;
-        *self = Trial {
-            wanted,
-            steps_left,
-            stride,
-            ..fresh
-        };
+        let fresh = Trial::new(self.name, Arc::clone(&self.stats), self.rng.fork());
+        let before = std::mem::replace(self, fresh);
+        self.wanted = before.wanted;
+        self.steps_left = before.steps_left;
+        self.stride = before.stride;
+    }
+
+    fn first(&self) -> Option<(Instant, u64)> {
+        self.due.first_key_value().map(|(&key, _)| key)
     }
 
     fn arm(&mut self) {
@@ -190,25 +185,17 @@ impl<Q: BareQueue> Trial<Q> {
         let Some((id, armed)) = self.pick() else {
             return;
         };
-        let found = self
-            .queue
-            .get_mut(armed.handle)
-            .map(|payload: &mut Payload| payload.id);
+        let found = self.queue.get_mut(armed.handle).map(|payload| payload.id);
         self.holds(Invariant::StaleCancels, found == Some(id), || {
             format!("the handle of timer {id} names {found:?}")
         });
     }
 
     fn poll(&mut self) {
-        let first = self
-            .due
-            .first_key_value()
-            .map(|(&(deadline, _), _)| deadline);
         let next = self.queue.next_expiry();
-        if let Some(first) = first {
-            let late = next.map_or(u64::MAX, |next| {
-                nanos(next.saturating_duration_since(first))
-            });
+        if let Some((first, _)) = self.first() {
+            let late = next.map(|next| nanos(next.saturating_duration_since(first)));
+            let late = late.unwrap_or(u64::MAX);
             self.check(Invariant::NextExpiry, late, || {
                 format!("a timer is due {late} ns before the next expiry")
             });
@@ -217,14 +204,11 @@ impl<Q: BareQueue> Trial<Q> {
         let budget = self.rng.usize(..BUDGET_MAX);
         let mut expired = std::mem::take(&mut self.expired);
         let has_more = self.queue.expire(now, budget, &mut expired);
-        self.empty_polls = if has_more && expired.is_empty() && budget > 0 {
-            self.empty_polls + 1
-        } else {
-            0
-        };
-        expired
-            .drain(..)
-            .for_each(|payload| self.fired(payload, now));
+        let is_empty = has_more && expired.is_empty() && budget > 0;
+        self.empty_polls = (self.empty_polls + 1) * u64::from(is_empty);
+        for payload in expired.drain(..) {
+            self.fired(payload, now);
+        }
         self.expired = expired;
         self.judge_rest(now, has_more);
     }
@@ -242,19 +226,17 @@ impl<Q: BareQueue> Trial<Q> {
         self.check(Invariant::Expiries, early, || {
             format!("timer {id} was handed out {early} ns before its deadline")
         });
-        let is_first = self.due.first_key_value().map(|(&key, _)| key) == Some(armed.key);
-        self.holds(Invariant::InOrder, is_first, || {
+        self.holds(Invariant::InOrder, self.first() == Some(armed.key), || {
             format!("timer {id} was handed out before one that comes first")
         });
         self.remove(id);
     }
 
     fn judge_rest(&mut self, now: Instant, has_more: bool) {
-        let first = self.due.first_key_value();
-        let overdue = first.map_or(0, |(&(deadline, _), _)| {
-            let is_due = !has_more && deadline <= now;
-            u64::from(is_due) * nanos(now - deadline.min(now)).max(1)
-        });
+        let overdue = match self.first() {
+            Some((due, _)) if !has_more && due <= now => nanos(now - due).max(1),
+            _ => 0,
+        };
         self.check(Invariant::NothingLost, overdue, || {
             format!("a timer is due since {overdue} ns, and the queue says that nothing is")
         });
@@ -265,10 +247,8 @@ impl<Q: BareQueue> Trial<Q> {
         let counts = (self.queue.len(), self.live.get());
         let count = self.ids.len();
         self.holds(Invariant::LiveTimers, counts == (count, count), || {
-            format!(
-                "{} timers and {} payloads instead of {count}",
-                counts.0, counts.1
-            )
+            let (timers, payloads) = counts;
+            format!("{timers} timers and {payloads} payloads instead of {count}")
         });
     }
 
@@ -284,10 +264,8 @@ impl<Q: BareQueue> Trial<Q> {
             }
             48..128 => {
                 let reach = self.now + self.stride;
-                let bound = next.filter(|&next| next <= reach);
-                bound.map_or(Duration::ZERO, |next| {
-                    next.saturating_duration_since(self.now)
-                })
+                let bound = next.filter(|&next| next <= reach).unwrap_or(self.now);
+                bound.saturating_duration_since(self.now)
             }
             255 if self.stride == STRIDES[0] => self.rng.uniform(Duration::ZERO, FAR / 4),
             _ => self.rng.log_uniform(Duration::from_nanos(100), self.stride),
@@ -303,11 +281,10 @@ impl<Q: BareQueue> Trial<Q> {
             1..4 => now - rng.uniform(Duration::ZERO, PAST_MAX / 2),
             4..8 => now,
             // Equal deadlines, however they come about.
-            8..24 => self
-                .due
-                .range((now, 0)..)
-                .next()
-                .map_or(now, |(&(deadline, _), _)| deadline),
+            8..24 => {
+                let next = self.due.range((now, 0)..).next();
+                next.map_or(now, |(&(deadline, _), _)| deadline)
+            }
             24..40 => now + rng.uniform(Duration::ZERO, Duration::from_millis(2)),
             40..60 => now + rng.log_uniform(Duration::from_micros(1), Duration::from_secs(40)),
             _ => now + rng.log_uniform(Duration::from_secs(1), FAR),

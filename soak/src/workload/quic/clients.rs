@@ -46,9 +46,7 @@ pub(super) async fn run(
         let one = clients.clone().endpoint(endpoint.clone(), share, rng);
         endpoints.push((endpoint, spawn_local(one)));
     }
-    while !checker.control.is_draining() {
-        checker.pause(LOOK_EVERY).await;
-    }
+    checker.drained().await;
     clients.pauses.close();
     let mut closing = Vec::new();
     for (endpoint, one) in endpoints {
@@ -63,11 +61,9 @@ pub(super) async fn run(
             format!("{left} connections are left")
         });
     }
-    add(
-        &checker.stats.gauges.datagrams_sent,
-        proxy.passed() + proxy.lost(),
-    );
-    add(&checker.stats.gauges.datagrams_lost, proxy.lost());
+    let gauges = &checker.stats.gauges;
+    add(&gauges.datagrams_sent, proxy.passed() + proxy.lost());
+    add(&gauges.datagrams_lost, proxy.lost());
     Ok(())
 }
 
@@ -82,9 +78,8 @@ impl Clients {
                 let connection = handshake.await?;
                 let gauges = &self.checker.stats.gauges;
                 bump(&gauges.quic_connections);
-                gauges
-                    .quic_connections_to_come
-                    .fetch_sub(1, Ordering::Relaxed);
+                let to_come = &gauges.quic_connections_to_come;
+                to_come.fetch_sub(1, Ordering::Relaxed);
                 let rng = rng.fork();
                 connections.push(spawn_local(self.clone().connection(connection, rng)));
             }
@@ -132,11 +127,8 @@ impl Clients {
                     break;
                 }
                 Err(_) => {
-                    let stats = connection.stats();
-                    complain(
-                        &self.checker,
-                        format!("no stream back in {PATIENCE:?}: {stats:?}"),
-                    );
+                    let what = format!("no stream back in {PATIENCE:?}: {:?}", connection.stats());
+                    complain(&self.checker, what);
                     break;
                 }
             }
@@ -189,8 +181,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// section 9): by then the first stream of each is over.
 const STAY_MIN: Duration = Duration::from_secs(10);
 const STAY_MAX: Duration = Duration::from_secs(60);
-
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Apart from all others that draw from the seed.
 const STREAM: u64 = 1 << 51;

@@ -18,7 +18,7 @@ mod servers;
 
 use std::net::Ipv4Addr;
 
-use glommio::channels::oneshot::{SharedSender, shared};
+use glommio::channels::oneshot::shared;
 use glommio_quic::Shard;
 use support::lossy_proxy::Proxy;
 
@@ -48,15 +48,13 @@ pub(crate) fn start(plan: &mut Starter<'_>) -> Started {
         let ran = clients::run(&checker, &proxy, seed, connections).await;
         end(&checker, "the clients", ran);
         // The shards end when no client is left.
-        stops.into_iter().for_each(stop);
+        for stop in stops {
+            // If it has ended before, it has said why.
+            let _ = stop.send(());
+        }
         drop(proxy);
     };
     plan.start("quic-clients", work)
-}
-
-fn stop(shard: SharedSender<()>) {
-    // If it has ended before, it has said why.
-    let _ = shard.send(());
 }
 
 fn end(checker: &Checker, who: &str, ended: Ended) {

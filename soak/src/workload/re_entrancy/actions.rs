@@ -82,12 +82,9 @@ impl Actions {
 
     /// Arms an action in every empty slot.
     pub(super) fn refill(self: &Rc<Self>) {
-        for index in 0..self.count() {
-            let is_empty = self.slots.borrow()[index].is_none();
-            if is_empty {
-                self.arm(index);
-            }
-        }
+        let is_empty = |index: &usize| self.slots.borrow()[*index].is_none();
+        let empty = (0..self.count()).filter(is_empty);
+        empty.for_each(|index| self.arm(index));
     }
 
     /// After the run has settled: timers armed just before a stale cancellation have all fired.
@@ -105,10 +102,8 @@ impl Actions {
         let (delay, suspends) = {
             let mut rng = self.rng.borrow_mut();
             let delay = self.waits.draw(&mut rng, self.limit.get());
-            let suspends = rng
-                .chance(1, 8)
-                .then(|| rng.uniform(Duration::ZERO, Duration::from_millis(5)));
-            (delay, suspends)
+            let suspension = rng.uniform(Duration::ZERO, SUSPENSION_MAX);
+            (delay, rng.chance(1, 8).then_some(suspension))
         };
         let ticket = self.checker.arm(clock::now() + delay);
         let key = ticket.key;
@@ -126,11 +121,9 @@ impl Actions {
                     // A sleep that is over before it is polled does not suspend.
                     yield_now().await;
                     sleep(wait).await;
+                    let key = key.0;
                     actions.judge_answer(!fate.is_destroyed.get(), || {
-                        format!(
-                            "action {} was destroyed and went on after its suspension",
-                            key.0
-                        )
+                        format!("action {key} was destroyed and went on after its suspension")
                     });
                 }
                 fate.is_finished.set(true);
@@ -251,10 +244,8 @@ impl Actions {
             let joined = handle.join().await;
             let expected = (!fate.is_destroyed.get()).then_some(key.0);
             actions.judge_answer(joined == expected, || {
-                format!(
-                    "action {} joined with {joined:?} instead of {expected:?}",
-                    key.0
-                )
+                let key = key.0;
+                format!("action {key} joined with {joined:?} instead of {expected:?}")
             });
         })
         .detach();
@@ -302,5 +293,6 @@ impl Drop for Leaving {
     }
 }
 
+const SUSPENSION_MAX: Duration = Duration::from_millis(5);
 const DEPTH_MAX: u32 = 4;
 const CANARY_MAX: Duration = Duration::from_millis(50);

@@ -20,12 +20,10 @@ impl Cycle {
         })
     }
 
-    /// How many timers there should be now: 1 as many as usual, 2 the most. `None`: it is over.
-    pub(super) fn height(&self) -> Option<f64> {
-        if self.checker.control.is_draining() {
-            return None;
-        }
-        height(clock::since(self.began).div_duration_f64(self.lasts))
+    /// Which part of it has passed. `None`: all of it.
+    pub(super) fn part(&self) -> Option<f64> {
+        let part = clock::since(self.began).div_duration_f64(self.lasts);
+        (part < 1.0 && !self.checker.control.is_draining()).then_some(part)
     }
 
     pub(super) fn end(&self) {
@@ -38,15 +36,25 @@ impl Cycle {
     }
 }
 
-/// By the part of the cycle that has passed.
-fn height(part: f64) -> Option<f64> {
-    let within = |from: f64, to: f64| (part - from) / (to - from);
-    match part {
-        ..USUAL_UNTIL => Some(1.0),
-        ..RISE_UNTIL => Some(1.0 + within(USUAL_UNTIL, RISE_UNTIL)),
-        ..TOP_UNTIL => Some(2.0),
-        ..1.0 => Some(2.0 - 2.0 * within(TOP_UNTIL, 1.0)),
-        _ => None,
+/// How many timers of a kind there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    pub(super) usual: usize,
+    pub(super) top: usize,
+}
+
+impl Range {
+    /// How many when this part of a cycle has passed.
+    pub(super) fn at(self, part: f64) -> usize {
+        let (usual, top) = (self.usual as f64, self.top as f64);
+        let within = |from: f64, to: f64| (part - from) / (to - from);
+        let count = match part {
+            ..USUAL_UNTIL => usual,
+            ..RISE_UNTIL => usual + (top - usual) * within(USUAL_UNTIL, RISE_UNTIL),
+            ..TOP_UNTIL => top,
+            _ => top * (1.0 - within(TOP_UNTIL, 1.0)),
+        };
+        count.round() as usize
     }
 }
 

@@ -32,7 +32,7 @@ mod wakers;
 use actions::Actions;
 use wakers::Arena;
 
-use self::cycle::{Cycle, Waits};
+use self::cycle::{Cycle, Range, Waits};
 use crate::check::peak::Peaks;
 use crate::workload::prelude::*;
 
@@ -63,26 +63,6 @@ struct Sizes {
     cycle_lasts: Duration,
 }
 
-/// How many timers of a kind there are.
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    usual: usize,
-    top: usize,
-}
-
-impl Range {
-    /// How many at `height` between 0, which is none, and 1, which is the usual, and 2, the top.
-    fn at(self, height: f64) -> usize {
-        let (usual, top) = (self.usual as f64, self.top as f64);
-        let count = if height <= 1.0 {
-            usual * height
-        } else {
-            usual + (top - usual) * (height - 1.0)
-        };
-        count.round() as usize
-    }
-}
-
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     let waits = |range: Range| Waits {
         usual: range.usual,
@@ -96,8 +76,8 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
         peaks.begin();
         let cycle = Cycle::new(&checker, sizes.cycle_lasts);
         let repeats = repeats::start(&cycle, stream(rng.u64(..), 0), sizes.repeats);
-        while let Some(height) = cycle.height() {
-            let counts = (sizes.actions.at(height), sizes.wakers.at(height));
+        while let Some(part) = cycle.part() {
+            let counts = (sizes.actions.at(part), sizes.wakers.at(part));
             bring_to(counts, &actions, &wakers).await;
             actions.refill();
             wakers.refill();
@@ -148,7 +128,7 @@ async fn cross(checker: &Rc<Checker>, rng: &mut Rng, lasts: Duration) {
     while clock::since(began) < lasts && !checker.control.is_draining() {
         let mut armed = Vec::new();
         for _ in 0..CROSSINGS {
-            arm_or_cancel(checker, &mut armed, near_the_threshold(rng));
+            arm_or_cancel(checker, &mut armed, BRINK - 3 + rng.usize(..7));
         }
         arm_or_cancel(checker, &mut armed, 0);
         // When the timer of this pause fires, there is none.
@@ -169,10 +149,6 @@ fn arm_or_cancel(checker: &Rc<Checker>, armed: &mut Vec<(Timer, Key, Live)>, cou
         checker.cancel(key);
         drop((timer, live));
     }
-}
-
-fn near_the_threshold(rng: &mut Rng) -> usize {
-    BRINK - 3 + rng.usize(..7)
 }
 
 /// As many timers as the first stage does not take.

@@ -8,9 +8,8 @@ use crate::workload::prelude::*;
 /// Starts `count` supervisors, each with one repeated action after the other until the cycle is
 /// over.
 pub(super) fn start(cycle: &Rc<Cycle>, mut rng: Rng, count: usize) -> Vec<Task<()>> {
-    (0..count)
-        .map(|_| spawn_local(supervise(Rc::clone(cycle), stream(rng.u64(..), 0))))
-        .collect()
+    let supervise = |_| spawn_local(supervise(Rc::clone(cycle), stream(rng.u64(..), 0)));
+    (0..count).map(supervise).collect()
 }
 
 async fn supervise(cycle: Rc<Cycle>, mut rng: Rng) {
@@ -33,12 +32,11 @@ async fn supervise(cycle: Rc<Cycle>, mut rng: Rng) {
         });
         match rng.u64(..4) {
             0 => {
-                let joined = or(async { Some(repeat.join().await) }, async {
+                let given_up = async {
                     beat.written_off().await;
                     None
-                })
-                .await;
-                if let Some(joined) = joined {
+                };
+                if let Some(joined) = or(async { Some(repeat.join().await) }, given_up).await {
                     beat.judge(joined == Some(()), || {
                         format!("joined with {joined:?} after its last run")
                     });
@@ -67,13 +65,9 @@ async fn supervise(cycle: Rc<Cycle>, mut rng: Rng) {
             _ => {
                 *beat.handle.borrow_mut() = Some(repeat);
                 or(beat.finished(), beat.written_off()).await;
-                let is_finished = beat.is_finished.get();
-                let repeat = beat
-                    .handle
-                    .borrow_mut()
-                    .take()
-                    .expect("it was put there above");
-                if is_finished {
+                let repeat = beat.handle.borrow_mut().take();
+                let repeat = repeat.expect("it was put there above");
+                if beat.is_finished.get() {
                     let joined = repeat.join().await;
                     beat.judge(joined.is_none(), || {
                         format!("joined with {joined:?} after destroying itself")
@@ -111,10 +105,9 @@ impl Beat {
         }
         let (suspends, wait) = {
             let mut rng = self.rng.borrow_mut();
-            let wait = if rng.chance(1, 10) {
-                Duration::ZERO
-            } else {
-                rng.log_uniform(Duration::from_millis(1), PERIOD_MAX)
+            let wait = match rng.chance(1, 10) {
+                true => Duration::ZERO,
+                false => rng.log_uniform(Duration::from_millis(1), PERIOD_MAX),
             };
             (rng.chance(1, 4), wait)
         };

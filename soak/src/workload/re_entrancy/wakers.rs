@@ -101,10 +101,10 @@ impl Arena {
     pub(crate) fn judge_hooks(&self) {
         ARENA.set(None);
         let hooks = self.hooks.get();
-        self.checker
-            .check(Invariant::LiveTimers, hooks.unsigned_abs(), || {
-                format!("{hooks} wakers were left behind")
-            });
+        let left = hooks.unsigned_abs();
+        self.checker.check(Invariant::LiveTimers, left, || {
+            format!("{hooks} wakers were left behind")
+        });
     }
 
     fn arm(&self, index: usize) {
@@ -115,14 +115,8 @@ impl Arena {
         let ticket = self.checker.arm(clock::now() + delay);
         let timer = Timer::new(ticket.delay());
         self.slots.borrow_mut()[index] = Slot::Busy;
-        self.poll(
-            index,
-            Armed {
-                timer,
-                key: ticket.key,
-                _live: ticket.live,
-            },
-        );
+        let (key, _live) = (ticket.key, ticket.live);
+        self.poll(index, Armed { timer, key, _live });
     }
 
     /// Polls a timer that was taken out of its slot, and puts it back unless it has fired.
@@ -140,13 +134,14 @@ impl Arena {
 
     fn fired(&self, index: usize, armed: Armed, scheduled: Instant) {
         let early = nanos(scheduled.saturating_duration_since(clock::now()));
+        let key = armed.key;
         self.checker.check(Invariant::NothingEarly, early, || {
             format!(
                 "timer {} was ready {early} ns before the deadline it named",
-                armed.key.0
+                key.0
             )
         });
-        self.checker.fired(armed.key);
+        self.checker.fired(key);
         drop(armed);
         self.inside_callback(|| {
             let pranks = self.rng.borrow_mut().u64(..3);
@@ -216,8 +211,8 @@ impl Arena {
     }
 
     fn draw(&self) -> Duration {
-        self.waits
-            .draw(&mut self.rng.borrow_mut(), self.limit.get())
+        let mut rng = self.rng.borrow_mut();
+        self.waits.draw(&mut rng, self.limit.get())
     }
 
     /// `None`: nothing waits in this slot, or it is gone.
@@ -265,10 +260,8 @@ impl Drop for Hook {
 
 fn arena() -> Option<Rc<Arena>> {
     // Fails only while the thread ends, when there is nothing left to do.
-    ARENA
-        .try_with(|arena| arena.borrow().clone())
-        .ok()
-        .flatten()
+    let arena = ARENA.try_with(|arena| arena.borrow().clone());
+    arena.ok().flatten()
 }
 
 const DEPTH_MAX: u32 = 4;

@@ -9,19 +9,97 @@
 //! loopback it is. What the socket then does is held against what was handed over: more datagrams
 //! than were sent, or more damaged ones, would be the library's doing and not the link's.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicU64;
 
-use examples::reliable_udp::wire::{Datagram, Refused, Salt};
+use examples::reliable_udp::wire::{Datagram, Refused, SEGMENT_BYTES_MAX, Salt};
 use glommio::net::UdpSocket;
 
-use super::faults::{Fate, Faults};
+use super::faults::{Distance, Faults};
 use crate::workload::alarms::Alarms;
 use crate::workload::message_queue::judge_timeout;
 use crate::workload::prelude::*;
 
+/// What both ends of a flow agree on.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    seed: u64,
+    number: u64,
+    distance: Distance,
+    window: usize,
+    data: Arc<Direction>,
+    acks: Arc<Direction>,
+}
+
+impl Flow {
+    pub(super) fn new(seed: u64, number: u64) -> Self {
+        let (distance, window) = LINKS[number as usize % LINKS.len()];
+        let mut rng = stream(seed, FLOW_IDENTITIES + number);
+        let mut direction = || Arc::new(Direction::new(Salt(rng.u64(..))));
+        Flow {
+            seed,
+            number,
+            distance,
+            window,
+            data: direction(),
+            acks: direction(),
+        }
+    }
+
+    /// One end of the link: that of the sender has a socket that is connected.
+    pub(super) fn channel(
+        &self,
+        checker: &Rc<Checker>,
+        socket: UdpSocket,
+        is_connected: bool,
+    ) -> glommio::Result<Rc<Channel>, ()> {
+        let identity = 2 * (FLOW_IDENTITIES + self.number) + u64::from(is_connected);
+        let faults = Faults::new(stream(!self.seed, identity), self.distance, clock::now());
+        let content = stream(self.seed ^ self.number << 32, self.number);
+        let read_timeout = (self.distance.one_way * 2).min(READ_TIMEOUT_MAX);
+        socket.set_read_timeout(Some(read_timeout))?;
+        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        let (outgoing, incoming) = match is_connected {
+            true => (&self.data, &self.acks),
+            false => (&self.acks, &self.data),
+        };
+        Ok(Rc::new(Channel {
+            checker: Rc::clone(checker),
+            alarms: Alarms::new(checker, None),
+            window: self.window,
+            content: RefCell::new(content),
+            socket,
+            peer: Cell::new(None),
+            is_connected,
+            faults: RefCell::new(faults),
+            outgoing: Arc::clone(outgoing),
+            incoming: Arc::clone(incoming),
+            read_timeout,
+        }))
+    }
+}
+
+/// Distances in turn, with the datagrams that each keeps in flight.
+const LINKS: [(Distance, usize); 4] = [
+    (link(260, 15), 384),
+    (link(5, 2), 8),
+    (link(520, 30), 768),
+    (link(60, 8), 48),
+];
+
+const fn link(one_way_ms: u64, jitter_ms: u64) -> Distance {
+    Distance {
+        one_way: Duration::from_millis(one_way_ms),
+        jitter: Duration::from_millis(jitter_ms),
+    }
+}
+
+/// Where the identities of flows begin among those of the seed's generators.
+const FLOW_IDENTITIES: u64 = 0x5544_5000;
+
 /// One direction of a flow, as both of its ends know it.
 #[derive(Debug)]
-pub(super) struct Direction {
+struct Direction {
     salt: Salt,
     /// Datagrams given to the socket of one end ..
     handed: AtomicU64,
@@ -33,7 +111,7 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    pub(super) fn new(salt: Salt) -> Self {
+    fn new(salt: Salt) -> Self {
         Direction {
             salt,
             handed: AtomicU64::new(0),
@@ -51,6 +129,9 @@ pub(super) const READ_TIMEOUT_MAX: Duration = Duration::from_millis(100);
 pub(super) struct Channel {
     pub(super) checker: Rc<Checker>,
     pub(super) alarms: Rc<Alarms>,
+    /// How many datagrams may be in flight.
+    pub(super) window: usize,
+    content: RefCell<Rng>,
     socket: UdpSocket,
     /// `None`: the socket is connected, or has received nothing yet.
     peer: Cell<Option<SocketAddr>>,
@@ -62,27 +143,13 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub(super) fn new(
-        checker: &Rc<Checker>,
-        socket: UdpSocket,
-        is_connected: bool,
-        faults: Faults,
-        [outgoing, incoming]: [&Arc<Direction>; 2],
-        read_timeout: Duration,
-    ) -> glommio::Result<Rc<Self>, ()> {
-        socket.set_read_timeout(Some(read_timeout))?;
-        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
-        Ok(Rc::new(Channel {
-            checker: Rc::clone(checker),
-            alarms: Alarms::new(checker),
-            socket,
-            peer: Cell::new(None),
-            is_connected,
-            faults: RefCell::new(faults),
-            outgoing: Arc::clone(outgoing),
-            incoming: Arc::clone(incoming),
-            read_timeout,
-        }))
+    /// What the flow carries, which both ends make from the seed: segments of random length and random bytes, one after
+    /// the other.
+    pub(super) fn next_segment(&self) -> Rc<[u8]> {
+        let mut content = self.content.borrow_mut();
+        let mut segment = vec![0; content.usize(SEGMENT_BYTES)];
+        content.fill(&mut segment);
+        Rc::from(segment)
     }
 
     /// Sends a datagram to the peer, unless the link loses it.
@@ -91,24 +158,18 @@ impl Channel {
         bump(&gauges.datagrams_sent);
         let now = clock::now();
         let fate = self.faults.borrow_mut().decide(now);
-        let Fate::Carried {
-            delay,
-            again,
-            damage,
-        } = fate
-        else {
-            bump(&gauges.datagrams_lost);
-            return;
+        let Some(carried) = fate else {
+            return bump(&gauges.datagrams_lost);
         };
         let mut bytes = datagram.encode(self.outgoing.salt);
-        if let Some(after) = again {
+        if let Some(after) = carried.again {
             self.carry(now + after, bytes.clone(), false);
         }
-        if let Some(damage) = damage {
+        if let Some(damage) = carried.damage {
             let bit = (damage % (bytes.len() as u64 * 8)) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        self.carry(now + delay, bytes, damage.is_some());
+        self.carry(now + carried.delay, bytes, carried.damage.is_some());
     }
 
     /// Receives a datagram into `buffer`. `None`: nothing came in time, or nothing of use.
@@ -207,6 +268,8 @@ impl Channel {
         self.checker.holds(Invariant::BytesWhole, holds, detail);
     }
 }
+
+const SEGMENT_BYTES: RangeInclusive<usize> = 200..=SEGMENT_BYTES_MAX;
 
 /// Never reached on loopback, where a datagram is delivered or dropped when it is sent.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);

@@ -28,17 +28,14 @@ pub(super) struct Faults {
     outage: Range<Instant>,
 }
 
-/// What happens to a datagram.
+/// What happens to a datagram that is not lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    Lost,
-    Carried {
-        delay: Duration,
-        /// A second copy comes as well, after so long.
-        again: Option<Duration>,
-        /// Which bit of it is turned, counted around.
-        damage: Option<u64>,
-    },
+pub(super) struct Carried {
+    pub(super) delay: Duration,
+    /// A second copy comes as well, after so long.
+    pub(super) again: Option<Duration>,
+    /// Which bit of it is turned, counted around.
+    pub(super) damage: Option<u64>,
 }
 
 impl Faults {
@@ -54,22 +51,22 @@ impl Faults {
         faults
     }
 
-    /// What happens to a datagram that is sent now.
-    pub(super) fn decide(&mut self, now: Instant) -> Fate {
+    /// What happens to a datagram that is sent now. `None`: it is lost.
+    pub(super) fn decide(&mut self, now: Instant) -> Option<Carried> {
         self.follow(now);
         if self.outage.contains(&now) || self.rng.chance(LOST, OF) {
-            return Fate::Lost;
+            return None;
         }
         let is_held = self.rng.chance(HELD, OF);
         let mut delay = self.delay();
         if is_held {
             delay += self.rng.uniform(HELD_MIN, HELD_MAX);
         }
-        Fate::Carried {
+        Some(Carried {
             delay,
             again: self.rng.chance(TWICE, OF).then(|| self.delay()),
             damage: self.rng.chance(DAMAGED, OF).then(|| self.rng.u64(..)),
-        }
+        })
     }
 
     fn delay(&mut self) -> Duration {

@@ -10,24 +10,21 @@ use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use glommio::yield_if_needed;
 
 use super::channel::Channel;
-use super::content::Content;
 use crate::workload::prelude::*;
 
 /// The receiving end of one flow.
 pub(super) struct Receiver {
     channel: Rc<Channel>,
     reassembly: RefCell<Reassembly>,
-    expected: RefCell<Content>,
     /// An acknowledgement that waits for a second datagram.
     ack_due: Cell<Option<Key>>,
 }
 
 impl Receiver {
-    pub(super) fn new(channel: Rc<Channel>, expected: Content, limit: usize) -> Rc<Self> {
+    pub(super) fn new(channel: Rc<Channel>) -> Rc<Self> {
         Rc::new(Receiver {
+            reassembly: RefCell::new(Reassembly::new(channel.window)),
             channel,
-            reassembly: RefCell::new(Reassembly::new(limit)),
-            expected: RefCell::new(expected),
             ack_due: Cell::new(None),
         })
     }
@@ -68,7 +65,7 @@ impl Receiver {
 
     /// The next segment in order.
     fn deliver(&self, segment: &[u8]) {
-        let expected = self.expected.borrow_mut().next_segment();
+        let expected = self.channel.next_segment();
         let gauges = &self.channel.checker.stats.gauges;
         add(&gauges.bytes_delivered, segment.len() as u64);
         self.channel.holds(*expected == *segment, || {

@@ -19,15 +19,12 @@ use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use glommio::yield_if_needed;
 
 use super::channel::{Channel, READ_TIMEOUT_MAX};
-use super::content::Content;
 use crate::workload::prelude::*;
 
 /// The sending end of one flow.
 pub(super) struct Sender {
     channel: Rc<Channel>,
-    limit: usize,
     window: RefCell<Window<Key>>,
-    content: RefCell<Content>,
     rto: Cell<Rto>,
     /// The timeout by which the timers in flight were set, or the shortest since.
     armed_by: Cell<Duration>,
@@ -42,14 +39,12 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(channel: Rc<Channel>, content: Content, limit: usize) -> Rc<Self> {
+    pub(super) fn new(channel: Rc<Channel>) -> Rc<Self> {
         let rto = Rto::new(RTO_INITIAL);
         let now = clock::now();
         Rc::new(Sender {
+            window: RefCell::new(Window::new(channel.window)),
             channel,
-            limit,
-            window: RefCell::new(Window::new(limit)),
-            content: RefCell::new(content),
             rto: Cell::new(rto),
             armed_by: Cell::new(rto.estimated(0)),
             backed_off_at: Cell::new(now),
@@ -108,8 +103,8 @@ impl Sender {
 
     fn has_room(&self) -> bool {
         let limit = match self.rto.get().srtt() {
-            Some(_) => self.limit,
-            None => self.limit.min(INITIAL_WINDOW),
+            Some(_) => self.channel.window,
+            None => self.channel.window.min(INITIAL_WINDOW),
         };
         self.window.borrow().span() < limit
     }
@@ -120,11 +115,11 @@ impl Sender {
         let Some(srtt) = self.rto.get().srtt() else {
             return PACE_MAX;
         };
-        (srtt * 2 * BURST as u32 / self.limit as u32).min(PACE_MAX)
+        (srtt * 2 * BURST as u32 / self.channel.window as u32).min(PACE_MAX)
     }
 
     fn send_next(self: &Rc<Self>) {
-        let segment = self.content.borrow_mut().next_segment();
+        let segment = self.channel.next_segment();
         let sequence = self.window.borrow().next();
         let now = clock::now();
         let timer = self.arm(sequence, now + self.rto.get().timeout(0));

@@ -2,10 +2,11 @@
 //! clients were told.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, TimedOut, UnexpectedEof};
 
 use serde::{Deserialize, Serialize};
 
-use super::protocol::{Answer, Deaths, Extra, Request};
+use super::protocol::{Deaths, Frame, What};
 use crate::check::invariants::Count;
 use crate::workload::prelude::*;
 
@@ -63,17 +64,13 @@ impl Client {
     async fn run(mut self, address: String) -> (u32, Told) {
         let mut failures = 0;
         loop {
-            let began = self.deaths.elapsed();
+            let began = clock::now();
             let Err(error) = self.connection(&address).await else {
                 break;
             };
             let is_death = match error.kind() {
-                io::ErrorKind::UnexpectedEof
-                | io::ErrorKind::ConnectionReset
-                | io::ErrorKind::BrokenPipe => true,
-                io::ErrorKind::ConnectionRefused | io::ErrorKind::TimedOut => {
-                    self.deaths.explain_silence(began)
-                }
+                UnexpectedEof | ConnectionReset | BrokenPipe => true,
+                ConnectionRefused | TimedOut => self.deaths.explain_silence(began),
                 _ => false,
             };
             self.checker.holds(Invariant::Confirmed, is_death, || {
@@ -113,7 +110,7 @@ impl Client {
             for request in batch {
                 let mut frame = [0; 16];
                 stream.read_exact(&mut frame).await?;
-                self.judge(request, Answer::decode(frame), &mut life)?;
+                self.judge(request.number, Frame::decode(frame)?, &mut life)?;
             }
             let pause = self.rng.uniform(PAUSE_MIN, PAUSE_MAX);
             self.checker.pause(pause).await;
@@ -121,55 +118,36 @@ impl Client {
     }
 
     /// What is sent at once: what was sent before and not confirmed, then what is new.
-    fn batch(&mut self, is_draining: bool) -> Vec<Request> {
+    fn batch(&mut self, is_draining: bool) -> Vec<Frame> {
         let now_ns = self.checker.control.since_start_ns(clock::now());
         let is_rush = now_ns % nanos(RUSH_EVERY) < nanos(RUSH) && !is_draining;
-        let size = if is_rush {
-            RUSH_BATCH
-        } else {
-            self.rng.usize(1..=BATCH_MAX)
+        let size = match is_rush {
+            true => RUSH_BATCH,
+            false => self.rng.usize(1..=BATCH_MAX),
         };
         while self.pending.len() < size && !is_draining {
             self.pending.push_back(self.next);
             self.next += 1;
         }
-        let numbers = self.pending.iter().take(size);
-        let mut batch: Vec<_> = numbers
-            .map(|&number| Request {
-                client: self.id,
-                number,
-                extra: if is_rush {
-                    Extra::Compute
-                } else {
-                    Extra::Nothing
-                },
-            })
-            .collect();
+        let (from, what) = (self.id, [What::Store, What::Compute][usize::from(is_rush)]);
+        let request = |&number| Frame { number, from, what };
+        let mut batch: Vec<_> = self.pending.iter().take(size).map(request).collect();
         // Anywhere in the batch, so that requests are on their way, or in a buffer, behind it.
         if self.rng.chance(1, MOVE_ONE_IN) {
             let at = self.rng.usize(..batch.len());
-            batch[at].extra = Extra::Move;
+            batch[at].what = What::Move;
         }
         if self.rng.chance(1, DIE_ONE_IN) && !is_draining {
             let last = batch.last_mut().expect("there is one at least");
-            last.extra = if self.rng.bool() {
-                Extra::DieUnheard
-            } else {
-                Extra::DieConfirmed
-            };
+            let deaths = [What::DieUnheard, What::DieConfirmed];
+            last.what = deaths[usize::from(self.rng.bool())];
             self.told.deaths += 1;
             bump(&self.checker.stats.gauges.shards_killed);
         }
         batch
     }
 
-    fn judge(
-        &mut self,
-        request: Request,
-        answer: Answer,
-        life: &mut Option<u32>,
-    ) -> io::Result<()> {
-        let Request { number, .. } = request;
+    fn judge(&mut self, number: u64, answer: Frame, life: &mut Option<u32>) -> io::Result<()> {
         let is_next = answer.number == number;
         self.checker.holds(Invariant::Confirmed, is_next, || {
             let (client, answered) = (self.id, answer.number);
@@ -179,15 +157,13 @@ impl Client {
             return Err(io::Error::other("an answer is missing"));
         }
         let gauges = &self.checker.stats.gauges;
-        if life
-            .replace(answer.life)
-            .is_some_and(|before| before != answer.life)
-        {
+        let before = life.replace(answer.from);
+        if before.is_some_and(|before| before != answer.from) {
             bump(&gauges.connections_moved);
         }
         let pending = self.pending.pop_front();
         assert_eq!(pending, Some(number), "answers come in order");
-        if answer.is_stored {
+        if answer.what == What::Stored {
             self.told.confirmed += 1;
         } else {
             bump(&gauges.requests_refused);
@@ -228,8 +204,9 @@ const STREAM: u64 = 1 << 50;
 pub(super) struct Left {
     /// More than in the beginning.
     pub(super) descriptors: i64,
-    /// What was found of pools that are replaced, by the place of the promise, with its first violation in words.
-    pub(super) pools: Vec<(usize, Count, String)>,
+    /// What was found of pools that are replaced, by the place of the promise, and the first violations in words.
+    pub(super) pools: Vec<(usize, Count)>,
+    pub(super) words: Vec<String>,
     pub(super) stored: Vec<StoredOf>,
 }
 
@@ -254,21 +231,20 @@ impl StoredOf {
 
 /// Holds what the service says in the end against what its clients were told.
 pub(super) fn judge(checker: &Checker, told: &[(u32, Told)], left: io::Result<Left>) {
-    let ledger = &checker.stats.ledger;
     let left = match left {
         Ok(left) => left,
         Err(error) => {
-            return ledger.holds(Invariant::Confirmed, false, || {
+            return checker.holds(Invariant::Confirmed, false, || {
                 format!("the service did not end well: {error}")
             });
         }
     };
     let more = left.descriptors;
-    ledger.check(Invariant::Confirmed, more.unsigned_abs(), || {
+    checker.check(Invariant::Confirmed, more.unsigned_abs(), || {
         format!("the service has {more} more descriptors than before")
     });
-    for (promise, count, words) in left.pools {
-        ledger.enter(Invariant::ALL[promise], count, || words);
+    for (promise, count) in left.pools {
+        checker.enter(Invariant::ALL[promise], count, || left.words.join("; "));
     }
     for &(id, told) in told {
         let stored = left.stored.iter().find(|stored| stored.client == id);

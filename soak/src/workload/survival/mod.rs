@@ -86,9 +86,8 @@ impl Service {
         let mut told = String::new();
         self.told.read_to_string(&mut told)?;
         let status = self.child.wait()?;
-        let left = serde_json::from_str(&told)
-            .ok()
-            .filter(|_| status.success());
+        let left = serde_json::from_str(&told).ok();
+        let left = left.filter(|_| status.success());
         left.ok_or_else(|| io::Error::other(format!("{status}, after {told:?}")))
     }
 }

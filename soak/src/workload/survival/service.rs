@@ -5,7 +5,7 @@
 //! stored of each client.
 
 use std::error::Error;
-use std::io::{Write, stdin, stdout};
+use std::io::stdin;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -21,6 +21,7 @@ use super::protocol::Deaths;
 use super::shard::{self, Lives, SHARDS, Service};
 use crate::check::invariants::Ledger;
 use crate::measure::ring_events;
+use crate::print::tell;
 use crate::workload::prelude::*;
 
 /// Serves until standard input ends.
@@ -29,7 +30,7 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
     ring_events::install();
     ring_events::watch_for(pools::FAILED);
     let descriptors = process::descriptors()?;
-    let lives = Lives::new(SHARDS);
+    let lives = Lives::new();
     let store = {
         let lives = lives.clone();
         LocalExecutorBuilder::default()
@@ -37,7 +38,7 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
             .spawn(move || shard::keep(lives))?
     };
     let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    say(format_args!("{}", listener.local_addr()?.port()))?;
+    tell(listener.local_addr()?.port())?;
     let service = Service {
         listen: Arc::new(move || Ok(listener.clone())),
         lives: lives.clone(),
@@ -50,7 +51,7 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
             per_minute: u32::MAX,
         })
         .on_all_shards(move || shard::run(service))?;
-    let (ledger, is_over) = (Ledger::new(), AtomicBool::new(false));
+    let (ledger, is_over) = (Ledger::default(), AtomicBool::new(false));
     thread::scope(|scope| {
         let pools = scope.spawn(|| pools::run(&ledger, &is_over));
         io::copy(&mut stdin().lock(), &mut io::sink())?;
@@ -62,23 +63,14 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
         ended??;
     }
     let stored = store.join()?;
-    let pools = pools::ROWS.map(|row| {
-        let found = ledger.first_violations();
-        let words = found.iter().find_map(|it| it.strip_prefix(row.label()));
-        let words = words.map_or("", |words| words.trim_start_matches(": "));
-        (row as usize, ledger.count(row), words.to_owned())
-    });
     let left = Left {
         descriptors: process::descriptors()? - descriptors,
-        pools: pools.into(),
+        pools: pools::ROWS
+            .map(|row| (row as usize, ledger.count(row)))
+            .into(),
+        words: ledger.first_violations(),
         stored: stored.into_iter().map(StoredOf::new).collect(),
     };
-    say(format_args!("{}", serde_json::to_string(&left)?))?;
+    tell(serde_json::to_string(&left)?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn say(line: std::fmt::Arguments<'_>) -> io::Result<()> {
-    let mut parent = stdout().lock();
-    writeln!(parent, "{line}")?;
-    parent.flush()
 }

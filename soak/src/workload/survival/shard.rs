@@ -16,7 +16,7 @@ use glommio::net::{
 };
 use glommio::overload::LoadShedder;
 
-use super::protocol::{Answer, Deaths, Extra, Request};
+use super::protocol::{Deaths, Frame, What};
 use crate::workload::prelude::*;
 
 /// What all lives of all shards share.
@@ -49,7 +49,7 @@ pub(super) async fn run(service: Service) -> glommio::Result<(), ()> {
     let number = service.begun.fetch_add(1, Ordering::Relaxed);
     let listener = (service.listen)()?.join(number as usize)?;
     let (store, entries) = shared_channel::new_bounded(ENTRIES);
-    if !service.lives.begin(entries, SHARDS) {
+    if !service.lives.begin(entries) {
         return Ok(());
     }
     let shard = Rc::new(Shard {
@@ -132,24 +132,23 @@ impl Shard {
         let mut frame = [0; 16];
         loop {
             stream.read_exact(&mut frame).await?;
-            let request = Request::decode(frame);
-            let request = request.ok_or_else(|| io::Error::other("this is no request"))?;
-            let is_admitted = self.shed.admit().is_ok();
-            if is_admitted {
+            let request = Frame::decode(frame)?;
+            let mut answer = Frame {
+                from: self.number,
+                what: What::Refused,
+                ..request
+            };
+            if self.shed.admit().is_ok() {
                 self.store(request).await?;
+                answer.what = What::Stored;
             }
-            if request.extra == Extra::DieUnheard {
+            if request.what == What::DieUnheard {
                 self.die().await;
             }
-            let answer = Answer {
-                number: request.number,
-                life: self.number,
-                is_stored: is_admitted,
-            };
             stream.write_all(&answer.encode()).await?;
-            match request.extra {
-                Extra::DieConfirmed => self.die().await,
-                Extra::Move => match self.hand_over(stream.detach()).await {
+            match request.what {
+                What::DieConfirmed => self.die().await,
+                What::Move => match self.hand_over(stream.detach()).await {
                     Some(back) => stream = back.attach(),
                     None => return Ok(()),
                 },
@@ -158,15 +157,15 @@ impl Shard {
         }
     }
 
-    async fn store(&self, request: Request) -> io::Result<()> {
+    async fn store(&self, request: Frame) -> io::Result<()> {
         // In a simulation no time passes meanwhile.
-        if request.extra == Extra::Compute && !self.deaths.are_power_cuts() {
+        if request.what == What::Compute && !self.deaths.are_power_cuts() {
             let begin = Instant::now();
             while begin.elapsed() < COMPUTING {}
         }
         let (stored, is_stored) = oneshot::shared();
         let entry = Entry {
-            client: request.client,
+            client: request.from,
             number: request.number,
             stored,
         };
@@ -223,10 +222,10 @@ const LATE_FOR: Duration = Duration::from_millis(10);
 const MEETING: Duration = Duration::from_millis(1);
 
 /// A number to be stored, and who is told when it is.
-pub(super) struct Entry {
-    pub(super) client: u32,
-    pub(super) number: u64,
-    pub(super) stored: oneshot::SharedSender<()>,
+struct Entry {
+    client: u32,
+    number: u64,
+    stored: oneshot::SharedSender<()>,
 }
 
 /// Shards of the pool that come and go, and the mesh in which those meet that live.
@@ -240,21 +239,19 @@ pub(super) struct Lives {
 
 /// From one birth to the next.
 #[derive(Clone)]
-pub(super) struct Epoch {
+struct Epoch {
     number: u64,
     /// `None`: the service ends.
-    pub(super) mesh: Option<Mesh>,
+    mesh: Option<Mesh>,
 }
 
 /// By which connections move.
-pub(super) type Mesh = MeshBuilder<DetachedTcpStream<Preallocated>, Full>;
+type Mesh = MeshBuilder<Moving, Full>;
 
 impl Lives {
-    pub(super) fn new(shards: usize) -> Self {
-        let (sender, epoch) = watch::shared(Epoch {
-            number: 0,
-            mesh: Some(mesh(shards)),
-        });
+    pub(super) fn new() -> Self {
+        let mesh = Some(mesh());
+        let (sender, epoch) = watch::shared(Epoch { number: 0, mesh });
         Lives {
             new: Arc::default(),
             sender: Arc::new(Mutex::new(sender)),
@@ -264,12 +261,12 @@ impl Lives {
 
     /// A shard begins, which sends entries to `store`: all are to meet again. False if the service has ended
     /// while the shard was being restarted.
-    pub(super) fn begin(&self, entries: SharedReceiver<Entry>, shards: usize) -> bool {
+    fn begin(&self, entries: SharedReceiver<Entry>) -> bool {
         let mut new = lock(&self.new);
         let goes_on = self.epoch().mesh.is_some();
         if goes_on {
             new.push(entries);
-            self.publish(Some(mesh(shards)));
+            self.publish(Some(mesh()));
         }
         goes_on
     }
@@ -287,12 +284,12 @@ impl Lives {
         assert!(is_heard.is_ok(), "this has a receiver");
     }
 
-    pub(super) fn epoch(&self) -> Epoch {
+    fn epoch(&self) -> Epoch {
         self.epoch.get()
     }
 
     /// Waits until `epoch` is over.
-    pub(super) async fn after(&mut self, epoch: &Epoch) {
+    async fn after(&mut self, epoch: &Epoch) {
         while self.epoch.with_current(|now| now.number == epoch.number) {
             self.epoch.changed().await.expect("this has the sender");
         }
@@ -332,8 +329,8 @@ pub(super) async fn keep(mut lives: Lives) -> Stored {
     stored.take()
 }
 
-fn mesh(shards: usize) -> Mesh {
-    MeshBuilder::full(shards, CONNECTIONS)
+fn mesh() -> Mesh {
+    MeshBuilder::full(SHARDS, CONNECTIONS)
 }
 
 /// Connections under way from one shard to another.

@@ -12,16 +12,16 @@ use crate::workload::prelude::*;
 
 /// Adds the service, and the executor of its clients and its store.
 pub(super) fn start(plan: &mut Starter<'_>, nodes: Nodes) -> Started {
-    let lives = Lives::new(SHARDS);
+    let lives = Lives::new();
     let cut = || simulation::inject(Duration::ZERO, power_cut(OFF));
-    let deaths = Deaths::by_power_cuts(cut, simulation::elapsed);
+    let deaths = Deaths::by_power_cuts(cut);
     let service = Service {
         listen: Arc::new(|| BalancedTcpListener::bind(("0.0.0.0", PORT))),
         lives: lives.clone(),
         begun: Arc::default(),
         deaths: deaths.clone(),
     };
-    nodes.add_service(executor::Service {
+    nodes.services.borrow_mut().push(executor::Service {
         name: NAME,
         shards: SHARDS,
         main: Box::new(move || Box::pin(shard::run(service.clone()))),
@@ -38,6 +38,7 @@ pub(super) fn start(plan: &mut Starter<'_>, nodes: Nodes) -> Started {
         let left = Left {
             descriptors: 0,
             pools: Vec::new(),
+            words: Vec::new(),
             stored: keeping.await.into_iter().map(StoredOf::new).collect(),
         };
         judge(&checker, &told, Ok(left));
