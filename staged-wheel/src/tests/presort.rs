@@ -144,6 +144,43 @@ fn what_is_not_due_moves_after_what_is() {
     }
 }
 
+/// However many of a tick's polls fire, a burst has the moves of a few.
+#[test]
+#[cfg_attr(small_wheel, ignore = "it counts moves of pages of the usual size")]
+fn polls_that_fire_leave_a_burst_to_one_in_a_step() {
+    const BURST: u64 = 30_000;
+    const FIRST: u64 = 1_040 * TICK;
+    const GAP: u64 = 10_000;
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
+    for n in 0..BURST {
+        pair.arm(FIRST + n * 7_919 % BURST * 10);
+    }
+    let begin_ns = pair.wake_ns().expect("a burst is armed");
+    for n in 0..(FIRST - begin_ns) / GAP {
+        pair.arm(begin_ns + n * GAP);
+    }
+    let (mut now_ns, mut polls) = (begin_ns, Polls::default());
+    // In the first tick they all come down, armed as they were after a sleep.
+    while now_ns < begin_ns + TICK {
+        pair.poll(now_ns, BUDGET);
+        now_ns += GAP;
+    }
+    while now_ns < FIRST - TICK {
+        let mut moves = 0;
+        for _ in 0..TICK / GAP {
+            polls.note(&mut pair, now_ns);
+            moves += pair.queue.moves_of_last_poll();
+            now_ns += GAP;
+        }
+        assert!(moves <= 8 * MOVES_PER_POLL, "{moves} moves in a tick");
+    }
+    while !pair.queue.is_empty() {
+        polls.note(&mut pair, now_ns);
+        now_ns += GAP;
+    }
+    assert_eq!(polls.late, 0);
+}
+
 /// The same where polls come once a tick, since a task takes its time between them.
 #[test]
 fn a_burst_is_ready_where_polls_are_rare() {

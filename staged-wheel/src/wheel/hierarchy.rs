@@ -42,7 +42,7 @@ use super::entry::{FiredRecord, Link, NIL, RecordState, TimerHandle};
 use super::level::{Levels, Position};
 use super::pace::{Cascade, Pace};
 use super::slab::Slab;
-use super::tick::Tick;
+use super::tick::{TICK_BITS, Tick};
 use crate::epoch::NEVER;
 
 /// What a look at the queue found.
@@ -76,8 +76,12 @@ pub(super) struct Wheel {
     presort_ns: u64,
     /// A poll before this has no cascade to make.
     cascade_ns: u64,
+    /// A poll before this makes no burst ready, although it is time to.
+    presorts_from_ns: u64,
     /// All that is due until then is made ready, a burst being part of it.
     ready_until_ns: u64,
+    /// A tick after the last poll that fired.
+    fires_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
     next_ns: u64,
     levels: Levels,
@@ -99,7 +103,9 @@ impl Wheel {
             idle_before_ns: 0,
             presort_ns: 0,
             cascade_ns: 0,
+            presorts_from_ns: 0,
             ready_until_ns: 0,
+            fires_until_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
             tick: CurrentTick::new(),
@@ -219,13 +225,14 @@ impl Wheel {
         };
         if fired > 0 {
             self.next_ns = UNKNOWN;
+            self.fires_until_ns = now_ns.saturating_add(1 << TICK_BITS);
         }
         if !has_more {
             // Nothing that is not due is moved before all that is due has fired.
             self.cascade(slab, now_ns, fired, &mut moves_left);
         }
         if !has_more && now_ns >= self.presort_ns {
-            self.presort(slab, now_ns, fired, &mut moves_left);
+            self.presort(slab, now_ns, &mut moves_left);
         }
         #[cfg(test)]
         {

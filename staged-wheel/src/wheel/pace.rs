@@ -92,6 +92,11 @@ fn first_step(tick: Tick) -> u64 {
     tick.begin_ns() >> STEP_BITS
 }
 
+/// The end of the step of a time.
+pub(super) fn step_end_ns(now_ns: u64) -> u64 {
+    begin_ns((now_ns >> STEP_BITS) + 1, STEP_BITS)
+}
+
 /// A tick has 2^4 steps.
 const STEPS_BITS: u32 = 4;
 const STEP_BITS: u32 = TICK_BITS - STEPS_BITS;

@@ -13,6 +13,9 @@
 //!               512 moves a poll
 //! ```
 //!
+//! While other timers fire, there are moves for it in one poll a step of the pace, and few: as many a tick as it was
+//! begun for.
+//!
 //! Only what is near is touched: a burst that is cancelled before, as timeouts are, is never moved,
 //! and what is far off costs an idle executor one such wake a level at most, for moves that are to
 //! be made anyway. Once begun, a burst is followed down to the run, level by level, with all that
@@ -21,22 +24,18 @@
 use super::{MOVES_BUSY, Wheel};
 use crate::epoch::NEVER;
 use crate::wheel::level::{LEVELS, Levels, Position};
+use crate::wheel::pace::step_end_ns;
 use crate::wheel::slab::Slab;
 use crate::wheel::tick::{TICK_BITS, Tick};
 
 impl Wheel {
-    /// Brings down what it is time to make ready, in a poll that has fired so many. To be called when nothing that
-    /// is due at `now_ns` is left in the lists.
-    pub(super) fn presort<T>(
-        &mut self,
-        slab: &mut Slab<T>,
-        now_ns: u64,
-        fired: usize,
-        moves_left: &mut usize,
-    ) {
+    /// Brings down what it is time to make ready. To be called when nothing that is due at `now_ns` is left in the
+    /// lists.
+    pub(super) fn presort<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
         let mut most = *moves_left;
-        if fired > 0 {
-            // Others come due soon, and would wait for a burst that is not due yet.
+        let others_fire = now_ns < self.fires_until_ns;
+        if others_fire {
+            // They would wait for a burst that is not due yet.
             let part = self.pace.part_of_tick(self.moves_per_poll);
             most = most.min(part.max(MOVES_BUSY));
         }
@@ -54,6 +53,11 @@ impl Wheel {
             } else {
                 self.move_down(slab, at, &mut most);
             }
+            burst = self.scan();
+        }
+        if others_fire && most == 0 {
+            // Their polls may be many: one a step is for the burst.
+            self.presorts_from_ns = step_end_ns(now_ns);
             burst = self.scan();
         }
         *moves_left += most;
@@ -110,6 +114,7 @@ impl Wheel {
         bursts
             .filter(|&(_, begin_ns)| begin_ns != NEVER)
             .min_by_key(|&(_, begin_ns)| begin_ns)
+            .map(|(at, begin_ns)| (at, begin_ns.max(self.presorts_from_ns)))
     }
 
     /// When to begin with a slot; [`NEVER`] if a poll can do it all when the first of its timers is
