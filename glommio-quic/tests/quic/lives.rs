@@ -177,9 +177,11 @@ fn a_stream_that_is_kept_does_not_keep_the_port_of_an_executor_that_has_ended() 
     let keep = Rc::clone(&kept);
     run(async move {
         let (server, client) = (server()?, client()?);
+        // Where no other test takes the port meanwhile.
+        client.rebind(std::net::UdpSocket::bind("127.0.0.2:0")?)?;
         let (_accepted, connection) = pair(&server, &client).await?;
-        let address = client.local_addr()?;
-        *keep.borrow_mut() = Some((address, client, connection.open_uni().await?));
+        let stream = connection.open_uni().await?;
+        *keep.borrow_mut() = Some((client.local_addr()?, client, stream));
         Ok(())
     })?;
     let (address, endpoint, _stream) = kept.take().ok_or("it was kept")?;

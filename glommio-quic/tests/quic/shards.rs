@@ -491,7 +491,8 @@ fn an_endpoint_that_is_restarted_with_its_key_resets_the_connections_of_before()
         })?;
         Ok((address, end, thread))
     };
-    let (address, end, thread) = start(loopback())?;
+    // An address at which no other test takes the port meanwhile.
+    let (address, end, thread) = start("127.0.0.2:0".parse()?)?;
     run(async move {
         let client = client()?;
         let config = impatient(Duration::from_secs(600))?;

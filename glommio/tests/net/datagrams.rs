@@ -292,7 +292,10 @@ async fn a_receive_that_waits_for_long_ends_with_the_read_timeout() {
 
 #[run_test]
 async fn a_refusal_is_reported_and_the_socket_goes_on() {
-    let (receiver, sender) = pair().await?;
+    // An address at which no other test takes the port meanwhile.
+    let receiver = UdpSocket::bind("127.0.0.4:0")?;
+    let sender = UdpSocket::bind("127.0.0.1:0")?;
+    sender.connect(receiver.local_addr()?).await?;
     let (address, pool) = (receiver.local_addr()?, DatagramPool::new(4, 100));
     drop(receiver);
     sender.send(b"to a closed port").await?;

@@ -181,7 +181,8 @@ pub(super) fn poll_now<F: Future>(future: F) -> F::Output {
 /// A socket for which a dropped future had waited gives its port back when it is dropped.
 #[run_test]
 async fn a_dropped_socket_gives_its_port_back_at_once() {
-    let plain = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    // An address at which no other test takes the port meanwhile.
+    let plain = std::net::UdpSocket::bind("127.0.0.2:0")?;
     let address = plain.local_addr()?;
     let socket = UdpSocket::from(plain);
     abandon(socket.recv_from(&mut [0; 8])).await;

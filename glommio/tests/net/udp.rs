@@ -196,7 +196,8 @@ fn a_socket_made_outside_of_executors_belongs_to_the_first_that_uses_it() {
 
 #[test]
 fn a_socket_that_never_met_an_executor_is_dropped_without_harm() {
-    let socket = StdSocket::bind("127.0.0.1:0").expect("a port is free");
+    // An address at which no other test takes the port meanwhile.
+    let socket = StdSocket::bind("127.0.0.3:0").expect("a port is free");
     let address = socket.local_addr().expect("it is bound");
     drop(UdpSocket::from(socket));
     StdSocket::bind(address).expect("the port is free again");
