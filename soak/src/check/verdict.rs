@@ -51,45 +51,45 @@ impl Evidence {
 
     /// What no executor sees.
     fn of_the_process(&self) -> [Row; 4] {
-        let (memory, descriptors) = (&self.resources.memory, self.resources.descriptors);
-        let growth = memory.peak_bytes.saturating_sub(memory.warm_bytes);
+        let held = &self.resources;
+        let growth = held.peak_bytes.saturating_sub(held.warm_bytes);
         let growth_max = MEMORY_GROWTH_BYTES
-            + memory.warm_bytes / MEMORY_GROWTH_DIVISOR
-            + memory.timers_added * BYTES_PER_TIMER;
-        let left = self.resources.left.unwrap_or_default();
-        let sizes = [growth, memory.warm_bytes, growth_max, left.bytes];
-        let [grown, warm, bound, left_over] = sizes.map(counts::bytes);
-        let failures = self.failures.len() as u64;
+            + held.warm_bytes / MEMORY_GROWTH_DIVISOR
+            + held.timers_added * BYTES_PER_TIMER;
+        let left = held.left.unwrap_or_default();
+        let sizes = [
+            growth,
+            held.warm_bytes,
+            growth_max,
+            left.bytes,
+            LEFT_BYTES_MAX,
+        ];
+        let [grown, warm, bound, left_over, left_max] = sizes.map(counts::bytes);
+        let (open, failures) = (held.descriptor_deviation, self.failures.len() as u64);
+        let left_over = format!("{left_over} in {} blocks", grouped(left.blocks));
+        let has_ended = u64::from(held.left.is_some());
         [
             row(
-                [
-                    "memory after warm-up",
-                    "Once the run is under way, the process grows by no more than this.",
-                ],
-                [memory.samples, u64::from(growth > growth_max)],
+                "memory after warm-up",
+                "Once the run is under way, the process grows by no more than this.",
+                [held.samples, u64::from(growth > growth_max)],
                 [format!("+{grown} on {warm}"), format!("+{bound}")],
             ),
             row(
-                [
-                    "memory after the end",
-                    "When everything has ended, the program has given back the memory it asked for.",
-                ],
-                [self.resources.left.is_some(), left.bytes > LEFT_BYTES_MAX].map(u64::from),
-                [
-                    format!("{left_over} in {} blocks", grouped(left.blocks)),
-                    counts::bytes(LEFT_BYTES_MAX),
-                ],
+                "memory after the end",
+                "When everything has ended, the program has given back the memory it asked for.",
+                [has_ended, u64::from(left.bytes > LEFT_BYTES_MAX)],
+                [left_over, left_max],
             ),
             row(
-                ["descriptors constant", "No file or socket is left open."],
-                [descriptors.samples, u64::from(descriptors.deviation > 0)],
-                [descriptors.deviation.to_string(), "0".to_owned()],
+                "descriptors constant",
+                "No file or socket is left open.",
+                [held.descriptor_samples, u64::from(open > 0)],
+                [open.to_string(), "0".to_owned()],
             ),
             row(
-                [
-                    "executors ended well",
-                    "Every thread of the run came to its end without an error.",
-                ],
+                "executors ended well",
+                "Every thread of the run came to its end without an error.",
                 [self.executors as u64, failures],
                 [failures.to_string(), "0".to_owned()],
             ),
@@ -99,7 +99,8 @@ impl Evidence {
 
 /// A row with its meaning that is exact: one violation breaks it.
 fn row(
-    [label, meaning]: [&str; 2],
+    label: &str,
+    meaning: &str,
     [checks, violations]: [u64; 2],
     [worst, bound]: [String; 2],
 ) -> Row {
@@ -124,7 +125,8 @@ fn of_invariant(invariant: Invariant, count: &Count) -> Row {
         worst += &format!(" ({} times)", grouped(count.violations));
     }
     row(
-        [invariant.label(), invariant.meaning()],
+        invariant.label(),
+        invariant.meaning(),
         [count.checks, count.violations],
         [worst, "0".to_owned()],
     )

@@ -20,29 +20,18 @@ pub(crate) struct Resources {
     /// What the process held before the first executor.
     descriptors_at_start: i64,
     allocated_at_start: Allocated,
-    pub(crate) memory: Memory,
-    pub(crate) descriptors: Descriptors,
-    /// What the allocator had not got back at the end, if the executors ended.
-    pub(crate) left: Option<Allocated>,
-}
-
-/// Resident memory after the warm-up.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Memory {
+    /// After the warm-up: looks, resident memory at the first, and the most.
     pub(crate) samples: u64,
     pub(crate) warm_bytes: u64,
     pub(crate) peak_bytes: u64,
     /// By how much the most timers that were live at a time have grown since.
     pub(crate) timers_added: u64,
-}
-
-/// Open descriptors.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Descriptors {
-    pub(crate) samples: u64,
-    /// How far the count was at worst from what it was after the warm-up, and at the end from what
-    /// it was before the first executor.
-    pub(crate) deviation: u64,
+    /// How often descriptors were counted, and how far they were at worst from what they were after the warm-up, and at the
+    /// end from what they were before the first executor.
+    pub(crate) descriptor_samples: u64,
+    pub(crate) descriptor_deviation: u64,
+    /// What the allocator had not got back at the end, if the executors ended.
+    pub(crate) left: Option<Allocated>,
 }
 
 impl Resources {
@@ -63,14 +52,14 @@ impl Resources {
             self.resident_max = self.resident_max.max(sample.resident_bytes);
             return Ok(());
         }
-        if self.memory.samples == 0 {
+        if self.samples == 0 {
             // The most so far: bursts come and go, and one more of them is no growth.
-            self.memory.warm_bytes = self.resident_max.max(sample.resident_bytes);
+            self.warm_bytes = self.resident_max.max(sample.resident_bytes);
             self.live_max_warm = self.live_max;
         }
-        self.memory.timers_added = (self.live_max - self.live_max_warm).unsigned_abs();
-        self.memory.samples += 1;
-        self.memory.peak_bytes = self.memory.peak_bytes.max(sample.resident_bytes);
+        self.timers_added = (self.live_max - self.live_max_warm).unsigned_abs();
+        self.samples += 1;
+        self.peak_bytes = self.peak_bytes.max(sample.resident_bytes);
         let warm = match self.descriptors_warm {
             Some(warm) => warm,
             None => *self.descriptors_warm.insert(settled_descriptors()?),
@@ -91,7 +80,7 @@ impl Resources {
 
     /// Whether memory and descriptors are judged by now.
     pub(crate) fn has_warmed_up(&self) -> bool {
-        self.memory.samples > 0
+        self.samples > 0
     }
 
     /// Memory and descriptors are judged once everything has begun and the number of timers has
@@ -116,8 +105,8 @@ impl Resources {
             thread::sleep(BETWEEN_LOOKS);
             deviation = deviation.min(process::descriptors()?.abs_diff(expected));
         }
-        self.descriptors.samples += 1;
-        self.descriptors.deviation = self.descriptors.deviation.max(deviation);
+        self.descriptor_samples += 1;
+        self.descriptor_deviation = self.descriptor_deviation.max(deviation);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! other events are off where they are made, at the cost of a load.
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use glommio::{GlommioError, LocalExecutorBuilder};
 use tracing::field::{Field, Visit};
@@ -13,12 +13,8 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 /// Listens from now on. Rings that were set up before are not known.
 pub(crate) fn install() {
-    LISTENER.get_or_init(|| {
-        let listener = Arc::new(Listener::default());
-        // Only this function sets the process's listener, and only once.
-        let _ = tracing::subscriber::set_global_default(Arc::clone(&listener));
-        listener
-    });
+    // Only this function sets the process's listener, and one that is set stays.
+    let _ = tracing::subscriber::set_global_default(Listener);
 }
 
 /// Sets up a ring and drops it, so that a run can say from its first line on what this kernel offers.
@@ -32,50 +28,43 @@ pub(crate) fn probe() -> Result<(), GlommioError<()>> {
 
 /// What the rings of this process are: all alike, as a rule.
 pub(crate) fn rings() -> String {
-    heard(|heard| heard.rings.join(" | "))
+    heard().rings.join(" | ")
 }
 
 /// The first warnings and errors of the library.
 pub(crate) fn complaints() -> Vec<String> {
-    heard(|heard| heard.complaints.clone())
+    heard().complaints.clone()
 }
 
 /// Counts the complaints with this text from now on.
 pub(crate) fn watch_for(text: &'static str) {
-    if let Some(listener) = LISTENER.get() {
-        listener.heard().watched = Some((text, 0));
-    }
+    heard().watched = (text, 0);
 }
 
 /// How many there were.
 pub(crate) fn watched() -> usize {
-    heard(|heard| heard.watched.map_or(0, |(_, count)| count))
+    heard().watched.1
 }
 
-fn heard<T: Default>(read: impl FnOnce(&Heard) -> T) -> T {
-    let listener = LISTENER.get();
-    listener.map_or_else(T::default, |listener| read(&listener.heard()))
+fn heard() -> MutexGuard<'static, Heard> {
+    // A thread that panicked left counts that are still good.
+    HEARD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-static LISTENER: OnceLock<Arc<Listener>> = OnceLock::new();
+static HEARD: Mutex<Heard> = Mutex::new(Heard {
+    rings: Vec::new(),
+    complaints: Vec::new(),
+    watched: ("", 0),
+});
 
-#[derive(Default)]
 struct Heard {
     /// Each kind once: as many at most as there are modes and sets of features.
     rings: Vec<String>,
     complaints: Vec<String>,
-    watched: Option<(&'static str, usize)>,
+    watched: (&'static str, usize),
 }
 
-#[derive(Default)]
-struct Listener(Mutex<Heard>);
-
-impl Listener {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        // A thread that panicked left counts that are still good.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+struct Listener;
 
 fn is_complaint(metadata: &Metadata<'_>) -> bool {
     *metadata.level() <= Level::WARN
@@ -95,7 +84,7 @@ impl Subscriber for Listener {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let mut heard = self.heard();
+        let mut heard = heard();
         if !is_complaint(event.metadata()) {
             let ring = fields.ring();
             if !heard.rings.contains(&ring) {
@@ -105,9 +94,8 @@ impl Subscriber for Listener {
         }
         let level = event.metadata().level().as_str().to_lowercase();
         let words = format!("{level}: {}", fields.words());
-        if let Some((text, count)) = &mut heard.watched {
-            *count += usize::from(words.contains(*text));
-        }
+        let (watched, count) = &mut heard.watched;
+        *count += usize::from(words.contains(*watched));
         if heard.complaints.len() < COMPLAINTS_KEPT {
             heard.complaints.push(words);
         }

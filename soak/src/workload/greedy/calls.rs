@@ -84,29 +84,22 @@ pub(super) async fn run_ready(
     turns: Rc<Turns>,
     sizes: Sizes,
 ) -> Result<(), GlommioError<()>> {
+    macro_rules! each {
+        ($ready:expr) => {
+            for _ in 0..EACH {
+                $ready;
+                turns.operation();
+            }
+        };
+    }
     while !checker.control.is_draining() {
         sleep(sizes.every * 5).await;
-        for _ in 0..EACH {
-            spawn_local(async {}).await;
-            turns.operation();
-        }
-        for _ in 0..EACH {
-            spawn_local(async {}).detach().await;
-            turns.operation();
-        }
-        for _ in 0..EACH {
-            spawn_local(async {}).cancel().await;
-            turns.operation();
-        }
-        for _ in 0..EACH {
-            drop(lookup_host("127.0.0.1:80").await?);
-            turns.operation();
-        }
+        each!(spawn_local(async {}).await);
+        each!(spawn_local(async {}).detach().await);
+        each!(spawn_local(async {}).cancel().await);
+        each!(drop(lookup_host("127.0.0.1:80").await?));
         let due = clock::now();
-        for _ in 0..EACH {
-            sleep_until(due).await;
-            turns.operation();
-        }
+        each!(sleep_until(due).await);
     }
     Ok(())
 }

@@ -362,62 +362,41 @@ const STALE_MAX: usize = 1_024;
 const PAST_MAX: Duration = Duration::from_secs(10);
 const FAR: Duration = Duration::from_secs(48 * 3_600);
 
-/// A timer queue as the trial sees it.
-pub(super) trait BareQueue {
-    type Handle: Copy;
+macro_rules! bare_queues {
+    ($($name:ident($($argument:ident: $of:ty),*) -> $answer:ty;)*) => {
+        /// A timer queue as the trial sees it.
+        pub(super) trait BareQueue {
+            type Handle: Copy;
 
-    fn new(epoch: Instant) -> Self;
-    fn insert(&mut self, deadline: Instant, payload: Payload) -> Self::Handle;
-    fn cancel(&mut self, handle: Self::Handle) -> Option<Payload>;
-    fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> bool;
-    fn get_mut(&mut self, handle: Self::Handle) -> Option<&mut Payload>;
-    fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<Payload>) -> bool;
-    fn next_expiry(&mut self) -> Option<Instant>;
-    fn len(&self) -> usize;
-}
+            fn new(epoch: Instant) -> Self;
+            $(fn $name(&mut self, $($argument: $of),*) -> $answer;)*
+        }
 
-macro_rules! bare_queue {
-    ($queue:ident, $handle:ident) => {
-        impl BareQueue for $queue<Payload> {
-            type Handle = $handle;
+        impl BareQueue for ClassicQueue<Payload> {
+            type Handle = ClassicHandle;
 
-            fn new(epoch: Instant) -> Self {
-                $queue::new(epoch)
-            }
+            fn new(epoch: Instant) -> Self { ClassicQueue::new(epoch) }
+            $(fn $name(&mut self, $($argument: $of),*) -> $answer { ClassicQueue::$name(self, $($argument),*) })*
+        }
 
-            fn insert(&mut self, deadline: Instant, payload: Payload) -> $handle {
-                $queue::insert(self, deadline, payload)
-            }
+        impl BareQueue for StagedWheel<Payload> {
+            type Handle = TimerHandle;
 
-            fn cancel(&mut self, handle: $handle) -> Option<Payload> {
-                $queue::cancel(self, handle)
-            }
-
-            fn rearm(&mut self, handle: $handle, deadline: Instant) -> bool {
-                $queue::rearm(self, handle, deadline)
-            }
-
-            fn get_mut(&mut self, handle: $handle) -> Option<&mut Payload> {
-                $queue::get_mut(self, handle)
-            }
-
-            fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<Payload>) -> bool {
-                $queue::expire(self, now, budget, expired)
-            }
-
-            fn next_expiry(&mut self) -> Option<Instant> {
-                $queue::next_expiry(self)
-            }
-
-            fn len(&self) -> usize {
-                $queue::len(self)
-            }
+            fn new(epoch: Instant) -> Self { StagedWheel::new(epoch) }
+            $(fn $name(&mut self, $($argument: $of),*) -> $answer { StagedWheel::$name(self, $($argument),*) })*
         }
     };
 }
 
-bare_queue!(ClassicQueue, ClassicHandle);
-bare_queue!(StagedWheel, TimerHandle);
+bare_queues! {
+    insert(deadline: Instant, payload: Payload) -> Self::Handle;
+    cancel(handle: Self::Handle) -> Option<Payload>;
+    rearm(handle: Self::Handle, deadline: Instant) -> bool;
+    get_mut(handle: Self::Handle) -> Option<&mut Payload>;
+    expire(now: Instant, budget: usize, expired: &mut Vec<Payload>) -> bool;
+    next_expiry() -> Option<Instant>;
+    len() -> usize;
+}
 
 /// What a queue holds for a timer. It is counted as long as it lives.
 #[derive(Debug)]

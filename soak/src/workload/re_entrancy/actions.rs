@@ -5,23 +5,17 @@
 //! known beforehand: the value, unless it was destroyed before its action had finished.
 
 use super::cycle::Waits;
+use super::slots::Slots;
 use crate::workload::prelude::*;
 
-/// The slots.
 pub(crate) struct Actions {
+    pub(super) slots: Slots<Slot>,
     checker: Rc<Checker>,
-    rng: RefCell<Rng>,
-    waits: Waits,
-    slots: RefCell<Vec<Option<Slot>>>,
-    /// Slots from here on are left empty.
-    limit: Cell<usize>,
-    /// How many of our destructors are on the stack.
-    depth: Cell<u32>,
     canaries_armed: Cell<u64>,
     canaries_fired: Cell<u64>,
 }
 
-struct Slot {
+pub(super) struct Slot {
     key: Key,
     handle: TimerActionOnce<u64>,
     fate: Rc<Fate>,
@@ -47,44 +41,23 @@ impl Actions {
     /// With no slots yet.
     pub(super) fn start(checker: &Rc<Checker>, rng: Rng, waits: Waits) -> Rc<Self> {
         Rc::new(Actions {
+            slots: Slots::new(checker, rng, waits),
             checker: Rc::clone(checker),
-            rng: RefCell::new(rng),
-            waits,
-            slots: RefCell::default(),
-            limit: Cell::new(0),
-            depth: Cell::new(0),
             canaries_armed: Cell::new(0),
             canaries_fired: Cell::new(0),
         })
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.limit.get()
-    }
-
     /// Arms an action in every slot that is new, or destroys what is in those beyond `count`. What
     /// was detached fires within its two seconds.
     pub(super) fn resize(self: &Rc<Self>, count: usize) {
-        self.limit.set(count);
-        let before = self.slots.borrow().len();
-        for index in count..before {
-            let slot = self.slots.borrow_mut()[index].take();
-            if let Some(slot) = slot {
-                self.destroy(&slot);
-            }
-        }
-        self.slots.borrow_mut().resize_with(count, || None);
-        if count == 0 {
-            self.slots.borrow_mut().shrink_to_fit();
-        }
-        (before..count).for_each(|index| self.arm(index));
+        let new = self.slots.resize(count, |slot| self.destroy(&slot));
+        new.for_each(|index| self.arm(index));
     }
 
     /// Arms an action in every empty slot.
     pub(super) fn refill(self: &Rc<Self>) {
-        let is_empty = |index: &usize| self.slots.borrow()[*index].is_none();
-        let empty = (0..self.count()).filter(is_empty);
-        empty.for_each(|index| self.arm(index));
+        self.slots.empty().for_each(|index| self.arm(index));
     }
 
     /// After the run has settled: timers armed just before a stale cancellation have all fired.
@@ -96,16 +69,15 @@ impl Actions {
     }
 
     fn arm(self: &Rc<Self>, index: usize) {
-        if index >= self.limit.get() {
+        if index >= self.slots.count() {
             return;
         }
-        let (delay, suspends) = {
-            let mut rng = self.rng.borrow_mut();
-            let delay = self.waits.draw(&mut rng, self.limit.get());
+        let ticket = self.checker.arm(clock::now() + self.slots.draw());
+        let suspends = {
+            let mut rng = self.slots.rng.borrow_mut();
             let suspension = rng.uniform(Duration::ZERO, SUSPENSION_MAX);
-            (delay, rng.chance(1, 8).then_some(suspension))
+            rng.chance(1, 8).then_some(suspension)
         };
-        let ticket = self.checker.arm(clock::now() + delay);
         let key = ticket.key;
         let fate = Rc::new(Fate::default());
         let handle = TimerActionOnce::do_at(ticket.deadline, {
@@ -131,8 +103,7 @@ impl Actions {
             }
         });
         // A handle that was there is dropped, which cancels nothing.
-        let before = self.slots.borrow_mut()[index].replace(Slot { key, handle, fate });
-        drop(before);
+        self.slots.put(index, Slot { key, handle, fate });
     }
 
     /// Runs inside a callback.
@@ -140,16 +111,11 @@ impl Actions {
         if self.checker.control.is_draining() {
             return;
         }
-        let pranks = self.rng.borrow_mut().u64(..3);
+        let pranks = self.slots.rng.borrow_mut().u64(..3);
         for _ in 0..pranks {
             self.mischief();
         }
-        let is_ours = match self.slots.borrow().get(index) {
-            Some(Some(slot)) => slot.key == key,
-            Some(None) => true,
-            None => false,
-        };
-        if is_ours {
+        if self.slots.is_free(index, |slot| slot.key == key) {
             self.arm(index);
         }
     }
@@ -157,27 +123,20 @@ impl Actions {
     /// Does something to a random action: often one that waits, sometimes one that has fired,
     /// sometimes the one that is running.
     fn mischief(self: &Rc<Self>) {
-        // While the slots from the limit on are emptied there are more of them.
-        let slots = self.limit.get().min(self.slots.borrow().len());
-        if slots == 0 {
+        let Some((index, choice)) = self.slots.mischief() else {
             return;
-        }
-        let (index, choice) = {
-            let mut rng = self.rng.borrow_mut();
-            (rng.usize(..slots), rng.u64(..100))
         };
-        let Some(slot) = self.slots.borrow_mut()[index].take() else {
+        let Some(slot) = self.slots.take(index) else {
             return self.arm(index);
         };
         match choice {
             0..25 => {
                 self.destroy(&slot);
-                self.put_back(index, slot);
+                self.slots.put(index, slot);
             }
             25..55 => {
-                let delay = self.waits.draw(&mut self.rng.borrow_mut(), slots);
-                self.rearm(&slot, delay);
-                self.put_back(index, slot);
+                self.rearm(&slot, self.slots.draw());
+                self.slots.put(index, slot);
             }
             55..65 => {
                 self.hasten(&slot);
@@ -196,10 +155,6 @@ impl Actions {
         }
     }
 
-    fn put_back(&self, index: usize, slot: Slot) {
-        self.slots.borrow_mut()[index] = Some(slot);
-    }
-
     fn destroy(self: &Rc<Self>, slot: &Slot) {
         if !self.checker.cancel(slot.key) {
             self.arm_canary();
@@ -210,7 +165,9 @@ impl Actions {
 
     /// What cannot be reached any more must not wait for long.
     fn hasten(self: &Rc<Self>, slot: &Slot) {
-        let delay = self.waits.draw_short(&mut self.rng.borrow_mut());
+        let mut rng = self.slots.rng.borrow_mut();
+        let delay = self.slots.waits.draw_short(&mut rng);
+        drop(rng);
         self.rearm(slot, delay);
     }
 
@@ -254,8 +211,8 @@ impl Actions {
     /// A timer armed just before a cancellation or re-arming that comes too late: it likely takes
     /// the place of the timer that has fired, and is the one that a mistaken handle would hit.
     fn arm_canary(self: &Rc<Self>) {
-        let deadline = clock::now() + self.rng.borrow_mut().uniform(Duration::ZERO, CANARY_MAX);
-        let ticket = self.checker.arm(deadline);
+        let ahead = (self.slots.rng.borrow_mut()).uniform(Duration::ZERO, CANARY_MAX);
+        let ticket = self.checker.arm(clock::now() + ahead);
         self.canaries_armed.set(self.canaries_armed.get() + 1);
         let actions = Rc::clone(self);
         let handle = TimerActionOnce::do_at(ticket.deadline, async move {
@@ -271,11 +228,9 @@ impl Actions {
 
     /// Runs inside the destructor of a future: that of an action which has ended, or was destroyed.
     fn future_dropped(self: &Rc<Self>) {
-        let acts = self.rng.borrow_mut().chance(1, 4);
-        if acts && self.depth.get() < DEPTH_MAX && !self.checker.control.is_draining() {
-            self.depth.set(self.depth.get() + 1);
-            self.mischief();
-            self.depth.set(self.depth.get() - 1);
+        let acts = self.slots.rng.borrow_mut().chance(1, 4);
+        if acts {
+            self.slots.inside_callback(|| self.mischief());
         }
     }
 
@@ -294,5 +249,4 @@ impl Drop for Leaving {
 }
 
 const SUSPENSION_MAX: Duration = Duration::from_millis(5);
-const DEPTH_MAX: u32 = 4;
 const CANARY_MAX: Duration = Duration::from_millis(50);

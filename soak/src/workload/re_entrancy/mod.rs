@@ -27,6 +27,7 @@
 mod actions;
 mod cycle;
 mod repeats;
+mod slots;
 mod wakers;
 
 use actions::Actions;
@@ -105,9 +106,10 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
 
 /// Changes the numbers of timers, a few in each turn: the others must not be late for it.
 async fn bring_to((on_actions, on_wakers): (usize, usize), actions: &Rc<Actions>, wakers: &Arena) {
-    while actions.count() != on_actions || wakers.count() != on_wakers {
-        actions.resize(stepped(actions.count(), on_actions));
-        wakers.resize(stepped(wakers.count(), on_wakers));
+    let counts = || (actions.slots.count(), wakers.slots.count());
+    while counts() != (on_actions, on_wakers) {
+        actions.resize(stepped(actions.slots.count(), on_actions));
+        wakers.resize(stepped(wakers.slots.count(), on_wakers));
         yield_now().await;
     }
 }

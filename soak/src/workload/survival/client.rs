@@ -7,6 +7,7 @@ use std::io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, TimedOu
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Deaths, Frame, What};
+use super::shard::Stored;
 use crate::check::invariants::Count;
 use crate::workload::prelude::*;
 
@@ -207,24 +208,21 @@ pub(super) struct Left {
     /// What was found of pools that are replaced, by the place of the promise, and the first violations in words.
     pub(super) pools: Vec<(usize, Count)>,
     pub(super) words: Vec<String>,
-    pub(super) stored: Vec<StoredOf>,
+    /// Of each client: how many numbers, and the one after the greatest.
+    pub(super) stored: Vec<(u32, [u64; 2])>,
 }
 
-/// Numbers of one client.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct StoredOf {
-    client: u32,
-    count: u64,
-    /// After the greatest.
-    next: u64,
-}
-
-impl StoredOf {
-    pub(super) fn new((client, numbers): (u32, BTreeSet<u64>)) -> Self {
-        StoredOf {
-            client,
-            count: numbers.len() as u64,
-            next: numbers.last().map_or(0, |last| last + 1),
+impl Left {
+    pub(super) fn new(descriptors: i64, stored: Stored) -> Self {
+        let of = |(client, numbers): (u32, BTreeSet<u64>)| {
+            let next = numbers.last().map_or(0, |last| last + 1);
+            (client, [numbers.len() as u64, next])
+        };
+        Left {
+            descriptors,
+            pools: Vec::new(),
+            words: Vec::new(),
+            stored: stored.into_iter().map(of).collect(),
         }
     }
 }
@@ -247,10 +245,9 @@ pub(super) fn judge(checker: &Checker, told: &[(u32, Told)], left: io::Result<Le
         checker.enter(Invariant::ALL[promise], count, || left.words.join("; "));
     }
     for &(id, told) in told {
-        let stored = left.stored.iter().find(|stored| stored.client == id);
-        let is_stored = stored.map_or(told.confirmed == 0, |stored| {
-            stored.count == told.confirmed && stored.next == told.confirmed
-        });
+        let stored = left.stored.iter().find(|stored| stored.0 == id);
+        let stored = stored.map_or([0; 2], |stored| stored.1);
+        let is_stored = stored == [told.confirmed; 2];
         checker.holds(Invariant::Confirmed, is_stored, || {
             format!("client {id} was told {told:?}, and there is {stored:?}")
         });

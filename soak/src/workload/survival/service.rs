@@ -15,7 +15,7 @@ use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, Sha
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
-use super::client::{Left, StoredOf};
+use super::client::Left;
 use super::pools;
 use super::protocol::Deaths;
 use super::shard::{self, Lives, SHARDS, Service};
@@ -63,14 +63,11 @@ pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
         ended??;
     }
     let stored = store.join()?;
-    let left = Left {
-        descriptors: process::descriptors()? - descriptors,
-        pools: pools::ROWS
-            .map(|row| (row as usize, ledger.count(row)))
-            .into(),
-        words: ledger.first_violations(),
-        stored: stored.into_iter().map(StoredOf::new).collect(),
-    };
+    let mut left = Left::new(process::descriptors()? - descriptors, stored);
+    left.pools = pools::ROWS
+        .map(|row| (row as usize, ledger.count(row)))
+        .into();
+    left.words = ledger.first_violations();
     tell(serde_json::to_string(&left)?)?;
     Ok(ExitCode::SUCCESS)
 }

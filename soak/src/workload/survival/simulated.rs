@@ -3,7 +3,7 @@
 use glommio::net::BalancedTcpListener;
 use glommio::simulation::{self, Fault};
 
-use super::client::{CLIENTS, Left, StoredOf, judge, run_all};
+use super::client::{CLIENTS, Left, judge, run_all};
 use super::protocol::Deaths;
 use super::shard::{self, Lives, SHARDS, Service};
 use crate::workload::executor;
@@ -35,13 +35,7 @@ pub(super) fn start(plan: &mut Starter<'_>, nodes: Nodes) -> Started {
         lives.end();
         // What shards still do for connections that nothing hears of ends with them.
         simulation::inject(Duration::ZERO, power_cut(FOR_GOOD));
-        let left = Left {
-            descriptors: 0,
-            pools: Vec::new(),
-            words: Vec::new(),
-            stored: keeping.await.into_iter().map(StoredOf::new).collect(),
-        };
-        judge(&checker, &told, Ok(left));
+        judge(&checker, &told, Ok(Left::new(0, keeping.await)));
     };
     plan.start("survival", work)
 }
