@@ -15,7 +15,7 @@ use crate::measure::{noise, ring_events};
 use crate::options::Options;
 use crate::print::print_line;
 use crate::record::{FORMAT, Machine, Outcome, PlanRecord, Record, Sample, Series};
-use crate::report::progress::Progress;
+use crate::report::progress;
 use crate::sampler::Sampler;
 use crate::supervisor::worker::{ToMonitor, Worker};
 use crate::timer_queue::OURS;
@@ -201,8 +201,7 @@ impl<'a> Run<'a> {
 
     /// Samples once a second until the time is up, or something ends the run before: what that was.
     fn supervise(&mut self, worker: &Worker) -> io::Result<Option<&'static str>> {
-        let mut progress = Progress::new(self.plan.duration);
-        let mut next_sample = SAMPLE_EVERY;
+        let (mut next_sample, mut next_line) = (SAMPLE_EVERY, Duration::ZERO);
         let mut cut = None;
         while cut.is_none() && self.sampler.elapsed() < self.plan.duration {
             let left = self.plan.duration.saturating_sub(self.sampler.elapsed());
@@ -213,11 +212,18 @@ impl<'a> Run<'a> {
             if self.sampler.elapsed() >= next_sample && left > SAMPLE_EVERY / 2 {
                 next_sample += SAMPLE_EVERY;
                 let now = Instant::now();
-                progress.show(&self.sample(now - JUDGED_AFTER)?);
+                let sample = self.sample(now - JUDGED_AFTER)?;
+                if self.sampler.elapsed() >= next_line {
+                    next_line = self.sampler.elapsed() + progress::every(self.plan.duration);
+                    progress::show(&sample);
+                }
             }
         }
         // The last one is of all that is left: near the end nothing is stopped any more.
-        progress.show(&self.sample(Instant::now())?);
+        let last = self.sample(Instant::now())?;
+        if self.sampler.elapsed() >= next_line {
+            progress::show(&last);
+        }
         self.ran = self.sampler.elapsed();
         Ok(cut)
     }

@@ -31,38 +31,42 @@ pub(super) async fn send(
     socket.connect(addresses.datagrams).await?;
     let (mut pieces, mut datagrams, mut messages) = (0_u64, 0_u64, 0_u64);
     while !turns.checker.control.is_draining() {
-        let streaming = async {
-            for _ in 0..sizes.reads {
-                stream.write_all(&[pieces as u8; PIECE]).await?;
-                pieces += 1;
-                turns.operation();
-            }
-            io::Result::Ok(())
-        };
-        let datagrams = async {
-            for _ in 0..sizes.datagrams {
-                let mut datagram = [0; DATAGRAM];
-                datagram[..8].copy_from_slice(&datagrams.to_le_bytes());
-                socket.send(&datagram).await?;
-                datagrams += 1;
-                turns.operation();
-            }
-            io::Result::Ok(())
-        };
-        let messages = async {
-            for _ in 0..sizes.messages {
-                sender.send(messages).await.map_err(io::Error::other)?;
-                messages += 1;
-                turns.operation();
-            }
-            io::Result::Ok(())
-        };
+        let streaming = repeat(&turns, sizes.reads, async || {
+            stream.write_all(&[pieces as u8; PIECE]).await?;
+            pieces += 1;
+            Ok(())
+        });
+        let datagrams = repeat(&turns, sizes.datagrams, async || {
+            let mut datagram = [0; DATAGRAM];
+            datagram[..8].copy_from_slice(&datagrams.to_le_bytes());
+            socket.send(&datagram).await?;
+            datagrams += 1;
+            Ok(())
+        });
+        let messages = repeat(&turns, sizes.messages, async || {
+            sender.send(messages).await.map_err(io::Error::other)?;
+            messages += 1;
+            Ok(())
+        });
         let (first, (second, third)) = zip(streaming, zip(datagrams, messages)).await;
         first.and(second).and(third)?;
         sleep(sizes.every).await;
     }
     // Datagrams may be lost, also the last one: that it is the end, the stream says.
     stream.close().await
+}
+
+/// Does `one` so often, without a pause.
+async fn repeat(
+    turns: &Turns,
+    count: usize,
+    mut one: impl AsyncFnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    for _ in 0..count {
+        one().await?;
+        turns.operation();
+    }
+    Ok(())
 }
 
 /// The side that receives, with a channel and a leaf of its own.
