@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::Result;
 
@@ -41,7 +40,5 @@ impl Clock {
 }
 
 fn cpu() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let micros = (usage.user_time() + usage.system_time()).num_microseconds();
-    Ok(Duration::from_micros(micros as u64))
+    Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt};
-use nix::time::{ClockId, clock_gettime};
+use support::process::thread_time;
 
 use crate::Result;
 
@@ -20,16 +20,11 @@ const LENGTH: usize = 1200;
 const TRAIN: usize = 50;
 
 /// A turn of the sleeper. What it gives is given to the next.
-pub fn turn(before: Duration) -> Result<Duration> {
-    let now = cpu()?;
+pub fn turn(before: Duration) -> Duration {
+    let now = thread_time();
     LONGEST.fetch_max((now - before).as_nanos() as u64, Ordering::Relaxed);
     TURNS.fetch_add(1, Ordering::Relaxed);
-    Ok(now)
-}
-
-/// Of this thread.
-pub fn cpu() -> Result<Duration> {
-    Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
+    now
 }
 
 /// The longest CPU time between turns, in milliseconds, and turns per second.

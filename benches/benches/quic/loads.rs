@@ -21,10 +21,10 @@ pub fn serve(load: Load, address: &mpsc::Sender<SocketAddr>) -> Result {
         address.send(endpoint.local_addr()?)?;
         if load == Load::Flood {
             detach(spawn::<()>(async {
-                let mut before = flood::cpu()?;
+                let mut before = support::process::thread_time();
                 loop {
                     sleep(Duration::from_millis(1)).await;
-                    before = flood::turn(before)?;
+                    before = flood::turn(before);
                 }
             }));
         }
