@@ -107,8 +107,11 @@ proptest! {
 fn many_that_find_nothing_wait_again_in_linear_time() {
     const WAITERS: usize = 400_000;
     // A second or two, also without optimisation. It took minutes.
+    let factor =
+        std::env::var("GLOMMIO_TEST_PATIENCE").map_or(1, |it| it.parse().expect("a factor"));
+    let limit = Duration::from_secs(60) * factor;
     let begin = Instant::now();
-    let in_time = || assert!(begin.elapsed() < Duration::from_secs(60), "it is quadratic");
+    let in_time = || assert!(begin.elapsed() < limit, "it is quadratic");
     let mut queue = WaitQueue::new();
     let mut waiters: Vec<_> = (0..WAITERS).map(|_| Waiter::default()).collect();
     for (id, waiter) in waiters.iter_mut().enumerate() {

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -71,7 +71,7 @@ impl crate::ring::Ring {
     #[cfg(feature = "simulation")]
     pub(crate) fn mark_deferred_work(&self) {
         use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
-        use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+        use std::os::fd::{FromRawFd, OwnedFd};
         use std::sync::atomic::{AtomicU32, Ordering};
 
         const TASKRUN: u32 = 1 << 2;
@@ -116,12 +116,21 @@ fn settle(ring: &Ring) {
     }
 }
 
-/// Whether it is in the table of this thread. Its descriptor is lost.
+/// Whether it is in the table of this thread, so that it can do without its descriptor.
 fn is_registered(ring: &Ring) -> bool {
     settle(ring);
-    replace_descriptor(ring.as_raw_fd());
+    let fd = ring.as_raw_fd();
+    // SAFETY: the ring has it open.
+    let own =
+        nix::unistd::dup(unsafe { BorrowedFd::borrow_raw(fd) }).expect("descriptors are left");
+    replace_descriptor(fd);
     push(ring, nop(1));
-    ring.enter(Wait::Now).is_ok() && reap(ring).len() == 1
+    let is_found = ring.enter(Wait::Now).is_ok() && reap(ring).len() == 1;
+    // Before Linux 6.3 a place in the table is given back by the descriptor.
+    // SAFETY: the ring owns it as before.
+    let back = unsafe { nix::unistd::dup2_raw(own, fd) };
+    let _ = back.expect("both are open").into_raw_fd();
+    is_found
 }
 
 fn is_registering(ring: &Ring) -> bool {
