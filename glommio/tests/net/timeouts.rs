@@ -150,14 +150,15 @@ async fn a_peek_has_no_limit() {
 
 #[run_test(at_each_age)]
 async fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_later(age: usize) {
+    let limit = patient(LIMIT);
     for way in [Way::Plain, Way::Vectored, Way::Filled] {
         let (stream, mut peer) = aged_pair(age).await?;
         let mut stream = stream.buffered_with(Preallocated::new(16));
-        stream.set_read_timeout(Some(LIMIT))?;
+        stream.set_read_timeout(Some(limit))?;
         for round in 0..3_u8 {
             let started = Instant::now();
             let error = read_in_a(way, &mut stream).await.expect_err("silence");
-            assert!(started.elapsed() >= LIMIT, "{way:?}");
+            assert!(started.elapsed() >= limit, "{way:?}");
             assert_timed_out(&error);
             // Comes while no task reads.
             peer.write_all(&[round; 5])?;
@@ -165,7 +166,7 @@ async fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_late
             // Comes while a task reads.
             let mut late = peer.try_clone()?;
             let late = spawn_local(async move {
-                sleep(LIMIT / 10).await;
+                sleep(limit / 10).await;
                 late.write_all(b"late")
             });
             assert_eq!(read_in_a(way, &mut stream).await?, b"late");
@@ -246,8 +247,8 @@ async fn no_timer_outlives_its_socket(age: usize) {
 async fn a_peer_that_sips_is_waited_for() {
     const LENGTH: usize = 3 << 20;
     const SIP: usize = 64 << 10;
-    const PAUSE: Duration = Duration::from_millis(20);
-    let limit = PAUSE * 25;
+    let pause = patient(Duration::from_millis(20));
+    let limit = pause * 25;
     let (mut stream, mut peer) = pair().await?;
     // No more than this is on its way, or the kernel would swallow all at once.
     SockRef::from(&stream).set_send_buffer_size(128 << 10)?;
@@ -261,7 +262,7 @@ async fn a_peer_that_sips_is_waited_for() {
                 0 => return Ok::<_, io::Error>(all),
                 count => all.extend_from_slice(&buf[..count]),
             }
-            sleep(PAUSE).await;
+            sleep(pause).await;
         }
     });
     let started = Instant::now();
