@@ -337,9 +337,9 @@ async fn padding_does_not_stay_when_a_seal_is_given_up(folder: TempDir) {
     sink.write_all(&pattern(0, 5000)).await?;
     let mut seal: Boxed<Result<_>> = Box::pin(sink.seal());
     written(2, &mut seal).await;
-    // All is flushed, and it is about to be cut.
+    // All is flushed, and it is about to be cut: before Linux 6.9 by a thread, which may have done so.
     assert!(poll_once(&mut seal).await.is_none());
-    assert_eq!(size(&path), 8192);
+    assert!([5000, 8192].contains(&size(&path)));
     drop(seal);
     assert_eq!(fs::read(&path)?, pattern(0, 5000));
 }

@@ -130,6 +130,17 @@ impl Loop {
         })
     }
 
+    /// Has half of `bytes` from now on. Where it gives zeros for the rest, as on Linux 6.1, that is said.
+    fn loses_half_of(&self, bytes: u64) -> bool {
+        self.has_bytes(bytes / 2);
+        let device = fs::File::open(&self.device).expect("it is there");
+        let is_lost = device.read_at(&mut [0], bytes / 2).is_err();
+        if !is_lost {
+            skipped("loop devices of this kernel give zeros for what they have lost");
+        }
+        is_lost
+    }
+
     /// What is behind `bytes` is gone, or is there again and zero.
     fn has_bytes(&self, bytes: u64) {
         let file = fs::File::options().write(true).open(&self.backing);
@@ -167,7 +178,9 @@ fn a_device_that_loses_its_end_is_read_up_to_there() {
         buffer.as_bytes_mut().copy_from_slice(&content);
         assert_eq!(file.write_at(buffer, 0).await?, BYTES as usize);
         file.fdatasync().await?;
-        device.has_bytes(BYTES / 2);
+        if !device.loses_half_of(BYTES) {
+            return Ok(());
+        }
         let half = BYTES as usize / 2;
 
         assert!(*file.read_at(0, half).await? == content[..half]);
@@ -207,7 +220,9 @@ fn a_read_that_failed_is_tried_again_by_the_next() {
     run(async {
         let builder = ImmutableFileBuilder::new(&device.device);
         let file = builder.build_existing().await?;
-        device.has_bytes(BYTES / 2);
+        if !device.loses_half_of(BYTES) {
+            return Ok(());
+        }
         let [mut first, mut second] = [(); 2].map(|()| Box::pin(file.read_at(BYTES / 2, 4096)));
         for read in [&mut first, &mut second] {
             assert!(poll_once(read).await.is_none());
