@@ -45,11 +45,15 @@ fn any_number_of_closes_wait_at_a_time() {
     let gate = Gate::new();
     let pass = gate.enter().unwrap();
     let mut first = Polled::waiting(gate.close());
-    let dropped = Polled::waiting(gate.close());
+    let told = Rc::new(Cell::new(false));
+    let tell = Rc::clone(&told);
+    let mut dropped = Polled::hooked(gate.close(), move || tell.set(true));
+    assert!(dropped.poll().is_pending());
     let unpolled = gate.close();
     let mut last = Polled::waiting(gate.close());
     drop(dropped);
     drop(pass);
+    assert!(!told.get(), "it was given up");
     last.finish().unwrap();
     first.finish().unwrap();
     at_once(unpolled).expect("it was asked for before the end");

@@ -52,7 +52,9 @@ fn an_initialiser_may_set_the_cell() {
 fn it_prints_its_value() {
     let cell = OnceCell::<u8>::default();
     assert_eq!(format!("{cell:?}"), "OnceCell(None)");
+    assert!(!cell.is_initialized());
     cell.set(7).unwrap();
+    assert!(cell.is_initialized());
     assert_eq!(format!("{cell:?}"), "OnceCell(Some(7))");
 }
 

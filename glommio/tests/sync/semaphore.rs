@@ -24,6 +24,15 @@ fn a_static_permit_keeps_the_semaphore_alive() {
 }
 
 #[test]
+fn a_static_permit_gives_its_units_back() {
+    let semaphore = Rc::new(Semaphore::new(3));
+    let permit = semaphore.try_acquire_static_permit(2).unwrap();
+    assert_eq!(semaphore.available(), 1);
+    drop(permit);
+    assert_eq!(semaphore.available(), 3);
+}
+
+#[test]
 fn too_many_units_are_no_overflow() {
     let semaphore = Semaphore::new(u64::MAX);
     semaphore.signal(1);
