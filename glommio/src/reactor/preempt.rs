@@ -24,7 +24,8 @@
 //! A round of many tasks that were just woken is *hurried*: each of them is asked to stop
 //! [`MIN_SLICE`] after it began, so that none delays the others by a whole slice. The round itself
 //! goes on until they have run, for up to `hurried`: with fewer rounds, the kernel is entered
-//! less often, and gives more at a time.
+//! less often, and gives more at a time. A timer that was armed before the round ends it only when
+//! [`MIN_SLICE`] is over: its task would have to wait for those of the round anyway.
 //!
 //! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of an
 //! unarmed round is read after the first poll, and from then on after a *stretch* of up to
@@ -280,7 +281,10 @@ impl Preempt {
     /// Before the first task of a round: several were just woken, and none is to delay the others.
     pub(super) fn shorten_slice(&self) {
         if !tuning::get().hurried.is_zero() {
-            self.shorten_slice_from(self.round_start());
+            let start = self.round_start();
+            // Were each timer that comes due to end it, a round would have one task while others wait.
+            self.slice_end.update(|end| end.max(start + MIN_SLICE));
+            self.shorten_slice_from(start);
         }
     }
 
