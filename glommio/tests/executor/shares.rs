@@ -70,12 +70,14 @@ async fn sooner_or_later(mut attempt: impl AsyncFnMut() -> Result<(), String>) {
     panic!("{last:?}, and nothing better in {ATTEMPTS} attempts");
 }
 
-/// In some window of `window`, the first worker has `due` percent of the time, give or take
-/// `tolerance`.
-async fn split(workers: &[Worker; 2], window: Duration, due: f64, tolerance: f64) {
+/// In some window of `window`, or a longer one on a slow machine, the first worker has `due` percent
+/// of the time, give or take `tolerance`.
+async fn split(workers: &[Worker; 2], mut window: Duration, due: f64, tolerance: f64) {
+    let longest = patient(window);
     sooner_or_later(async || {
         part(workers);
         sleep(window).await;
+        window = longest.min(window * 2);
         let part = part(workers);
         if (part - due).abs() <= tolerance {
             Ok(())
@@ -142,7 +144,8 @@ fn a_queue_of_few_shares_runs_several_times_a_second() {
     run(sooner_or_later(async || {
         let heavy = Worker::cooperate(1000);
         let computes = spin_until_preempted;
-        let most = 3 * A_SECOND / 10;
+        // Slices are longer where timers of the kernel are late, and so is what a queue owes for one.
+        let most = patient(3 * A_SECOND / 10);
         let longest = longest_wait(queue(10), computes, Rc::clone(&heavy.time), most).await;
         if longest <= most {
             Ok(())
