@@ -79,6 +79,24 @@ async fn they_come_with_the_first_byte_however_small_the_buffer() -> Result {
     assert_eq!(&rest, b"c");
 }
 
+/// A read ends at descriptors although more bytes are there, so a short one does not say that the stream is empty.
+#[run_test]
+async fn a_stream_that_waits_often_reads_what_follows_descriptors() -> Result {
+    let (mut here, mut there) = UnixStream::pair()?;
+    let mut buf = [0; 8];
+    for _ in 0..20 {
+        let mut read = there.read(&mut buf);
+        assert!(poll_once(&mut read).await.is_none());
+        here.write_all(b"x").await?;
+        assert_eq!(read.await?, 1);
+    }
+    here.send_with_fds(b"a", &[file("").as_fd()]).await?;
+    here.write_all(b"b").await?;
+    for expected in [b'a', b'b'] {
+        assert_eq!((there.read(&mut buf).await?, buf[0]), (1, expected));
+    }
+}
+
 #[run_test]
 async fn nothing_is_sent_or_received_by_an_empty_buffer() -> Result {
     let (mut here, mut there) = UnixStream::pair()?;

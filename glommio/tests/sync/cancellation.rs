@@ -66,6 +66,16 @@ fn generations_pile_up_nothing() {
     waiter.finish();
 }
 
+/// A token gives memory for many children back when the last one leaves, and not before.
+#[test]
+fn one_of_many_children_that_leaves_takes_no_other_along() {
+    let root = CancellationToken::new();
+    let mut children: Vec<_> = (0..100).map(|_| root.child_token()).collect();
+    drop(children.pop());
+    root.cancel();
+    assert!(children.iter().all(CancellationToken::is_cancelled));
+}
+
 #[test]
 fn wakers_may_use_the_tree_and_panic() {
     let root = CancellationToken::new();
