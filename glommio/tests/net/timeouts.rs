@@ -123,14 +123,15 @@ async fn a_shorter_timeout_ends_a_read_under_way(age: usize) {
 
 #[run_test]
 async fn a_longer_timeout_or_none_prolongs_a_read_under_way() {
+    let limit = patient(LIMIT);
     for after in [None, Some(PATIENCE)] {
         let (stream, mut peer) = pair_with_std().await?;
-        stream.set_read_timeout(Some(LIMIT))?;
+        stream.set_read_timeout(Some(limit))?;
         let stream = Rc::new(RefCell::new(stream));
         let reader = spawn_local(read_shared(Rc::clone(&stream)));
         sleep(Duration::from_millis(2)).await;
         stream.borrow().set_read_timeout(after)?;
-        sleep(LIMIT * 3).await;
+        sleep(limit * 3).await;
         peer.write_all(b"finally")?;
         assert_eq!(reader.await?, 7);
     }
