@@ -228,9 +228,8 @@ impl InFlight {
                 let sink = Rc::clone(sink);
                 if !outcome.has_more() {
                     self.device_waits -= usize::from(record.op.waits_for_device());
-                    let record = self.records.remove(key.index as usize);
-                    // SAFETY: this was its last completion.
-                    unsafe { record.op.recycle(&mut self.spares) };
+                    // No more than numbers, of which the kernel has none after the last completion.
+                    self.records.remove(key.index as usize);
                 }
                 return deliveries.push_back(Delivery::Sink(sink, outcome));
             }
@@ -275,9 +274,7 @@ impl InFlight {
                 return None;
             };
             let Elsewhere { op, .. } = self.elsewhere.swap_remove(place);
-            let wait = mem::replace(&mut record.op, op);
-            // SAFETY: the kernel is done with it.
-            unsafe { wait.recycle(&mut self.spares) };
+            record.op = op;
             return Some(Outcome::of(result));
         }
         let is_asked_for = record.phase != Phase::Submitted || !record.op.waits_for_device();

@@ -250,33 +250,11 @@ impl StoredOp {
         // SAFETY: (1) the value is owned and an `O`, as its type says; (2) `this` is not dropped,
         // so that it is moved out once.
         let op = unsafe { this.at().cast::<O>().read() };
-        put_back_slot(this, spares);
+        if let Some(slot) = this.slot() {
+            // SAFETY: it came from a box, and is not used any more: `this` is not dropped.
+            spares.put_back(unsafe { Box::from_raw(slot.as_ptr()) });
+        }
         (op, outcome)
-    }
-
-    /// As dropping it, without an outcome; its slot is used again. For operations that are no more
-    /// than numbers.
-    ///
-    /// # Safety
-    ///
-    /// The kernel does not have the operation, or is done with it.
-    pub(super) unsafe fn recycle(self, spares: &mut SpareSlots) {
-        debug_assert!(self.outcome.is_none(), "it would be discarded");
-        let mut this = ManuallyDrop::new(self);
-        let (of, at) = (this.of, this.at());
-        // SAFETY: the value is of the type that `of` was made for, `this` is not dropped, and the
-        // caller promises that the kernel does not have it.
-        unsafe { (of.drop)(at) };
-        put_back_slot(this, spares);
-    }
-}
-
-/// The value of `op` has been taken out, and its slot is used again.
-#[inline]
-fn put_back_slot(op: ManuallyDrop<StoredOp>, spares: &mut SpareSlots) {
-    if let Some(slot) = op.slot() {
-        // SAFETY: it came from a box, and is not used any more: `op` is not dropped.
-        spares.put_back(unsafe { Box::from_raw(slot.as_ptr()) });
     }
 }
 
