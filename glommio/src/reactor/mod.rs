@@ -187,7 +187,7 @@ impl Reactor {
 
     /// One turn; see the module. `is_idle` tells whether nothing is runnable: only then may the
     /// thread sleep. `slice` is asked, when tasks have been woken, how long the round that follows
-    /// may last (at least the minimum, unless a timer comes due). `is_batch_done` tells whether the
+    /// may last (at least the minimum, unless a timer comes due and few tasks wait). `is_batch_done` tells whether the
     /// tasks have run that the last batch of timers woke: the next one waits for them, for a while.
     pub(crate) fn turn(
         &self,

@@ -228,7 +228,7 @@ impl InFlight {
                 let sink = Rc::clone(sink);
                 if !outcome.has_more() {
                     self.device_waits -= usize::from(record.op.waits_for_device());
-                    // No more than numbers, of which the kernel has none after the last completion.
+                    // This was its last completion: the kernel does not have the operation any more.
                     self.records.remove(key.index as usize);
                 }
                 return deliveries.push_back(Delivery::Sink(sink, outcome));
@@ -274,6 +274,7 @@ impl InFlight {
                 return None;
             };
             let Elsewhere { op, .. } = self.elsewhere.swap_remove(place);
+            // The wait that it stands in for is dropped: it has completed.
             record.op = op;
             return Some(Outcome::of(result));
         }

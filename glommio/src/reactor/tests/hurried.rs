@@ -84,20 +84,13 @@ fn a_timer_ends_a_hurried_round() {
 
 #[test]
 fn a_timer_that_is_due_soon_leaves_a_hurried_round_the_shortest_slice() {
-    let reactor = reactor(4);
-    let (woken, waker) = counting_waker();
-    let mut entry = timer(&reactor);
-    turn(&reactor);
-    // Again if the thread is stopped before the turn, for then the timer is due in it.
-    while reactor.preempt.slice_end() >= reactor.preempt.round_start() + MIN_SLICE {
-        entry.arm(Instant::now() + MIN_SLICE, &waker);
-        turn(&reactor);
+    let begun = Instant::now();
+    let preempt = Preempt::new(notifier(), begun);
+    for (length, hurried) in [(Duration::from_nanos(1), MIN_SLICE), (LONG, LONG)] {
+        preempt.begin_until(begun, begun + length);
+        preempt.shorten_slice();
+        assert_eq!(preempt.slice_end(), begun + hurried);
     }
-    let fired = woken.get();
-    reactor.shorten_slice();
-    let lasted = end_polls(&reactor, true);
-    assert!(lasted >= MIN_SLICE, "{lasted:?}");
-    assert_eq!(woken.get(), fired, "in the next turn");
 }
 
 /// Polls of these lengths, one after the other; how many of them each reading of the clock was for.
